@@ -1,0 +1,178 @@
+"""Every error that deltasnap raises on purpose, each with its data as attributes.
+
+    DeltaSnapError
+    ├── DeltaTableNotFoundError       there is no Delta table at the path
+    ├── VersionNotFoundError          the table has no such version
+    ├── TimestampNotFoundError        no commit of the table answers that timestamp
+    ├── VersionGapError               commits needed for a version are missing from the log
+    ├── ActionNotFoundError           no protocol or no metadata in a version
+    ├── UnsupportedProtocolError      reading the version needs features that deltasnap lacks
+    ├── CorruptLogError               a file of the log cannot be understood
+    ├── StoredVersionNotFoundError    the snapshot store does not hold that version
+    └── CorruptStoreError             a file of the snapshot store cannot be understood
+
+Wrong arguments are `ValueError`, not a `DeltaSnapError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+_MOST_RANGES_SHOWN = 10
+
+
+class DeltaSnapError(Exception):
+    """Base of every error in this module."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy without calling `__init__`, whose arguments are keyword-only."""
+        return _restore, (type(self), self.args, dict(vars(self)))
+
+
+def _restore(cls: type[DeltaSnapError], args: tuple[Any, ...], attributes: dict[str, Any]) -> DeltaSnapError:
+    error = cls.__new__(cls, *args)
+    vars(error).update(attributes)
+    return error
+
+
+class DeltaTableNotFoundError(DeltaSnapError):
+    """There is no Delta table at `path`: no log folder, or neither a commit nor a checkpoint in it."""
+
+    def __init__(self, *, path: str) -> None:
+        self.path = path
+        super().__init__(f"No Delta table found at {path}: expected commits or a checkpoint in its _delta_log folder.")
+
+
+class VersionNotFoundError(DeltaSnapError):
+    """The table at `path` has no `version`; it has `earliest` to `latest` (None: not known)."""
+
+    def __init__(self, *, path: str, version: int, earliest: int | None = None, latest: int | None = None) -> None:
+        self.path = path
+        self.version = version
+        self.earliest = earliest
+        self.latest = latest
+        available = _range_text(earliest, latest, str)
+        super().__init__(f"Version {version} of the Delta table at {path} does not exist. Available: {available}.")
+
+
+class TimestampNotFoundError(DeltaSnapError):
+    """No commit of the table at `path` answers `timestamp_ms`; its commits lie in `earliest_ms` to `latest_ms`."""
+
+    def __init__(
+        self, *, path: str, timestamp_ms: int, earliest_ms: int | None = None, latest_ms: int | None = None
+    ) -> None:
+        self.path = path
+        self.timestamp_ms = timestamp_ms
+        self.earliest_ms = earliest_ms
+        self.latest_ms = latest_ms
+        available = _range_text(earliest_ms, latest_ms, _time_text)
+        super().__init__(
+            f"The Delta table at {path} has no version as of {_time_text(timestamp_ms)}. Available: {available}."
+        )
+
+
+class VersionGapError(DeltaSnapError):
+    """Loading `version` of the table at `path` needs the commits `missing`, which are not in its log."""
+
+    def __init__(self, *, path: str, version: int, missing: tuple[int, ...]) -> None:
+        self.path = path
+        self.version = version
+        self.missing = missing
+        super().__init__(
+            f"Version {version} of the Delta table at {path} cannot be loaded: "
+            f"its log has no commit for {_versions_text(missing)}, and no checkpoint stands in for it."
+        )
+
+
+class ActionNotFoundError(DeltaSnapError):
+    """`version` of the table at `path` has no `action`, one of "protocol" and "metadata"."""
+
+    def __init__(self, *, action: Literal["protocol", "metadata"], version: int, path: str) -> None:
+        self.action = action
+        self.version = version
+        self.path = path
+        super().__init__(
+            f"The {action} of your Delta table couldn't be recovered while Reconstructing version: {version}. "
+            "Did you manually delete files in the _delta_log directory?"
+        )
+
+
+class UnsupportedProtocolError(DeltaSnapError):
+    """Reading `version` of the table at `path` needs what deltasnap lacks.
+
+    `features` are the reader features it lacks (empty where `min_reader_version` alone is too new).
+    """
+
+    def __init__(self, *, path: str, version: int, features: tuple[str, ...], min_reader_version: int) -> None:
+        self.path = path
+        self.version = version
+        self.features = features
+        self.min_reader_version = min_reader_version
+        needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
+        super().__init__(f"Version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap.")
+
+
+class CorruptLogError(DeltaSnapError):
+    """The file `path` of a Delta log cannot be understood: `reason`; `line` counts from 1 (None: the whole file)."""
+
+    def __init__(self, *, path: str, reason: str, line: int | None = None) -> None:
+        self.path = path
+        self.reason = reason
+        self.line = line
+        where = path if line is None else f"{path}, line {line}"
+        super().__init__(f"Corrupt Delta log file {where}: {reason}")
+
+
+class StoredVersionNotFoundError(DeltaSnapError):
+    """The snapshot store at `store` holds no whole `version` of `table` (version None: no version at all)."""
+
+    def __init__(self, *, store: str, table: str, version: int | None) -> None:
+        self.store = store
+        self.table = table
+        self.version = version
+        what = "no version" if version is None else f"no version {version}"
+        super().__init__(f"The snapshot store at {store} holds {what} of table {table}.")
+
+
+class CorruptStoreError(DeltaSnapError):
+    """The file or folder `path` of a snapshot store cannot be understood: `reason`."""
+
+    def __init__(self, *, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"Corrupt file in the snapshot store, {path}: {reason}")
+
+
+def _time_text(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):  # far outside the calendar: tampered modification times
+        return f"{timestamp_ms} ms since the epoch"
+
+
+def _range_text(first: int | None, last: int | None, text: Callable[[int], str]) -> str:
+    if first is None and last is None:
+        return "unknown"
+    return f"{'?' if first is None else text(first)} to {'?' if last is None else text(last)}"
+
+
+def _versions_text(versions: Sequence[int]) -> str:
+    ranges = [f"{first}" if first == last else f"{first} to {last}" for first, last in _ranges(sorted(versions))]
+    more = ["..."] if len(ranges) > _MOST_RANGES_SHOWN else []
+    word = "version" if len(versions) == 1 else "versions"
+    return f"{word} {', '.join(ranges[:_MOST_RANGES_SHOWN] + more)}"
+
+
+def _ranges(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    first = last = None
+    for version in versions:
+        if first is None or last is None:
+            first = version
+        elif version != last + 1:
+            yield first, last
+            first = version
+        last = version
+    if first is not None and last is not None:
+        yield first, last

@@ -1,0 +1,87 @@
+"""CommitInfo: who made a commit, when and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, is_json_kind, texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo(JsonRecord):
+    """The provenance of a commit, best effort: a writer may store any JSON in it.
+
+    `version`: what the action itself says, mostly None; the file name is what counts (`with_version`).
+    `timestamp`, `in_commit_timestamp`: ms since the epoch.
+    `operation_parameters`, `operation_metrics`, `tags`: by name; values that are not strings are their JSON text.
+    `job`, `notebook`: JSON objects. `extra`: every other field, and a known one whose value has another type than
+    here, as in the log. Source: PROTOCOL.md, Commit Provenance Information; Delta's `CommitInfo`.
+    """
+
+    version: int | None = None
+    in_commit_timestamp: int | None = None
+    timestamp: int | None = None
+    user_id: str | None = None
+    user_name: str | None = None
+    operation: str | None = None
+    operation_parameters: Mapping[str, str | None] | None = None
+    job: Mapping[str, Any] | None = None
+    notebook: Mapping[str, Any] | None = None
+    cluster_id: str | None = None
+    read_version: int | None = None
+    isolation_level: str | None = None
+    is_blind_append: bool | None = None
+    operation_metrics: Mapping[str, str | None] | None = None
+    user_metadata: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    engine_info: str | None = None
+    txn_id: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, values: object) -> CommitInfo:
+        """From a decoded `commitInfo` object; `ValueError` only where it is no object at all."""
+        known: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for json_name, value in JsonFields("commitInfo", values).items():
+            name, kind = _KNOWN.get(json_name, ("", object))
+            if not name or (value is not None and not is_json_kind(value, kind)):
+                extra[json_name] = value
+            else:
+                known[name] = texts(value) if value is not None and name in _TEXT_MAPS else value
+        return cls(**known, extra=extra)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object: known fields that are not None, then the extra ones."""
+        values = JsonRecord.to_json(replace(self, extra={}))
+        del values["extra"]
+        return {**values, **self.extra}
+
+    def with_version(self, version: int) -> CommitInfo:
+        """The same with the version that the name of its commit file gives."""
+        return replace(self, version=version)
+
+
+_KNOWN: dict[str, tuple[str, type]] = {
+    "version": ("version", int),
+    "inCommitTimestamp": ("in_commit_timestamp", int),
+    "timestamp": ("timestamp", int),
+    "userId": ("user_id", str),
+    "userName": ("user_name", str),
+    "operation": ("operation", str),
+    "operationParameters": ("operation_parameters", Mapping),
+    "job": ("job", Mapping),
+    "notebook": ("notebook", Mapping),
+    "clusterId": ("cluster_id", str),
+    "readVersion": ("read_version", int),
+    "isolationLevel": ("isolation_level", str),
+    "isBlindAppend": ("is_blind_append", bool),
+    "operationMetrics": ("operation_metrics", Mapping),
+    "userMetadata": ("user_metadata", str),
+    "tags": ("tags", Mapping),
+    "engineInfo": ("engine_info", str),
+    "txnId": ("txn_id", str),
+}
+_TEXT_MAPS = frozenset({"operation_parameters", "operation_metrics", "tags"})

@@ -1,0 +1,156 @@
+"""The names of the files in `_delta_log`: the only place that parses or builds one.
+
+Source: PROTOCOL.md, File Types.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+LOG_FOLDER = "_delta_log"
+SIDECAR_FOLDER = "_sidecars"
+STAGED_COMMIT_FOLDER = "_staged_commits"
+LAST_CHECKPOINT = "_last_checkpoint"
+
+Extension = Literal["json", "parquet"]
+
+_MAX_VERSION = 2**63 - 1
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+
+class LogFileKind(Enum):
+    """The kinds of files that a log consists of; a name of no kind is ignored."""
+
+    COMMIT = "commit"
+    STAGED_COMMIT = "staged commit"
+    CLASSIC_CHECKPOINT = "classic checkpoint"
+    MULTIPART_CHECKPOINT = "multi-part checkpoint"
+    UUID_CHECKPOINT = "UUID-named checkpoint"
+    COMPACTION = "log compaction"
+    CHECKSUM = "version checksum"
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether a file of this kind is a checkpoint or a part of one."""
+        return self in _CHECKPOINT_KINDS
+
+
+_CHECKPOINT_KINDS = frozenset(
+    {LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTIPART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedLogPath:
+    """What the name of a log file says.
+
+    `version`: of the commit, checkpoint or checksum; the first one of a compaction, whose last is `end_version`.
+    `part` of `num_parts`: of a multi-part checkpoint, `part` counting from 1.
+    `uuid`: of a UUID-named checkpoint or staged commit. `extension`: of a commit, checkpoint or compaction.
+    """
+
+    name: str
+    kind: LogFileKind
+    version: int
+    end_version: int | None = None
+    part: int | None = None
+    num_parts: int | None = None
+    uuid: str | None = None
+    extension: Extension | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> ParsedLogPath | None:
+        """What `name` (a file name, not a path) says; None where it is not the name of a log file.
+
+        Also None, because no writer may have made it: a version beyond 64 bits, a part number outside
+        1 to `num_parts`, a compaction that does not end after it starts.
+        """
+        for kind, pattern in _PATTERNS:
+            if match := pattern.fullmatch(name):
+                return cls._from_groups(name, kind, match.groupdict())
+        return None
+
+    @classmethod
+    def _from_groups(cls, name: str, kind: LogFileKind, groups: dict[str, str | None]) -> ParsedLogPath | None:
+        def number(group: str) -> int | None:
+            digits = groups.get(group)
+            return None if digits is None else int(digits)
+
+        version, end_version = number("version"), number("end_version")
+        part, num_parts = number("part"), number("num_parts")
+        if version is None or max(version, end_version or 0) > _MAX_VERSION:
+            return None
+        if end_version is not None and end_version <= version:
+            return None
+        if part is not None and num_parts is not None and not 1 <= part <= num_parts:
+            return None
+        return cls(
+            name=name,
+            kind=kind,
+            version=version,
+            end_version=end_version,
+            part=part,
+            num_parts=num_parts,
+            uuid=groups.get("uuid"),
+            extension=_EXTENSIONS.get(name.rpartition(".")[2]),
+        )
+
+
+_EXTENSIONS: dict[str, Extension] = {"json": "json", "parquet": "parquet"}
+
+_VERSION = r"(?P<version>[0-9]{20})"
+_PATTERNS = tuple(
+    (kind, re.compile(_VERSION + rest))
+    for kind, rest in (
+        (LogFileKind.COMMIT, r"\.json"),
+        (LogFileKind.CHECKSUM, r"\.crc"),
+        (LogFileKind.CLASSIC_CHECKPOINT, r"\.checkpoint\.parquet"),
+        (LogFileKind.MULTIPART_CHECKPOINT, r"\.checkpoint\.(?P<part>[0-9]{10})\.(?P<num_parts>[0-9]{10})\.parquet"),
+        (LogFileKind.UUID_CHECKPOINT, rf"\.checkpoint\.(?P<uuid>{_UUID})\.(?:json|parquet)"),
+        (LogFileKind.COMPACTION, r"\.(?P<end_version>[0-9]{20})\.compacted\.json"),
+        (LogFileKind.STAGED_COMMIT, rf"\.(?P<uuid>{_UUID})\.json"),
+    )
+)
+
+
+def listing_prefix(version: int) -> str:
+    """What every file of `version` starts with; a listing from this name on starts with that version."""
+    return f"{version:020d}."
+
+
+def commit_file(version: int) -> str:
+    """`<version>.json`."""
+    return f"{version:020d}.json"
+
+
+def staged_commit_file(version: int, uuid: str) -> str:
+    """`<version>.<uuid>.json`, inside `_staged_commits`."""
+    return f"{version:020d}.{uuid}.json"
+
+
+def checksum_file(version: int) -> str:
+    """`<version>.crc`."""
+    return f"{version:020d}.crc"
+
+
+def compaction_file(version: int, end_version: int) -> str:
+    """`<version>.<end_version>.compacted.json`."""
+    return f"{version:020d}.{end_version:020d}.compacted.json"
+
+
+def checkpoint_file(version: int) -> str:
+    """`<version>.checkpoint.parquet`, the classic name."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def multipart_checkpoint_files(version: int, num_parts: int) -> tuple[str, ...]:
+    """`<version>.checkpoint.<part>.<num_parts>.parquet` for each part, in order."""
+    return tuple(f"{version:020d}.checkpoint.{part:010d}.{num_parts:010d}.parquet" for part in range(1, num_parts + 1))
+
+
+def uuid_checkpoint_file(version: int, uuid: str, extension: Extension) -> str:
+    """`<version>.checkpoint.<uuid>.<extension>`."""
+    return f"{version:020d}.checkpoint.{uuid}.{extension}"

@@ -1,0 +1,153 @@
+"""Typed reading and writing of the JSON objects that the log consists of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, ItemsView, Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class JsonFields:
+    """The fields of one JSON object; each method gives a field by name with its type checked.
+
+    A field that is absent and one that is null are the same: None where `optional_...` is asked, `ValueError`
+    otherwise. A value of another type is a `ValueError` that names the object and the field. Unknown fields are
+    not looked at. Source: PROTOCOL.md, Protocol Evolution.
+    """
+
+    __slots__ = ("_owner", "_values")
+
+    def __init__(self, owner: str, values: object) -> None:
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{owner}: expected an object, found {_shown(values)}")
+        self._owner = owner
+        self._values = values
+
+    def string(self, name: str) -> str:
+        return self._required(name, self.optional_string(name))
+
+    def integer(self, name: str) -> int:
+        return self._required(name, self.optional_integer(name))
+
+    def boolean(self, name: str) -> bool:
+        return self._required(name, self.optional_boolean(name))
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        return self.sequence(name, lambda value: self._checked(name, value, int, "integers"))
+
+    def optional_string(self, name: str) -> str | None:
+        value = self._values.get(name)
+        return None if value is None else self._checked(name, value, str, "a string")
+
+    def optional_integer(self, name: str) -> int | None:
+        value = self._values.get(name)
+        return None if value is None else self._checked(name, value, int, "an integer")
+
+    def optional_boolean(self, name: str) -> bool | None:
+        value = self._values.get(name)
+        return None if value is None else self._checked(name, value, bool, "a boolean")
+
+    def optional_strings(self, name: str) -> tuple[str, ...] | None:
+        return self.optional_sequence(name, lambda value: self._checked(name, value, str, "strings"))
+
+    def optional_string_map(self, name: str) -> dict[str, str | None] | None:
+        """A map of strings; values that are not become their JSON text, as Spark's JSON reader makes them."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise self.wrong_type(name, value, "an object")
+        return texts(value)
+
+    def optional_property_map(self, name: str) -> dict[str, str] | None:
+        """As `optional_string_map`, without the keys whose value is null."""
+        values = self.optional_string_map(name)
+        return None if values is None else {key: value for key, value in values.items() if value is not None}
+
+    def items(self) -> ItemsView[str, Any]:
+        """Every field, known or not, as it is."""
+        return self._values.items()
+
+    def record(self, name: str, parse: Callable[[Any], T]) -> T:
+        return self._required(name, self.optional_record(name, parse))
+
+    def optional_record(self, name: str, parse: Callable[[Any], T]) -> T | None:
+        value = self._values.get(name)
+        return None if value is None else parse(value)
+
+    def sequence(self, name: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
+        return self._required(name, self.optional_sequence(name, parse))
+
+    def optional_sequence(self, name: str, parse: Callable[[Any], T]) -> tuple[T, ...] | None:
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise self.wrong_type(name, value, "an array")
+        return tuple(parse(item) for item in value)
+
+    def wrong_type(self, name: str, value: object, expected: str) -> ValueError:
+        return ValueError(f"{self._owner}.{name}: expected {expected}, found {_shown(value)}")
+
+    def _required(self, name: str, value: T | None) -> T:
+        if value is None:
+            raise ValueError(f"{self._owner}.{name}: required, but absent or null")
+        return value
+
+    def _checked(self, name: str, value: object, kind: type[T], expected: str) -> T:
+        if not is_json_kind(value, kind):
+            raise self.wrong_type(name, value, expected)
+        return cast(T, value)
+
+
+class JsonRecord:
+    """A dataclass whose fields are those of a JSON object, in snake_case here and camelCase there."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object: values ready for `json.dumps`, None fields left out."""
+        values = ((json_name, getattr(self, name)) for name, json_name in _json_names(type(self)))
+        return {json_name: _to_json(value) for json_name, value in values if value is not None}
+
+
+def json_text(value: object) -> str:
+    """`value` as compact JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """`values` as strings: a string or null stays, anything else becomes its JSON text."""
+    return {key: text if text is None or isinstance(text, str) else json_text(text) for key, text in values.items()}
+
+
+def is_json_kind(value: object, kind: type) -> bool:
+    """Whether `value` is of `kind` in JSON, where a boolean is no number."""
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+@cache
+def _json_names(cls: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, _camel_case(field.name)) for field in dataclasses.fields(cls))
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, JsonRecord):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
