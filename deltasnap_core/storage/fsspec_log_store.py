@@ -1,0 +1,96 @@
+"""The LogStore of every filesystem that fsspec knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from deltasnap_core.storage.concurrency import map_concurrently
+from deltasnap_core.storage.file_info import status_of
+from deltasnap_core.storage.local_files import list_local_from, local_status
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name
+from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
+
+__all__ = ["FsspecLogStore", "filesystem_of", "to_url"]
+
+# Parquet footers and short columns are what is read from the middle of a file: s3fs would fetch 50 MiB for each.
+_BLOCK_BYTES = 4 * 2**20
+
+
+def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options."""
+    return cast("tuple[fsspec.AbstractFileSystem, str]", url_to_fs(url, **({} if is_local(url) else storage_options)))
+
+
+class FsspecLogStore:
+    """A LogStore over fsspec; `storage_options` go to the filesystem of every URL that is not local.
+
+    fsspec caches listings, leaves them unsorted, drops the scheme and names the modification time in many ways:
+    all of that ends here.
+    """
+
+    def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._storage_options = dict(storage_options or {})
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See LogStore. On S3 only what is asked for is listed; other remote folders are listed whole."""
+        folder, first = split_url(path)
+        if is_local(path):
+            return list_local_from(folder, first)
+        filesystem, fs_folder = filesystem_of(folder, self._storage_options)
+        if lists_from_name(filesystem, fs_folder):
+            return list_s3_from(filesystem, fs_folder, folder, first)
+        return _list_whole_from(filesystem, fs_folder, folder, first)
+
+    def status(self, path: str) -> FileStatus | None:
+        """See LogStore."""
+        if is_local(path):
+            return local_status(path)
+        filesystem, fs_path = filesystem_of(path, self._storage_options)
+        filesystem.invalidate_cache(fs_path)
+        try:
+            info = filesystem.info(fs_path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status_of(path, info) if info["type"] == "file" else None
+
+    def read_bytes(self, path: str) -> bytes:
+        """See LogStore."""
+        if is_local(path):
+            return Path(local_path(path)).read_bytes()
+        filesystem, fs_path = filesystem_of(path, self._storage_options)
+        return cast(bytes, filesystem.cat_file(fs_path))
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """See LogStore. Remote files are read some at once."""
+        if all(is_local(path) for path in paths):
+            return [self.read_bytes(path) for path in paths]
+        return map_concurrently(self.read_bytes, paths)
+
+    def open(self, path: str) -> BinaryIO:
+        """See LogStore."""
+        if is_local(path):
+            return Path(local_path(path)).open("rb")
+        filesystem, fs_path = filesystem_of(path, self._storage_options)
+        filesystem.invalidate_cache(fs_path)
+        return cast(BinaryIO, filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES))
+
+
+def _list_whole_from(
+    filesystem: fsspec.AbstractFileSystem, fs_folder: str, folder: str, first: str
+) -> Iterator[FileStatus]:
+    filesystem.invalidate_cache(fs_folder)
+    files = {info["name"].rstrip("/").rpartition("/")[2]: info for info in _list_folder(filesystem, fs_folder)}
+    return iter([status_of(join_url(folder, name), files[name]) for name in sorted(files) if name >= first])
+
+
+def _list_folder(filesystem: fsspec.AbstractFileSystem, fs_folder: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = filesystem.ls(fs_folder, detail=True)
+    if [entry["name"].strip("/") for entry in entries if entry["type"] == "file"] == [fs_folder.strip("/")]:
+        raise FileNotFoundError(f"Not a folder: {fs_folder}")  # fsspec lists a file as itself
+    return [entry for entry in entries if entry["type"] == "file"]

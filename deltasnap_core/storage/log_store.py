@@ -1,0 +1,64 @@
+"""The port through which everything in the core reads files.
+
+Every path is a full URL that escapes nothing: `file:///data/my table/_delta_log/...`, `s3://bucket/key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatus:
+    """A file as a listing shows it: full URL, size in bytes, modification time in ms since the epoch."""
+
+    path: str
+    size: int
+    modification_time: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values; `from_json` gives the same status again."""
+        return {"path": self.path, "size": self.size, "modificationTime": self.modification_time}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> FileStatus:
+        """From what `to_json` gave; raises KeyError where a field is missing."""
+        return cls(path=values["path"], size=values["size"], modification_time=values["modificationTime"])
+
+
+class LogStore(Protocol):
+    """Reads files; what it says is what lies in the storage at that moment, never a cached answer.
+
+    The methods may be called from several threads at once.
+    """
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """The files in the folder of `path` whose name is that of `path` or sorts after it, by name ascending.
+
+        Folders are left out. Reads on as the iterator is consumed where the storage can list from a name on.
+        Names compare by code point. Raises FileNotFoundError, at the call, where there is no such folder.
+        """
+        ...
+
+    def status(self, path: str) -> FileStatus | None:
+        """The status of the file at `path`; None where there is none."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole content of a file. Raises FileNotFoundError."""
+        ...
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """The whole content of each file, in the order of `paths`. Raises FileNotFoundError where one is missing."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """The file opened for reading, seekable; for the caller to close. Raises FileNotFoundError."""
+        ...

@@ -1,0 +1,58 @@
+"""Listing an S3 folder from a name on: a page of what is asked for, not the thousands of files before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deltasnap_core.storage.file_info import to_ms
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import join_url
+
+_DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # these list in no order and know no StartAfter
+
+
+def lists_from_name(filesystem: Any, folder: str) -> bool:
+    """Whether `list_s3_from` can list the folder: a filesystem of s3fs, not a directory bucket."""
+    if not hasattr(filesystem, "call_s3"):
+        return False
+    bucket, _, _ = filesystem.split_path(folder)
+    return not bucket.endswith(_DIRECTORY_BUCKET_SUFFIX)
+
+
+def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator[FileStatus]:
+    """The files of `folder` (whose URL is `url`) named `first` or later; see LogStore.list_from.
+
+    Pages are fetched as they are needed, the first one at the call.
+    """
+    bucket, key, _ = filesystem.split_path(folder)
+    prefix = f"{key}/" if key else ""
+
+    def page(**options: Any) -> dict[str, Any]:
+        result: dict[str, Any] = filesystem.call_s3(
+            "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
+        )
+        return result
+
+    # StartAfter leaves out the name itself; without its last character the name sorts right before it.
+    first_page = page(StartAfter=prefix + first[:-1]) if first else page()
+    if not _has_files(first_page) and not _has_files(page(MaxKeys=1)):
+        raise FileNotFoundError(f"No such folder: {url}")
+
+    def statuses() -> Iterator[FileStatus]:
+        listed = first_page
+        while True:
+            for entry in listed.get("Contents", ()):
+                if (name := entry["Key"].removeprefix(prefix)) and name >= first:
+                    yield FileStatus(
+                        path=join_url(url, name), size=entry["Size"], modification_time=to_ms(entry["LastModified"])
+                    )
+            if not (token := listed.get("NextContinuationToken")):
+                return
+            listed = page(ContinuationToken=token)
+
+    return statuses()
+
+
+def _has_files(page: dict[str, Any]) -> bool:
+    return bool(page.get("Contents") or page.get("CommonPrefixes"))
