@@ -37,7 +37,7 @@ class JsonFields:
         return self._required(name, self.optional_boolean(name))
 
     def integers(self, name: str) -> tuple[int, ...]:
-        return self.sequence(name, lambda value: self._checked(name, value, int, "integers"))
+        return self.sequence(name, lambda value: self._checked(name, value, int, "64-bit integers"))
 
     def optional_string(self, name: str) -> str | None:
         value = self._values.get(name)
@@ -45,7 +45,7 @@ class JsonFields:
 
     def optional_integer(self, name: str) -> int | None:
         value = self._values.get(name)
-        return None if value is None else self._checked(name, value, int, "an integer")
+        return None if value is None else self._checked(name, value, int, "a 64-bit integer")
 
     def optional_boolean(self, name: str) -> bool | None:
         value = self._values.get(name)
@@ -67,6 +67,13 @@ class JsonFields:
         """As `optional_string_map`, without the keys whose value is null."""
         values = self.optional_string_map(name)
         return None if values is None else {key: value for key, value in values.items() if value is not None}
+
+    def optional_object(self, name: str) -> Mapping[str, Any] | None:
+        """An object as it is, whatever its fields."""
+        value = self._values.get(name)
+        if value is not None and not isinstance(value, Mapping):
+            raise self.wrong_type(name, value, "an object")
+        return value
 
     def items(self) -> ItemsView[str, Any]:
         """Every field, known or not, as it is."""
@@ -111,8 +118,9 @@ class JsonRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object: values ready for `json.dumps`, None fields left out."""
-        values = ((json_name, getattr(self, name)) for name, json_name in _json_names(type(self)))
-        return {json_name: _to_json(value) for json_name, value in values if value is not None}
+        names = (field.name for field in dataclasses.fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
+        values = ((name, getattr(self, name)) for name in names)
+        return {_camel_case(name): _to_json(value) for name, value in values if value is not None}
 
 
 def json_text(value: object) -> str:
@@ -126,15 +134,13 @@ def texts(values: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def is_json_kind(value: object, kind: type) -> bool:
-    """Whether `value` is of `kind` in JSON, where a boolean is no number."""
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    """Whether `value` is of `kind` in the log, where a boolean is no number and an integer has at most 64 bits."""
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return isinstance(value, kind)
 
 
 @cache
-def _json_names(cls: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, _camel_case(field.name)) for field in dataclasses.fields(cls))
-
-
 def _camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)

@@ -1,0 +1,43 @@
+"""DeletedRecordCountsHistogram: how many files have how many records deleted by deletion vectors."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+
+BIN_STARTS: tuple[int, ...] = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
+"""The fewest deleted records of a file in each bin; a bin ends below the start of the next, the last one never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedRecordCountsHistogram(JsonRecord):
+    """`deleted_record_counts`: the files in each of the ten bins of `BIN_STARTS`.
+
+    Source: PROTOCOL.md, Deleted Record Counts Histogram Schema.
+    """
+
+    deleted_record_counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.deleted_record_counts) != len(BIN_STARTS):
+            raise ValueError(
+                f"deletedRecordCountsHistogram: expected {len(BIN_STARTS)} bins, "
+                f"found {len(self.deleted_record_counts)}"
+            )
+
+    @classmethod
+    def from_json(cls, values: object) -> DeletedRecordCountsHistogram:
+        """From a decoded object; `ValueError` where the bins are missing, mistyped or not ten."""
+        fields = JsonFields("deletedRecordCountsHistogram", values)
+        return cls(deleted_record_counts=fields.integers("deletedRecordCounts"))
+
+    @classmethod
+    def of_counts(cls, counts: Iterable[int]) -> DeletedRecordCountsHistogram:
+        """The histogram of files with these numbers of deleted records each; a negative one counts nowhere."""
+        bins = [0] * len(BIN_STARTS)
+        for count in (count for count in counts if count >= 0):
+            bins[bisect_right(BIN_STARTS, count) - 1] += 1
+        return cls(deleted_record_counts=tuple(bins))

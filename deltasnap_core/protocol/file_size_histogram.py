@@ -1,0 +1,75 @@
+"""FileSizeHistogram: how many files of which size a table has."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+
+_KB = 1024
+_MB = 1024 * _KB
+_GB = 1024 * _MB
+
+
+def _mb(*runs: tuple[int, int, int]) -> tuple[int, ...]:
+    """The boundaries of runs of bins, each (first, last, step) in MiB, last included."""
+    return tuple(size * _MB for first, last, step in runs for size in range(first, last + 1, step))
+
+
+DEFAULT_BIN_BOUNDARIES: tuple[int, ...] = (
+    0,
+    *(size * _KB for size in (8, 16, 32, 64, 128, 256, 512)),
+    *(size * _MB for size in (1, 2, 4)),
+    *_mb((8, 40, 4), (48, 120, 8), (124, 144, 4), (160, 576, 16), (640, 1408, 64), (1536, 2048, 128)),
+    *_mb((2304, 3840, 256)),
+    *(size * _GB for size in (4, 8, 16, 32, 64, 128, 256)),
+)
+"""Delta's bins, in bytes: each boundary is where a bin starts. Source: Delta's `FileSizeHistogram`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizeHistogram(JsonRecord):
+    """Files and bytes by file size.
+
+    `sorted_bin_boundaries`: where each bin starts, in bytes, the first at 0; a bin ends where the next one starts,
+    the last one never. `file_counts`, `total_bytes`: the files in each bin and their bytes together.
+    Source: PROTOCOL.md, File Size Histogram Schema.
+    """
+
+    sorted_bin_boundaries: tuple[int, ...]
+    file_counts: tuple[int, ...]
+    total_bytes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.sorted_bin_boundaries[:1] != (0,):
+            raise ValueError("fileSizeHistogram.sortedBinBoundaries: the first one must be 0")
+        if any(start >= end for start, end in pairwise(self.sorted_bin_boundaries)):
+            raise ValueError("fileSizeHistogram.sortedBinBoundaries: must ascend")
+        if not len(self.sorted_bin_boundaries) == len(self.file_counts) == len(self.total_bytes):
+            raise ValueError(
+                "fileSizeHistogram: sortedBinBoundaries, fileCounts and totalBytes must be of one length, found "
+                f"{len(self.sorted_bin_boundaries)}, {len(self.file_counts)} and {len(self.total_bytes)}"
+            )
+
+    @classmethod
+    def from_json(cls, values: object) -> FileSizeHistogram:
+        """From a decoded object; `ValueError` where a field is missing, mistyped or contradicts another."""
+        fields = JsonFields("fileSizeHistogram", values)
+        return cls(
+            sorted_bin_boundaries=fields.integers("sortedBinBoundaries"),
+            file_counts=fields.integers("fileCounts"),
+            total_bytes=fields.integers("totalBytes"),
+        )
+
+    @classmethod
+    def of_sizes(cls, sizes: Iterable[int]) -> FileSizeHistogram:
+        """The histogram, in Delta's bins, of files of these sizes in bytes; a negative size counts nowhere, as in Delta."""
+        counts, totals = [0] * len(DEFAULT_BIN_BOUNDARIES), [0] * len(DEFAULT_BIN_BOUNDARIES)
+        for size in (size for size in sizes if size >= 0):
+            index = bisect_right(DEFAULT_BIN_BOUNDARIES, size) - 1
+            counts[index] += 1
+            totals[index] += size
+        return cls(sorted_bin_boundaries=DEFAULT_BIN_BOUNDARIES, file_counts=tuple(counts), total_bytes=tuple(totals))

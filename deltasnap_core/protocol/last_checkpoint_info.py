@@ -1,0 +1,124 @@
+"""LastCheckpointInfo: what `_last_checkpoint` says; a hint, never to be trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from deltasnap_core.protocol.json_fields import JsonFields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastCheckpointInfo:
+    """The checkpoint that a writer made last, as far as the file tells.
+
+    `size`: actions in the checkpoint (None or -1: not known). `parts`: of a multi-part checkpoint, else None.
+    `size_in_bytes`, `num_of_add_files`: of the checkpoint. `checkpoint_schema`, `v2_checkpoint`: JSON objects as
+    they are. `checksum`: MD5 in hex, verified by `parse`; None where the writer left it out.
+    Source: PROTOCOL.md, Last Checkpoint File Schema.
+    """
+
+    version: int
+    size: int | None = None
+    parts: int | None = None
+    size_in_bytes: int | None = None
+    num_of_add_files: int | None = None
+    checkpoint_schema: Mapping[str, Any] | None = None
+    v2_checkpoint: Mapping[str, Any] | None = None
+    tags: Mapping[str, str | None] | None = None
+    checksum: str | None = None
+
+    @classmethod
+    def parse(cls, content: bytes) -> LastCheckpointInfo:
+        """From the content of the file; `ValueError` where it is broken, mistyped or its checksum does not match."""
+        decoded = json.loads(content.decode(), object_pairs_hook=_reject_duplicate_keys)
+        fields = JsonFields("_last_checkpoint", decoded)
+        checksum = fields.optional_string("checksum")
+        if checksum is not None and checksum not in json_checksums(content.decode()):
+            raise ValueError(f"_last_checkpoint: its content does not match its checksum {checksum}")
+        version = fields.integer("version")
+        if version < 0:
+            raise ValueError(f"_last_checkpoint.version: expected 0 or more, found {version}")
+        return cls(
+            version=version,
+            size=fields.optional_integer("size"),
+            parts=fields.optional_integer("parts"),
+            size_in_bytes=fields.optional_integer("sizeInBytes"),
+            num_of_add_files=fields.optional_integer("numOfAddFiles"),
+            checkpoint_schema=fields.optional_object("checkpointSchema"),
+            v2_checkpoint=fields.optional_object("v2Checkpoint"),
+            tags=fields.optional_string_map("tags"),
+            checksum=checksum,
+        )
+
+
+def json_checksums(text: str) -> tuple[str, str]:
+    """The MD5s, in hex, that a writer may have computed for the JSON object `text`.
+
+    The first sorts the leaves by path, as the protocol says; the second by the whole `path=value`, as Delta on
+    Spark does. They differ only for arrays of more than ten scalars (`+1=` against `+10=`).
+    `ValueError` where `text` is no JSON or has a key twice. Source: PROTOCOL.md, JSON checksum.
+    """
+    leaves = canonical_leaves(text)
+    by_path = ",".join(f"{path}={value}" for path, value in sorted(leaves))
+    by_text = ",".join(sorted(f"{path}={value}" for path, value in leaves))
+    return _md5(by_path), _md5(by_text)
+
+
+def canonical_leaves(text: str) -> list[tuple[str, str]]:
+    """The canonical path and value of each leaf of the JSON object `text`, its top-level `checksum` left out."""
+    decoded = json.loads(
+        text,
+        parse_int=_Number,
+        parse_float=_Number,
+        parse_constant=_reject_constant,
+        object_pairs_hook=_reject_duplicate_keys,
+    )
+    return [leaf for leaf in _leaves(decoded, ()) if leaf[0] != '"checksum"']
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+class _Number(str):
+    """A number as the text has it, which is its canonical form."""
+
+    __slots__ = ()
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, _quoted(key)))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, (*path, str(index)))
+    else:
+        yield "+".join(path), _canonical_scalar(value)
+
+
+def _canonical_scalar(value: Any) -> str:
+    if isinstance(value, _Number):
+        return str(value)
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    # quote() leaves exactly the unreserved characters of RFC 3986 as they are, and writes upper-case hex
+    return f'"{quote(text, safe="")}"'
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("_last_checkpoint: a key occurs twice in one object")
+    return values
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"_last_checkpoint: {name} is not JSON")

@@ -1,0 +1,102 @@
+"""The `delta.*` properties that a reader needs: name, unit and default of each.
+
+Each function takes a table's `configuration` (Metadata.configuration). A value that cannot be understood counts as
+absent, with a warning: it is no reason to refuse a table to a reader. Source: Delta's `DeltaConfigs`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar, cast
+
+from deltasnap_core.protocol.intervals import parse_interval_ms
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Configuration = Mapping[str, str]
+ColumnMappingMode = Literal["none", "id", "name"]
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+def deleted_file_retention_ms(configuration: Configuration) -> int:
+    """How long a tombstone stays in the state: `delta.deletedFileRetentionDuration`, one week by default."""
+    return _get(configuration, "delta.deletedFileRetentionDuration", parse_interval_ms, 7 * _DAY_MS)
+
+
+def log_retention_ms(configuration: Configuration) -> int:
+    """How long the log of a version is kept: `delta.logRetentionDuration`, 30 days by default."""
+    return _get(configuration, "delta.logRetentionDuration", parse_interval_ms, 30 * _DAY_MS)
+
+
+def set_transaction_retention_ms(configuration: Configuration) -> int | None:
+    """How long a transaction stays in the state: `delta.setTransactionRetentionDuration`; None (default): forever."""
+    return _get(configuration, "delta.setTransactionRetentionDuration", parse_interval_ms, None)
+
+
+def checkpoint_interval(configuration: Configuration) -> int:
+    """Commits from one checkpoint to the next: `delta.checkpointInterval`, 10 by default."""
+    return _get(configuration, "delta.checkpointInterval", _at_least(1), 10)
+
+
+def num_indexed_cols(configuration: Configuration) -> int:
+    """Columns with statistics: `delta.dataSkippingNumIndexedCols`, 32 by default; -1: all of them."""
+    return _get(configuration, "delta.dataSkippingNumIndexedCols", _at_least(-1), 32)
+
+
+def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
+    """How data files name the columns: `delta.columnMapping.mode`, "none" by default."""
+    return _get(configuration, "delta.columnMapping.mode", _column_mapping_mode, "none")
+
+
+def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
+    """Whether commits carry their own timestamp: `delta.enableInCommitTimestamps`, False by default."""
+    return _get(configuration, "delta.enableInCommitTimestamps", _boolean, False)
+
+
+def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int, int] | None:
+    """The version that enabled in-commit timestamps and its timestamp in ms.
+
+    None where they are not enabled, and where they have been from version 0 on (a writer then records neither).
+    Source: PROTOCOL.md, In-Commit Timestamps, Writer Requirements.
+    """
+    if not in_commit_timestamps_enabled(configuration):
+        return None
+    version = _get(configuration, "delta.inCommitTimestampEnablementVersion", _at_least(0), None)
+    timestamp = _get(configuration, "delta.inCommitTimestampEnablementTimestamp", int, None)
+    return None if version is None or timestamp is None else (version, timestamp)
+
+
+def _get(configuration: Configuration, key: str, parse: Callable[[str], T], default: T) -> T:
+    text = configuration.get(key)
+    if text is None:
+        return default
+    try:
+        return parse(text)
+    except ValueError as error:
+        logger.warning("Table property %s=%r ignored, %s used instead: %s", key, text, default, error)
+        return default
+
+
+def _at_least(smallest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text)
+        if number < smallest:
+            raise ValueError(f"expected {smallest} or more")
+        return number
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+def _column_mapping_mode(text: str) -> ColumnMappingMode:
+    if text.lower() not in ("none", "id", "name"):
+        raise ValueError("expected none, id or name")
+    return cast(ColumnMappingMode, text.lower())

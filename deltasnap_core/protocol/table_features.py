@@ -1,0 +1,68 @@
+"""Which tables can be read: the protocol gate.
+
+Source: PROTOCOL.md, Table Features; Reader Version Requirements.
+"""
+
+from __future__ import annotations
+
+from deltasnap_core.errors import UnsupportedProtocolError
+from deltasnap_core.protocol.actions import Protocol
+
+MAX_READER_VERSION = 3
+TABLE_FEATURES_READER_VERSION = 3
+
+SUPPORTED_READER_FEATURES = frozenset(
+    {
+        "catalogManaged",
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""The reader features whose presence does not stand in the way of reading the log."""
+
+CATALOG_MANAGED = "catalogManaged"
+ADAPTIVE_METADATA = "adaptiveMetadata"
+
+MANIFEST_COMMIT_ACTION = "checkpoint"
+"""The action that a commit of a table with an adaptive metadata tree may hold in place of the actions themselves,
+protocol and metadata included. Ignoring it, as other unknown actions are ignored, would misread the table."""
+
+
+def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
+    """The reader features of `protocol` that deltasnap lacks, in order.
+
+    Only `readerFeatures` decide: what stands in `writerFeatures` alone, known or not, is no matter to a reader. Below
+    reader version 3 the protocol allows no such list; a feature that stands in one nevertheless counts.
+    """
+    return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
+
+
+def has_feature(protocol: Protocol, name: str) -> bool:
+    """Whether the table supports the feature `name`, which stands in either list."""
+    return name in (protocol.reader_features or ()) or name in (protocol.writer_features or ())
+
+
+def check_readable(protocol: Protocol, *, path: str, version: int) -> None:
+    """Raise `UnsupportedProtocolError` unless a table with `protocol` can be read; `path` and `version` are for it."""
+    features = unsupported_reader_features(protocol)
+    if features or not 1 <= protocol.min_reader_version <= MAX_READER_VERSION:
+        raise UnsupportedProtocolError(
+            path=path, version=version, features=features, min_reader_version=protocol.min_reader_version
+        )
+
+
+def check_no_manifest_commit(action_names: frozenset[str], *, path: str, version: int) -> None:
+    """Raise `UnsupportedProtocolError` where a commit with actions of these names belongs to a manifest tree."""
+    if MANIFEST_COMMIT_ACTION in action_names:
+        raise UnsupportedProtocolError(
+            path=path, version=version, features=(ADAPTIVE_METADATA,), min_reader_version=MAX_READER_VERSION
+        )

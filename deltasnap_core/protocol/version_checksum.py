@@ -1,0 +1,70 @@
+"""VersionChecksum: what a writer says about the state of a version, in its `.crc` file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from deltasnap_core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
+from deltasnap_core.protocol.json_fields import JsonFields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChecksum:
+    """The state of a version as its writer saw it: a hint, to be compared with the log, never to be trusted blindly.
+
+    Every field is named as in the file, without a trailing `Opt`. None: the writer left it out, which says nothing
+    about the state. `protocol` and `metadata` are required today, but older writers left them out.
+    `table_size_bytes`, `num_files`: of the live files. `in_commit_timestamp`: ms since the epoch.
+    `domain_metadata`: without removed ones. `num_deleted_records`, `num_deletion_vectors`: of the live files.
+    Source: PROTOCOL.md, Version Checksum File Schema.
+    """
+
+    table_size_bytes: int
+    num_files: int
+    num_metadata: int
+    num_protocol: int
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    txn_id: str | None = None
+    in_commit_timestamp: int | None = None
+    set_transactions: tuple[SetTransaction, ...] | None = None
+    domain_metadata: tuple[DomainMetadata, ...] | None = None
+    file_size_histogram: FileSizeHistogram | None = None
+    all_files: tuple[AddFile, ...] | None = None
+    num_deleted_records: int | None = None
+    num_deletion_vectors: int | None = None
+    deleted_record_counts_histogram: DeletedRecordCountsHistogram | None = None
+
+    @classmethod
+    def parse(cls, content: bytes) -> VersionChecksum:
+        """From the content of a `.crc` file; `ValueError` where it is no JSON object or a field is mistyped.
+
+        The histograms are found under their older names too.
+        """
+        fields = JsonFields("checksum", json.loads(content.decode()))
+        return cls(
+            table_size_bytes=fields.integer("tableSizeBytes"),
+            num_files=fields.integer("numFiles"),
+            num_metadata=fields.integer("numMetadata"),
+            num_protocol=fields.integer("numProtocol"),
+            metadata=fields.optional_record("metadata", Metadata.from_json),
+            protocol=fields.optional_record("protocol", Protocol.from_json),
+            txn_id=fields.optional_string("txnId"),
+            in_commit_timestamp=fields.optional_integer("inCommitTimestampOpt"),
+            set_transactions=fields.optional_sequence("setTransactions", SetTransaction.from_json),
+            domain_metadata=fields.optional_sequence("domainMetadata", DomainMetadata.from_json),
+            file_size_histogram=(
+                fields.optional_record("fileSizeHistogram", FileSizeHistogram.from_json)
+                or fields.optional_record("histogramOpt", FileSizeHistogram.from_json)
+            ),
+            all_files=fields.optional_sequence("allFiles", AddFile.from_json),
+            num_deleted_records=fields.optional_integer("numDeletedRecordsOpt"),
+            num_deletion_vectors=fields.optional_integer("numDeletionVectorsOpt"),
+            deleted_record_counts_histogram=(
+                fields.optional_record("deletedRecordCountsHistogramOpt", DeletedRecordCountsHistogram.from_json)
+                or fields.optional_record("deletedRecordCountsHistogram", DeletedRecordCountsHistogram.from_json)
+            ),
+        )
