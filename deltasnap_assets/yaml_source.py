@@ -1,0 +1,149 @@
+"""A YAML file as plain values that still know their lines: what turns a mistake in a configuration into a place.
+
+Pure: neither Dagster nor PySpark is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deltasnap_core.errors import DeltaSnapError
+
+Location = tuple[str | int, ...]
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigProblem:
+    """One mistake: `key` as in `tables[0].path` (None: the file), `value` as the file has it (None: not shown)."""
+
+    reason: str
+    line: int | None = None
+    key: str | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        key = "" if self.key is None else f"{self.key}: "
+        value = "" if self.value is None else f" (found: {self.value})"
+        return f"{key}{self.reason}{value}"
+
+
+class ConfigError(DeltaSnapError):
+    """The configuration cannot be used; each of `problems` is a line of the message, with the file and its line."""
+
+    def __init__(self, *, file: str, problems: tuple[ConfigProblem, ...]) -> None:
+        self.file = file
+        self.problems = problems
+        super().__init__(
+            "\n".join(f"{file}{'' if each.line is None else f':{each.line}'}: {each}" for each in problems)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlSource:
+    """The values of a YAML file, with the line (from 1) and the text of each.
+
+    `texts` holds what the file says, before environment variables are put in: safe to show. A value that the file does
+    not have has no entry in `texts`; `line_of` then gives the line of what should have held it.
+    """
+
+    file: str
+    values: Any
+    lines: Mapping[Location, int]
+    texts: Mapping[Location, str]
+
+    def line_of(self, location: Location) -> int | None:
+        while location and location not in self.lines:
+            location = location[:-1]
+        return self.lines.get(location)
+
+
+def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
+    """Read one YAML document; `${NAME}` in a value stands for an environment variable.
+
+    Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a key given twice or not text, a
+    variable that is not set.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"cannot be read: {reason}"),)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = ConfigProblem(reason=f"not YAML: {error.problem}", line=mark.line + 1 if mark else None)
+        raise ConfigError(file=str(path), problems=(problem,)) from error
+    except yaml.YAMLError as error:
+        raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"not YAML: {error}"),)) from error
+    reader = _Reader(environment)
+    values = None if root is None else reader.value_of(root, ())
+    if reader.problems:
+        raise ConfigError(file=str(path), problems=tuple(reader.problems))
+    return YamlSource(file=str(path), values=values, lines=reader.lines, texts=reader.texts)
+
+
+def key_text(location: Location) -> str:
+    """A location as one types it: `("tables", 0, "path")` is `tables[0].path`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")
+
+
+class _Reader:
+    """Walks the node tree once, keeping lines, texts and problems on the way."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        self.lines: dict[Location, int] = {}
+        self.texts: dict[Location, str] = {}
+        self.problems: list[ConfigProblem] = []
+        self._constructor = yaml.SafeLoader("")
+
+    def value_of(self, node: yaml.Node, location: Location) -> Any:
+        self.lines.setdefault(location, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._items_of(node, location))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value_of(child, (*location, index)) for index, child in enumerate(node.value)]
+        return self._scalar_of(node, location)
+
+    def _items_of(self, node: yaml.MappingNode, location: Location) -> Iterator[tuple[str, Any]]:
+        seen: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            key, line = key_node.value, key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+                self.problems.append(
+                    ConfigProblem(reason="a key must be text", line=line, key=key_text(location) or None)
+                )
+                continue
+            if key in seen:
+                reason = f"given twice, first on line {seen[key]}"
+                self.problems.append(ConfigProblem(reason=reason, line=line, key=key_text((*location, key))))
+                continue
+            seen[key] = line
+            self.lines[(*location, key)] = line
+            yield key, self.value_of(value_node, (*location, key))
+
+    def _scalar_of(self, node: yaml.Node, location: Location) -> Any:
+        self.texts[location] = node.value
+        if not _VARIABLE.search(node.value):
+            return self._constructor.construct_object(node)
+
+        def look_up(match: re.Match[str]) -> str:
+            name = match[1]
+            if name not in self.environment:
+                reason = f"the environment variable {name} is not set"
+                line = self.lines.get(location)
+                self.problems.append(
+                    ConfigProblem(reason=reason, line=line, key=key_text(location), value=repr(node.value))
+                )
+            return self.environment.get(name, "")
+
+        return _VARIABLE.sub(look_up, node.value)
