@@ -1,0 +1,164 @@
+"""LogSegment: the files of the log that make up one version, lawful by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltasnap_core.errors import VersionGapError, VersionNotFoundError
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider, checkpoint_from_json
+from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.protocol.file_names import ParsedLogPath
+from deltasnap_core.storage.log_store import FileStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """A checkpoint, or none, and the commits after it up to a version. It guarantees:
+
+    1. The checkpoint is of the version or of an earlier one, and complete.
+    2. The commits go on where the checkpoint ends (at 0 without one), ascending, with no version missing.
+    3. They end at the version, or the checkpoint does.
+    4. Every compaction lies whole within the commits, every other file is of the version itself.
+
+    log_path:              URL of the `_delta_log` folder.
+    deltas:                the commits, ascending; published ones or ratified ones in `_staged_commits`.
+    compactions:           by first, then last version. A compaction is only named here: whether it is sound is
+                           for those who read it to see.
+    checksum_file:         the `.crc` file of the version; None: there is none.
+    last_commit_file:      the commit of the version, also where the checkpoint stands in for it; None: it is gone.
+    last_commit_timestamp: modification time in ms of that file, or else of the checkpoint.
+
+    Two segments are equal when they name the same files with the same sizes and times.
+    Source: PROTOCOL.md, Delta Log Entries, Checkpoints and Log Compaction Files.
+    """
+
+    log_path: str
+    version: int
+    deltas: tuple[FileStatus, ...]
+    checkpoint_provider: CheckpointProvider | EmptyCheckpointProvider
+    compactions: tuple[FileStatus, ...] = ()
+    checksum_file: FileStatus | None = None
+    last_commit_file: FileStatus | None = None
+    last_commit_timestamp: int
+
+    def __post_init__(self) -> None:
+        versions = [commit_version(file) for file in self.deltas]
+        validate_checkpoint(self.log_path, self.version, self.checkpoint_provider)
+        validate_end(self.log_path, self.version, versions, self.checkpoint_provider.version)
+        validate_contiguous(self.log_path, self.version, versions, self.checkpoint_provider.version)
+        validate_compactions(self.version, self.compactions, self.checkpoint_provider.version)
+
+    @classmethod
+    def try_new(
+        cls,
+        *,
+        log_path: str,
+        version: int,
+        commits: Mapping[int, FileStatus],
+        checkpoint: CheckpointProvider | EmptyCheckpointProvider,
+        compactions: Iterable[FileStatus] = (),
+        checksums: Mapping[int, FileStatus] | None = None,
+    ) -> LogSegment:
+        """The segment of a version from what was listed; files that are not its own are left out.
+
+        Raises VersionNotFoundError where neither a commit nor the checkpoint is of that version, VersionGapError
+        where commits between the checkpoint (or 0) and the version are missing.
+        """
+        last_commit = commits.get(version)
+        written = last_commit or max(checkpoint.files, key=lambda file: file.modification_time, default=None)
+        return cls(
+            log_path=log_path,
+            version=version,
+            deltas=tuple(commits[v] for v in sorted(commits) if checkpoint.version < v <= version),
+            checkpoint_provider=checkpoint,
+            compactions=tuple(c for c in compactions if is_within(c, checkpoint.version, version)),
+            checksum_file=(checksums or {}).get(version),
+            last_commit_file=last_commit,
+            last_commit_timestamp=written.modification_time if written else 0,
+        )
+
+    def continues(self, previous: LogSegment) -> bool:
+        """Whether what was loaded for `previous` is the beginning of this segment.
+
+        True when both start from the same checkpoint and this one has the commits of `previous`, unchanged, and
+        perhaps later ones. False after a new checkpoint, and where the table was recreated, restored or rewritten.
+        """
+        return (
+            self.log_path == previous.log_path
+            and self.checkpoint_provider == previous.checkpoint_provider
+            and self.deltas[: len(previous.deltas)] == previous.deltas
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values; `from_json` gives an equal segment."""
+        return {
+            "logPath": self.log_path,
+            "version": self.version,
+            "checkpoint": self.checkpoint_provider.to_json(),
+            "deltas": [file.to_json() for file in self.deltas],
+            "compactions": [file.to_json() for file in self.compactions],
+            "checksumFile": self.checksum_file and self.checksum_file.to_json(),
+            "lastCommitFile": self.last_commit_file and self.last_commit_file.to_json(),
+            "lastCommitTimestamp": self.last_commit_timestamp,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> LogSegment:
+        """From what `to_json` gave; raises KeyError where a field is missing."""
+        checksum, last_commit = values["checksumFile"], values["lastCommitFile"]
+        return cls(
+            log_path=values["logPath"],
+            version=values["version"],
+            deltas=tuple(FileStatus.from_json(file) for file in values["deltas"]),
+            checkpoint_provider=checkpoint_from_json(values["checkpoint"]),
+            compactions=tuple(FileStatus.from_json(file) for file in values["compactions"]),
+            checksum_file=checksum and FileStatus.from_json(checksum),
+            last_commit_file=last_commit and FileStatus.from_json(last_commit),
+            last_commit_timestamp=values["lastCommitTimestamp"],
+        )
+
+
+def commit_version(file: FileStatus) -> int:
+    """The version that a commit file makes; raises ValueError where its name is not that of a commit."""
+    # The name of a commit starts with its version. A segment may hold tens of thousands: no regular expression here.
+    version = file.name[:20]
+    if not version.isdecimal():
+        raise ValueError(f"Not a commit file: {file.path}")
+    return int(version)
+
+
+def is_within(compaction: FileStatus, after: int, version: int) -> bool:
+    """Whether a compaction holds commits of `(after, version]` only."""
+    parsed = ParsedLogPath.parse(compaction.name)
+    return (
+        parsed is not None and parsed.end_version is not None and after < parsed.version < parsed.end_version <= version
+    )
+
+
+def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvider | EmptyCheckpointProvider) -> None:
+    """A checkpoint has files and is not newer than the version; ValueError where a caller gave such a one."""
+    if checkpoint.version > version or bool(checkpoint.files) == checkpoint.is_empty:
+        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {log_path}")
+
+
+def validate_end(log_path: str, version: int, commits: list[int], checkpoint_version: int) -> None:
+    """The last commit, or the checkpoint where there is none after it, is of the version asked for."""
+    if (commits[-1] if commits else checkpoint_version) != version:
+        raise VersionNotFoundError(path=table_path(log_path), version=version)
+
+
+def validate_contiguous(log_path: str, version: int, commits: list[int], checkpoint_version: int) -> None:
+    """Every version after the checkpoint, or from 0 on, has one commit: none missing, in order."""
+    expected = range(checkpoint_version + 1, version + 1)
+    if missing := tuple(sorted(set(expected).difference(commits))):
+        raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
+    if commits != list(expected):
+        raise ValueError(f"Commits of {log_path} out of order or beside the range of version {version}: {commits}")
+
+
+def validate_compactions(version: int, compactions: tuple[FileStatus, ...], checkpoint_version: int) -> None:
+    """Every compaction lies within the commits of the segment; ValueError where a caller gave another."""
+    if strays := [c.path for c in compactions if not is_within(c, checkpoint_version, version)]:
+        raise ValueError(f"Compactions outside ({checkpoint_version}, {version}]: {strays}")
