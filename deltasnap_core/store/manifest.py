@@ -1,0 +1,253 @@
+"""What one stored version consists of: pure.
+
+A manifest is one JSON document a version. It is written last and in one piece, so it is the commit point: what it
+names is there, and what no manifest names is not part of the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltasnap_core.store.parts import JsonObject, Part
+
+FORMAT = 1
+"""Of the documents written here; a document of a higher format is refused, never misread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A Parquet file: its path below the folder of its generation, its bytes, its rows."""
+
+    path: str
+    size: int
+    rows: int
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> DataFile:
+        """From what `to_json` gave."""
+        return cls(path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"))
+
+    def to_json(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        return {"path": self.path, "size": self.size, "rows": self.rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """Parquet files written together: a base (first equals last), or the changes of the versions first to last.
+
+    files: none where there are no rows.
+    """
+
+    first: int
+    last: int
+    files: tuple[DataFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all its files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(file.size for file in self.files)
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> DataSet:
+        """From what `to_json` gave."""
+        files = tuple(DataFile.from_json(file) for file in values["files"])
+        return cls(first=_integer(values, "first"), last=_integer(values, "last"), files=files)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        return {"first": self.first, "last": self.last, "files": [file.to_json() for file in self.files]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionTables:
+    """`all_files` and `tombstones` of one version as plain Parquet, one file each."""
+
+    all_files: DataFile
+    tombstones: DataFile
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> VersionTables:
+        """From what `to_json` gave."""
+        return cls(
+            all_files=DataFile.from_json(values["allFiles"]), tombstones=DataFile.from_json(values["tombstones"])
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        return {"allFiles": self.all_files.to_json(), "tombstones": self.tombstones.to_json()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChanges:
+    """What a version changed: files that came, files that went, and their bytes. A base alone does not know it."""
+
+    num_added_files: int
+    num_removed_files: int
+    added_bytes: int
+    removed_bytes: int
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> VersionChanges:
+        """From what `to_json` gave."""
+        return cls(
+            num_added_files=_integer(values, "numAddedFiles"),
+            num_removed_files=_integer(values, "numRemovedFiles"),
+            added_bytes=_integer(values, "addedBytes"),
+            removed_bytes=_integer(values, "removedBytes"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        return {
+            "numAddedFiles": self.num_added_files,
+            "numRemovedFiles": self.num_removed_files,
+            "addedBytes": self.added_bytes,
+            "removedBytes": self.removed_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionManifest:
+    """One stored version of a table.
+
+    generation:      folder of its data; a table dropped and created again has another.
+    table_id:        the metadata id at this version.
+    log_path:        URL of the log it was read from.
+    timestamp:       of the commit, ms since the epoch.
+    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention.
+    base, changes:   the state is the base and then these changes up to this version, each set after the one before.
+    version_changes: None where the version before is not stored.
+    tables:          None unless they were asked for.
+    computed_state, log_segment: the small values, without what is in `parts`.
+    parts:           by name, the objects that versions share most of.
+    """
+
+    table: str
+    version: int
+    generation: str
+    table_id: str
+    log_path: str
+    timestamp: int
+    min_file_retention_timestamp: int
+    base: DataSet
+    changes: tuple[DataSet, ...] = ()
+    version_changes: VersionChanges | None = None
+    tables: VersionTables | None = None
+    computed_state: JsonObject = field(default_factory=dict)
+    log_segment: JsonObject = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_sets(self)
+
+    @property
+    def change_rows(self) -> int:
+        """Rows of all the changes since the base."""
+        return sum(changes.rows for changes in self.changes)
+
+    @property
+    def data_files(self) -> Iterator[DataFile]:
+        """Every Parquet file that the version consists of."""
+        for data_set in (self.base, *self.changes):
+            yield from data_set.files
+        if self.tables is not None:
+            yield from (self.tables.all_files, self.tables.tombstones)
+
+    @property
+    def documents(self) -> frozenset[str]:
+        """The digests of the shared documents that the version needs."""
+        return frozenset(part.shared for part in self.parts.values() if part.shared is not None)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> VersionManifest:
+        """Parse a manifest.
+
+        Errors: ValueError saying what is wrong with it.
+        """
+        try:
+            values = json.loads(content)
+            if values["format"] != FORMAT:
+                raise ValueError(f"expected format {FORMAT}, found {values['format']!r}")
+            return cls._from_json(values)
+        except KeyError as error:
+            raise ValueError(f"expected a field {error}, found none") from error
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"expected a manifest, found other JSON: {error}") from error
+
+    @classmethod
+    def _from_json(cls, values: JsonObject) -> VersionManifest:
+        changes, tables = values.get("versionChanges"), values.get("tables")
+        return cls(
+            table=_text(values, "table"),
+            version=_integer(values, "version"),
+            generation=_text(values, "generation"),
+            table_id=_text(values, "tableId"),
+            log_path=_text(values, "logPath"),
+            timestamp=_integer(values, "timestamp"),
+            min_file_retention_timestamp=_integer(values, "minFileRetentionTimestamp"),
+            base=DataSet.from_json(values["base"]),
+            changes=tuple(DataSet.from_json(data_set) for data_set in values["changes"]),
+            version_changes=None if changes is None else VersionChanges.from_json(changes),
+            tables=None if tables is None else VersionTables.from_json(tables),
+            computed_state=dict(values["computedState"]),
+            log_segment=dict(values["logSegment"]),
+            parts={name: Part.from_json(part) for name, part in values["parts"].items()},
+        )
+
+    def to_bytes(self) -> bytes:
+        """Give the document: UTF-8 JSON, the fields in the order of this class."""
+        values: dict[str, Any] = {
+            "format": FORMAT,
+            "table": self.table,
+            "version": self.version,
+            "generation": self.generation,
+            "tableId": self.table_id,
+            "logPath": self.log_path,
+            "timestamp": self.timestamp,
+            "minFileRetentionTimestamp": self.min_file_retention_timestamp,
+            "base": self.base.to_json(),
+            "changes": [data_set.to_json() for data_set in self.changes],
+        }
+        if self.version_changes is not None:
+            values["versionChanges"] = self.version_changes.to_json()
+        if self.tables is not None:
+            values["tables"] = self.tables.to_json()
+        values["computedState"] = dict(self.computed_state)
+        values["logSegment"] = dict(self.log_segment)
+        values["parts"] = {name: part.to_json() for name, part in self.parts.items()}
+        return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _check_sets(manifest: VersionManifest) -> None:
+    """Check that the base and the changes lead to the version, without a gap."""
+    reached = manifest.base.last
+    for data_set in manifest.changes:
+        if data_set.first != reached + 1 or data_set.last < data_set.first:
+            raise ValueError(f"expected changes from version {reached + 1} on, found {data_set.first}-{data_set.last}")
+        reached = data_set.last
+    before_last = manifest.changes[-1].first if manifest.changes else manifest.base.last
+    if not before_last <= manifest.version <= reached:
+        raise ValueError(f"expected a base and changes that lead to version {manifest.version}, found up to {reached}")
+
+
+def _text(values: JsonObject, name: str) -> str:
+    value = values[name]
+    if not isinstance(value, str):
+        raise ValueError(f"expected {name} to be text, found {value!r}")
+    return value
+
+
+def _integer(values: JsonObject, name: str) -> int:
+    value = values[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"expected {name} to be an integer, found {value!r}")
+    return value

@@ -1,0 +1,151 @@
+"""The computed state and the log segment of a version as a manifest holds them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltasnap_core.log.log_segment import LogSegment, commit_version
+from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_core.store.parts import JsonObject, Part, digest, encode, split
+
+METADATA = "metadata"
+TRANSACTIONS = "setTransactions"
+DOMAINS = "domainMetadata"
+DELTAS = "deltas"
+COMPACTIONS = "compactions"
+CHECKPOINT_FILES = "checkpointFiles"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionDocuments:
+    """What a manifest says of a version beside its data; `shared` by digest must be written before it."""
+
+    computed_state: JsonObject
+    log_segment: JsonObject
+    parts: Mapping[str, Part]
+    shared: Mapping[str, JsonObject]
+
+
+def documents_of_version(
+    state: SnapshotState,
+    segment: LogSegment,
+    previous: Mapping[str, Part],
+    documents: Mapping[str, JsonObject],
+) -> VersionDocuments:
+    """Give the documents of a version, sharing what they can.
+
+    previous:  the parts of the version before; empty: share with none.
+    documents: by digest, shared documents that are stored already, those of `previous` among them.
+    """
+    computed_state, of_state = _split_state(state)
+    log_segment, of_segment = _split_segment(segment)
+    parts, shared = {}, {}
+    for name, whole in {**of_state, **of_segment}.items():
+        found = split(whole, previous.get(name), documents)
+        parts[name] = found.part
+        if found.document is not None:
+            shared[digest(encode(found.document))] = found.document
+    return VersionDocuments(computed_state=computed_state, log_segment=log_segment, parts=parts, shared=shared)
+
+
+def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> SnapshotState:
+    """Give the computed state of a stored version.
+
+    Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
+    """
+    parts = manifest.parts
+    metadata = parts[METADATA].resolve(documents) if METADATA in parts else None
+    transactions, domains = parts[TRANSACTIONS].resolve(documents), parts[DOMAINS].resolve(documents)
+    return SnapshotState.from_json(
+        {
+            **manifest.computed_state,
+            "metadata": metadata,
+            "setTransactions": list(transactions.values()),
+            "domainMetadata": list(domains.values()),
+        }
+    )
+
+
+def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> LogSegment:
+    """Give the log segment of a stored version.
+
+    Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
+    """
+    small, log_path = manifest.log_segment, manifest.log_path
+    files = {
+        name: _statuses(manifest.parts[name].resolve(documents), log_path)
+        for name in (DELTAS, COMPACTIONS, CHECKPOINT_FILES)
+    }
+    checkpoint = small["checkpoint"]
+    return LogSegment.from_json(
+        {
+            **small,
+            "logPath": log_path,
+            "checkpoint": checkpoint and {**checkpoint, "files": [file.to_json() for file in files[CHECKPOINT_FILES]]},
+            "deltas": [file.to_json() for file in sorted(files[DELTAS], key=commit_version)],
+            "compactions": [file.to_json() for file in files[COMPACTIONS]],
+        }
+    )
+
+
+def non_file_actions_of(state: SnapshotState) -> NonFileActions:
+    """Give the actions that are not of files at the version that a computed state is of."""
+    return NonFileActions(
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transactions={transaction.app_id: transaction for transaction in state.set_transactions},
+        domains={domain.domain: domain for domain in state.domain_metadata},
+    )
+
+
+def _split_state(state: SnapshotState) -> tuple[JsonObject, dict[str, JsonObject]]:
+    small = state.to_json()
+    metadata = small.pop("metadata")
+    parts: dict[str, JsonObject] = {
+        TRANSACTIONS: {value["appId"]: value for value in small.pop("setTransactions")},
+        DOMAINS: {value["domain"]: value for value in small.pop("domainMetadata")},
+    }
+    if metadata is not None:
+        parts[METADATA] = metadata
+    return small, parts
+
+
+def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObject]]:
+    checkpoint = segment.checkpoint_provider
+    checkpoint_json = checkpoint.to_json()
+    if checkpoint_json is not None:
+        checkpoint_json = {name: value for name, value in checkpoint_json.items() if name != "files"}
+    small: dict[str, Any] = {
+        "version": segment.version,
+        "checkpoint": checkpoint_json,
+        "checksumFile": segment.checksum_file and segment.checksum_file.to_json(),
+        "lastCommitFile": segment.last_commit_file and segment.last_commit_file.to_json(),
+        "lastCommitTimestamp": segment.last_commit_timestamp,
+    }
+    parts = {
+        DELTAS: _by_name(segment.deltas, segment.log_path),
+        COMPACTIONS: _by_name(segment.compactions, segment.log_path),
+        CHECKPOINT_FILES: _by_name(checkpoint.files, segment.log_path),
+    }
+    return small, parts
+
+
+def _by_name(files: Iterable[FileStatus], log_path: str) -> dict[str, Any]:
+    """Give size and modification time of each file by its path below the log, or its URL where it is elsewhere."""
+    prefix = join_url(log_path, "")
+    return {file.path.removeprefix(prefix): [file.size, file.modification_time] for file in files}
+
+
+def _statuses(by_name: JsonObject, log_path: str) -> list[FileStatus]:
+    return [
+        FileStatus(
+            path=name if "://" in name else join_url(log_path, name), size=size, modification_time=modification_time
+        )
+        for name, (size, modification_time) in by_name.items()
+    ]
