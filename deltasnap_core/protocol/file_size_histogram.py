@@ -66,7 +66,7 @@ class FileSizeHistogram(JsonRecord):
 
     @classmethod
     def of_sizes(cls, sizes: Iterable[int]) -> FileSizeHistogram:
-        """The histogram, in Delta's bins, of files of these sizes in bytes; a negative size counts nowhere, as in Delta."""
+        """The histogram, in Delta's bins, of files of these sizes in bytes; a negative size counts nowhere."""
         counts, totals = [0] * len(DEFAULT_BIN_BOUNDARIES), [0] * len(DEFAULT_BIN_BOUNDARIES)
         for size in (size for size in sizes if size >= 0):
             index = bisect_right(DEFAULT_BIN_BOUNDARIES, size) - 1

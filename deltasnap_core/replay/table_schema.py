@@ -1,0 +1,102 @@
+"""The schema of a table: from the JSON text in its metadata to a Spark schema."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN_TYPES = "deltasnap.unknownTypes"
+"""The metadata key of a field that has types Spark does not know: their names by path, which is the name of the
+field, then `.element`, `.key` or `.value` for what is inside arrays and maps."""
+
+# Names that Spark reads but no longer writes.
+_OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
+
+
+def parse_schema(schema_string: str | None) -> StructType:
+    """The Spark schema that `schema_string` (Metadata.schema_string) stands for; None: a schema without fields.
+
+    Every type that this PySpark can name is itself: also `variant`, `void`, intervals, `char(n)` and `varchar(n)`.
+    The metadata of a field stays as it is: column mapping ids and physical names, type-widening history, collations
+    and the char or varchar type that a string column stands for. A type that Spark does not know is a string, with
+    its name in the field's metadata under `UNKNOWN_TYPES`, and a warning in the log; a user-defined type is the type
+    it is stored as, with its class there. `ValueError` where the text is not the schema of a table.
+    Source: PROTOCOL.md, Schema Serialization Format.
+    """
+    if schema_string is None:
+        return StructType([])
+    decoded = json.loads(schema_string)
+    if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
+        raise ValueError(f"schemaString: expected a struct, found {schema_string[:80]}")
+    return _struct(decoded)
+
+
+def _struct(value: Mapping[str, Any]) -> StructType:
+    fields = value.get("fields")
+    if not isinstance(fields, list):
+        raise ValueError("schemaString: a struct without an array of fields")
+    return StructType([_field(field) for field in fields])
+
+
+def _field(value: Any) -> StructField:
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str) or "type" not in value:
+        raise ValueError(f"schemaString: expected a field with name and type, found {value!r}")
+    name, metadata = value["name"], value.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise ValueError(f"schemaString: metadata of field {name}: expected an object, found {metadata!r}")
+    unknown: dict[str, str] = {}
+    data_type = _data_type(value["type"], name, unknown)
+    if unknown:
+        logger.warning("Types unknown to Spark, read as strings: %s", unknown)
+        metadata = {**metadata, UNKNOWN_TYPES: unknown}
+    return StructField(name, data_type, _flag(value, "nullable"), dict(metadata))
+
+
+def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
+    """The type that `value` stands for; those without a Spark type are added to `unknown` by path."""
+    match value:
+        case str():
+            known = _named_type(value)
+            if known is None:
+                unknown[path] = value
+            return known or StringType()
+        case {"type": "struct"}:
+            return _struct(value)
+        case {"type": "array", "elementType": element}:
+            return ArrayType(_data_type(element, f"{path}.element", unknown), _flag(value, "containsNull"))
+        case {"type": "map", "keyType": key, "valueType": item}:
+            return MapType(
+                _data_type(key, f"{path}.key", unknown),
+                _data_type(item, f"{path}.value", unknown),
+                _flag(value, "valueContainsNull"),
+            )
+        case {"type": "udt", "sqlType": stored}:
+            # never through Spark's own parser, which would import the class that the table names
+            unknown[path] = str(value.get("class") or value.get("pyClass") or "udt")
+            return _data_type(stored, f"{path}.udt", unknown)
+        case {"type": str(name)}:
+            unknown[path] = name
+            return StringType()
+    raise ValueError(f"schemaString: expected a type at {path}, found {value!r}")
+
+
+def _named_type(name: str) -> DataType | None:
+    """The Spark type of this name, as in `decimal(10,2)`; None where this PySpark has none."""
+    field = {"name": "field", "type": _OLD_NAMES.get(name, name), "nullable": True, "metadata": {}}
+    try:
+        parsed: DataType | None = StructType.fromJson({"fields": [field]}).fields[0].dataType
+    except PySparkException:
+        return None
+    return parsed
+
+
+def _flag(value: Mapping[str, Any], name: str) -> bool:
+    flag = value.get(name)
+    return True if flag is None else bool(flag)
