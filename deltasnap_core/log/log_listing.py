@@ -122,7 +122,7 @@ def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[t
             continue
         if last is not None and parsed.version > last:
             return
-        # Writers that die, and storages without atomic writes, leave empty files. An empty commit still makes a version.
+        # Writers that die, and storages without atomic writes, leave empty files. An empty commit makes a version.
         if status.size > 0 or parsed.kind is LogFileKind.COMMIT:
             yield parsed, status
 

@@ -133,14 +133,14 @@ class _Search:
         prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
     ) -> LogSegment | None:
         """The segment of a version from what is listed from `first` on; None: to be looked for further down."""
-        target = self._max_catalog_version if version is None else version
-        listing = self._list(first, target)
-        if target is None:
-            target = listing.latest_version
+        asked = self._max_catalog_version if version is None else version
+        first = first if asked is None else min(first, asked)
+        listing = self._list(first, asked)
+        target = listing.latest_version if asked is None else asked
         if target is None:
             return None
-        if version is not None and not listing.has_version(version):
-            self.refuse(version)
+        if not listing.has_version(target):
+            self.refuse(target)
         checkpoint = _checkpoint_for(target, listing, prefer)
         if checkpoint.is_empty and first > 0:
             return None
