@@ -81,7 +81,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
             # never through Spark's own parser, which would import the class that the table names
             unknown[path] = str(value.get("class") or value.get("pyClass") or "udt")
             return _data_type(stored, f"{path}.udt", unknown)
-        case {"type": str(name)}:
+        case {"type": str(name)} if name not in ("array", "map"):
             unknown[path] = name
             return StringType()
     raise ValueError(f"schemaString: expected a type at {path}, found {value!r}")

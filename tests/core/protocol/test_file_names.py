@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath
+
+UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
+V = "00000000000000000010"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (f"{V}.json", {"kind": LogFileKind.COMMIT, "extension": "json"}),
+        (f"{V}.crc", {"kind": LogFileKind.CHECKSUM}),
+        (f"{V}.{UUID}.json", {"kind": LogFileKind.STAGED_COMMIT, "uuid": UUID, "extension": "json"}),
+        (f"{V}.checkpoint.parquet", {"kind": LogFileKind.CLASSIC_CHECKPOINT, "extension": "parquet"}),
+        (
+            f"{V}.checkpoint.0000000002.0000000003.parquet",
+            {"kind": LogFileKind.MULTIPART_CHECKPOINT, "part": 2, "num_parts": 3, "extension": "parquet"},
+        ),
+        (f"{V}.checkpoint.{UUID}.json", {"kind": LogFileKind.UUID_CHECKPOINT, "uuid": UUID, "extension": "json"}),
+        (
+            f"{V}.checkpoint.{UUID.upper()}.parquet",
+            {"kind": LogFileKind.UUID_CHECKPOINT, "uuid": UUID.upper(), "extension": "parquet"},
+        ),
+        (
+            f"{V}.00000000000000000020.compacted.json",
+            {"kind": LogFileKind.COMPACTION, "end_version": 20, "extension": "json"},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_parse_log_file_name_gives_its_parts(name: str, expected: dict[str, Any]) -> None:
+    assert ParsedLogPath.parse(name) == ParsedLogPath(name=name, version=10, **expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "_last_checkpoint",
+        "_sidecars",
+        f".{V}.json.crc",
+        f"{V}.json.tmp",
+        f"{V}.json\n",
+        f"x{V}.json",
+        "10.json",
+        f"0{V}.json",
+        "99999999999999999999.json",
+        "٠" * 20 + ".json",
+        f"{V}.parquet",
+        f"{V}.crc.crc",
+        f"{V}.0000000000.stats.json",
+        f"{V}.not-a-uuid.json",
+        f"{V}.checkpoint.json",
+        f"{V}.checkpoint.not-a-uuid.parquet",
+        f"{V}.checkpoint.{UUID}.avro",
+        f"{V}.checkpoint.0000000000.0000000003.parquet",
+        f"{V}.checkpoint.0000000004.0000000003.parquet",
+        f"{V}.checkpoint.1.3.parquet",
+        f"{V}.checkpoint.0000000001.0000000002.{UUID}.parquet",
+        f"{V}.{V}.compacted.json",
+        f"{V}.00000000000000000009.compacted.json",
+    ],
+)
+def test_parse_other_name_gives_none(name: str) -> None:
+    assert ParsedLogPath.parse(name) is None
+
+
+def test_parse_reads_what_the_builders_make() -> None:
+    big = 2**63 - 1
+    names = [
+        file_names.commit_file(big),
+        file_names.checksum_file(0),
+        file_names.checkpoint_file(7),
+        file_names.compaction_file(1, 2),
+        file_names.staged_commit_file(5, UUID),
+        file_names.uuid_checkpoint_file(6, UUID, "json"),
+        *file_names.multipart_checkpoint_files(3, 2),
+    ]
+    parsed = [ParsedLogPath.parse(name) for name in names]
+    assert [path.version for path in parsed if path] == [big, 0, 7, 1, 5, 6, 3, 3]
+    assert names[-2:] == [
+        "00000000000000000003.checkpoint.0000000001.0000000002.parquet",
+        "00000000000000000003.checkpoint.0000000002.0000000002.parquet",
+    ]
+
+
+def test_listing_prefix_is_below_every_name_of_its_version_and_above_those_before() -> None:
+    prefix = file_names.listing_prefix(10)
+    before = [file_names.commit_file(9), file_names.checksum_file(9), file_names.uuid_checkpoint_file(9, UUID, "json")]
+    within = [file_names.commit_file(10), file_names.checksum_file(10), file_names.compaction_file(10, 11)]
+    assert max(before) < prefix < min(within)
+
+
+def test_kinds_of_checkpoints() -> None:
+    assert {kind for kind in LogFileKind if kind.is_checkpoint} == {
+        LogFileKind.CLASSIC_CHECKPOINT,
+        LogFileKind.MULTIPART_CHECKPOINT,
+        LogFileKind.UUID_CHECKPOINT,
+    }

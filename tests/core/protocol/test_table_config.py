@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from deltasnap_core.protocol import table_config
+from deltasnap_core.protocol.intervals import parse_interval_ms
+
+HOUR_MS = 60 * 60 * 1000
+DAY_MS = 24 * HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("interval 1 week", 7 * DAY_MS),
+        ("interval 168 hours", 7 * DAY_MS),
+        ("30 days", 30 * DAY_MS),
+        ("  INTERVAL  2 Weeks 1 day  ", 15 * DAY_MS),
+        ("1 day -1 hours", 23 * HOUR_MS),
+        ("interval + 90 minutes", 90 * 60 * 1000),
+        ("interval 1.5 seconds", 1500),
+        ("interval 0 days", 0),
+        ("1999 microseconds", 1),
+        ("250 milliseconds", 250),
+        ("interval 604800000000000 nanoseconds", 7 * DAY_MS),
+    ],
+)
+def test_parse_interval_gives_milliseconds(text: str, milliseconds: int) -> None:
+    assert parse_interval_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "interval",
+        "week",
+        "7",
+        "1 month",
+        "interval 1 year",
+        "interval -1 days",
+        "1.5 days",
+        "1day",
+        "1 day ago",
+        "1 fortnight",
+        "intervals 1 day",
+    ],
+)
+def test_parse_interval_that_is_none_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="interval"):
+        parse_interval_ms(text)
+
+
+def test_defaults_are_those_of_delta() -> None:
+    assert table_config.deleted_file_retention_ms({}) == 7 * DAY_MS
+    assert table_config.log_retention_ms({}) == 30 * DAY_MS
+    assert table_config.set_transaction_retention_ms({}) is None
+    assert table_config.checkpoint_interval({}) == 10
+    assert table_config.num_indexed_cols({}) == 32
+    assert table_config.column_mapping_mode({}) == "none"
+    assert table_config.in_commit_timestamps_enabled({}) is False
+    assert table_config.in_commit_timestamp_enablement({}) is None
+
+
+def test_properties_of_the_table_win() -> None:
+    configuration = {
+        "delta.deletedFileRetentionDuration": "interval 1 hour",
+        "delta.logRetentionDuration": "2 days",
+        "delta.setTransactionRetentionDuration": "interval 0 hours",
+        "delta.checkpointInterval": "100",
+        "delta.dataSkippingNumIndexedCols": "-1",
+        "delta.columnMapping.mode": "ID",
+        "delta.enableInCommitTimestamps": "True",
+    }
+    assert table_config.deleted_file_retention_ms(configuration) == HOUR_MS
+    assert table_config.log_retention_ms(configuration) == 2 * DAY_MS
+    assert table_config.set_transaction_retention_ms(configuration) == 0
+    assert table_config.checkpoint_interval(configuration) == 100
+    assert table_config.num_indexed_cols(configuration) == -1
+    assert table_config.column_mapping_mode(configuration) == "id"
+    assert table_config.in_commit_timestamps_enabled(configuration)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "function"),
+    [
+        ("delta.deletedFileRetentionDuration", "forever", table_config.deleted_file_retention_ms),
+        ("delta.setTransactionRetentionDuration", "1 month", table_config.set_transaction_retention_ms),
+        ("delta.checkpointInterval", "0", table_config.checkpoint_interval),
+        ("delta.dataSkippingNumIndexedCols", "-2", table_config.num_indexed_cols),
+        ("delta.columnMapping.mode", "both", table_config.column_mapping_mode),
+        ("delta.enableInCommitTimestamps", "yes", table_config.in_commit_timestamps_enabled),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.startswith("delta.") else "",
+)
+def test_property_not_understood_counts_as_absent_with_a_warning(key, value, function, caplog) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert function({key: value}) == function({})
+    assert key in caplog.text
+    assert value in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, (5, 1700000000000)),
+        ({"delta.enableInCommitTimestamps": "false"}, None),
+        ({"delta.inCommitTimestampEnablementVersion": None}, None),
+        ({"delta.inCommitTimestampEnablementTimestamp": None}, None),
+    ],
+    ids=["halfway", "disabled", "no version", "no timestamp"],
+)
+def test_in_commit_timestamp_enablement_needs_all_of_its_properties(changes, expected) -> None:
+    configuration = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "5",
+        "delta.inCommitTimestampEnablementTimestamp": "1700000000000",
+        **changes,
+    }
+    present = {key: value for key, value in configuration.items() if value is not None}
+    assert table_config.in_commit_timestamp_enablement(present) == expected

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.errors import UnsupportedProtocolError
+from deltasnap_core.protocol.actions import Protocol
+from deltasnap_core.protocol.table_features import (
+    MANIFEST_COMMIT_ACTION,
+    SUPPORTED_READER_FEATURES,
+    check_no_manifest_commit,
+    check_readable,
+    has_feature,
+)
+
+
+def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple[str, ...] | None = None) -> Protocol:
+    return Protocol(min_reader_version=reader, min_writer_version=7, reader_features=features, writer_features=writer)
+
+
+@pytest.mark.parametrize(
+    "readable",
+    [
+        protocol(1),
+        protocol(2),
+        protocol(2, writer=("columnMapping", "neverHeardOf")),
+        protocol(3),
+        protocol(3, features=()),
+        protocol(3, features=tuple(sorted(SUPPORTED_READER_FEATURES)), writer=("neverHeardOf",)),
+    ],
+    ids=["1", "2", "unknown writer feature", "no list", "empty list", "every supported feature"],
+)
+def test_protocol_that_asks_for_nothing_unknown_is_readable(readable: Protocol) -> None:
+    check_readable(readable, path="file:///t", version=3)
+
+
+@pytest.mark.parametrize(
+    ("refused", "features"),
+    [
+        (protocol(3, features=("deletionVectors", "catalogOwned", "geospatial")), ("catalogOwned", "geospatial")),
+        (protocol(3, features=("adaptiveMetadata",)), ("adaptiveMetadata",)),
+        (protocol(3, features=("DeletionVectors",)), ("DeletionVectors",)),
+        (protocol(1, features=("neverHeardOf",)), ("neverHeardOf",)),
+        (protocol(4), ()),
+        (protocol(99, features=("neverHeardOf",)), ("neverHeardOf",)),
+        (protocol(0), ()),
+    ],
+    ids=["unknown", "adaptive metadata", "names are exact", "below version 3", "version 4", "version 99", "version 0"],
+)
+def test_protocol_that_asks_for_more_is_refused_by_name(refused: Protocol, features: tuple[str, ...]) -> None:
+    with pytest.raises(UnsupportedProtocolError) as caught:
+        check_readable(refused, path="file:///t", version=3)
+    error = caught.value
+    assert (error.path, error.version, error.features) == ("file:///t", 3, features)
+    assert error.min_reader_version == refused.min_reader_version
+
+
+def test_manifest_commit_is_refused() -> None:
+    check_no_manifest_commit(frozenset({"add", "checkpointMetadata", "someday"}), path="file:///t", version=3)
+    with pytest.raises(UnsupportedProtocolError, match="adaptiveMetadata"):
+        check_no_manifest_commit(frozenset({"commitInfo", MANIFEST_COMMIT_ACTION}), path="file:///t", version=3)
+
+
+def test_has_feature_looks_into_both_lists() -> None:
+    both = protocol(3, features=("catalogManaged",), writer=("inCommitTimestamp",))
+    assert has_feature(both, "catalogManaged")
+    assert has_feature(both, "inCommitTimestamp")
+    assert not has_feature(protocol(1), "catalogManaged")

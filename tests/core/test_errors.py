@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    CorruptStoreError,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    StoredVersionNotFoundError,
+    TimestampNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+
+EVERY_ERROR = [
+    DeltaTableNotFoundError(path="file:///t"),
+    VersionNotFoundError(path="file:///t", version=9, earliest=2, latest=7),
+    TimestampNotFoundError(path="file:///t", timestamp_ms=0, earliest_ms=1, latest_ms=None),
+    VersionGapError(path="file:///t", version=9, missing=(1, 2, 3, 7)),
+    ActionNotFoundError(action="metadata", version=3, path="file:///t"),
+    UnsupportedProtocolError(path="file:///t", version=1, features=("x",), min_reader_version=3),
+    CorruptLogError(path="file:///t/_delta_log/1.json", reason="not JSON", line=2),
+    StoredVersionNotFoundError(store="file:///s", table="events", version=4),
+    CorruptStoreError(path="file:///s/m.json", reason="not JSON"),
+]
+
+
+@pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+def test_error_survives_pickle_and_copy_with_its_data(error: DeltaSnapError) -> None:
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(other) is type(error)
+        assert vars(other) == vars(error)
+        assert str(other) == str(error)
+
+
+def test_action_not_found_has_the_message_of_delta() -> None:
+    assert str(ActionNotFoundError(action="protocol", version=12, path="file:///t")) == (
+        "The protocol of your Delta table couldn't be recovered while Reconstructing version: 12. "
+        "Did you manually delete files in the _delta_log directory?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "text"),
+    [
+        ((4,), "version 4,"),
+        ((3, 1, 2, 7), "versions 1 to 3, 7,"),
+        (tuple(range(0, 40, 2)), "versions 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, ...,"),
+    ],
+    ids=["one", "ranges", "many"],
+)
+def test_version_gap_names_the_missing_versions(missing: tuple[int, ...], text: str) -> None:
+    assert text in str(VersionGapError(path="file:///t", version=50, missing=missing))
+
+
+def test_not_found_errors_state_what_is_available() -> None:
+    assert "Available: 2 to 7." in str(VersionNotFoundError(path="p", version=9, earliest=2, latest=7))
+    assert "Available: unknown." in str(VersionNotFoundError(path="p", version=9))
+    far = TimestampNotFoundError(path="p", timestamp_ms=2**62, earliest_ms=0, latest_ms=1_500)
+    assert f"{2**62} ms since the epoch" in str(far)
+    assert "1970-01-01T00:00:00.000+00:00 to 1970-01-01T00:00:01.500+00:00" in str(far)
+
+
+def test_unsupported_protocol_names_features_or_reader_version() -> None:
+    by_feature = UnsupportedProtocolError(path="p", version=1, features=("a", "b"), min_reader_version=3)
+    by_version = UnsupportedProtocolError(path="p", version=1, features=(), min_reader_version=4)
+    assert "the reader features a, b" in str(by_feature)
+    assert "reader version 4" in str(by_version)
+
+
+def test_corrupt_log_names_file_and_line() -> None:
+    assert str(CorruptLogError(path="p/1.json", reason="r", line=2)) == "Corrupt Delta log file p/1.json, line 2: r"
+    assert str(CorruptLogError(path="p/1.json", reason="r")) == "Corrupt Delta log file p/1.json: r"
