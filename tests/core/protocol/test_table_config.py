@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -95,7 +96,9 @@ def test_properties_of_the_table_win() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("delta.") else "",
 )
-def test_property_not_understood_counts_as_absent_with_a_warning(key, value, function, caplog) -> None:
+def test_property_not_understood_counts_as_absent_with_a_warning(
+    key: str, value: str, function: Callable[[dict[str, str]], object], caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         assert function({key: value}) == function({})
     assert key in caplog.text
@@ -112,7 +115,9 @@ def test_property_not_understood_counts_as_absent_with_a_warning(key, value, fun
     ],
     ids=["halfway", "disabled", "no version", "no timestamp"],
 )
-def test_in_commit_timestamp_enablement_needs_all_of_its_properties(changes, expected) -> None:
+def test_in_commit_timestamp_enablement_needs_all_of_its_properties(
+    changes: dict[str, str | None], expected: tuple[int, int] | None
+) -> None:
     configuration = {
         "delta.enableInCommitTimestamps": "true",
         "delta.inCommitTimestampEnablementVersion": "5",
