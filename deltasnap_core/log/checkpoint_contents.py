@@ -1,0 +1,229 @@
+"""What a checkpoint consists of once its footers have been read: the files to scan, and their statistics columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.commit_batch import LINES_SCHEMA, check_lines, lines_of, parse_line
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+FOOTER_READERS = 8
+NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
+"""Each column of a checkpoint with actions that are not of files, and a field that is there whenever the action is."""
+
+_KNOWN_COLUMNS = {"add", "remove", "sidecar", "checkpointMetadata", *NON_FILE_COLUMNS}
+_EXPECTED = {
+    ("add", "path"): "text",
+    ("add", "size"): "integer",
+    ("add", "modificationTime"): "integer",
+    ("remove", "path"): "text",
+    ("remove", "deletionTimestamp"): "integer",
+    ("sidecar", "path"): "text",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFile:
+    """One Parquet file of a checkpoint, its footer read.
+
+    has_stats: whether every add has its statistics as JSON; where not, `stats_parsed` holds them as a struct.
+    stats_parsed: the Arrow type of `add.stats_parsed`; None: not there.
+    """
+
+    file: FileStatus
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    has_stats: bool
+    stats_parsed: pa.DataType | None
+
+    @property
+    def has_file_actions(self) -> bool:
+        """Whether the schema has a column for file actions."""
+        return "add" in self.schema.names or "remove" in self.schema.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointContents:
+    """An opened checkpoint: reconciled already, so its rows need no shuffle.
+
+    top_level: the Parquet files of the checkpoint itself; empty for one in JSON.
+    sidecars:  the files that a V2 checkpoint names, file actions only.
+    lines:     the actions of a checkpoint in JSON (LINES_SCHEMA); empty for one in Parquet.
+    Source: PROTOCOL.md, Checkpoints; V2 Checkpoint Table Feature.
+    """
+
+    version: int
+    top_level: tuple[CheckpointFile, ...]
+    sidecars: tuple[CheckpointFile, ...]
+    lines: pa.Table
+    lines_path: str | None
+
+    @property
+    def files_with_file_actions(self) -> tuple[CheckpointFile, ...]:
+        """The Parquet files that add and remove actions are read from."""
+        return tuple(file for file in (*self.top_level, *self.sidecars) if file.has_file_actions)
+
+
+def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str) -> CheckpointContents:
+    """Open a checkpoint by its footers alone, its sidecars resolved.
+
+    Errors: CorruptLogError naming the file that is missing, truncated or of another schema.
+    Source: PROTOCOL.md, Checkpoints; Sidecar Files.
+    """
+    if provider.format == "json":
+        (file,) = provider.files
+        lines = lines_of(file.path, provider.version, _read(store, file.path))
+        check_lines({provider.version: file.path}, lines)
+        top_level: tuple[CheckpointFile, ...] = ()
+        named = _sidecars_of_lines(file.path, lines)
+    else:
+        file = provider.files[0]
+        lines = LINES_SCHEMA.empty_table()
+        top_level = _open_all(store, provider.files)
+        named = [name for part in top_level for name in _sidecars_of_parquet(store, part)]
+    sidecars = _open_all(store, [_sidecar_status(log_path, name) for name in named])
+    return CheckpointContents(
+        version=provider.version,
+        top_level=top_level,
+        sidecars=sidecars,
+        lines=lines,
+        lines_path=file.path if provider.format == "json" else None,
+    )
+
+
+def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
+    """Give the values of a struct column that are set, row groups without any left unread (by their statistics).
+
+    witness: a field of the struct that is set whenever the struct is.
+    """
+    if column not in part.schema.names:
+        return []
+    rows: list[dict[str, Any]] = []
+    try:
+        with store.open(part.file.path) as stream:
+            parquet = pq.ParquetFile(stream, metadata=part.metadata)
+            for group in _groups_with(part.metadata, f"{column}.{witness}"):
+                values = parquet.read_row_group(group, columns=[column]).column(column).combine_chunks()
+                rows += values.drop_null().to_pylist(maps_as_pydicts="lossy")
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptLogError(path=part.file.path, reason=f"column {column} could not be read: {error}") from error
+    return [row for row in rows if row.get(witness) is not None]
+
+
+def _groups_with(metadata: pq.FileMetaData, leaf: str) -> list[int]:
+    names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    if leaf not in names:
+        return []
+    index = names.index(leaf)
+    chunks = ((group, metadata.row_group(group).column(index)) for group in range(metadata.num_row_groups))
+    return [group for group, chunk in chunks if not _is_all_null(chunk)]
+
+
+def _is_all_null(chunk: pq.ColumnChunkMetaData) -> bool:
+    statistics = chunk.statistics
+    return statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values
+
+
+def _open_all(store: LogStore, files: Iterable[FileStatus]) -> tuple[CheckpointFile, ...]:
+    files = list(files)
+    if len(files) < 2:
+        return tuple(_open(store, file) for file in files)
+    with ThreadPoolExecutor(max_workers=FOOTER_READERS) as pool:
+        return tuple(pool.map(lambda file: _open(store, file), files))
+
+
+def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
+    try:
+        with store.open(file.path) as stream:
+            parquet = pq.ParquetFile(stream)
+            metadata, schema = parquet.metadata, parquet.schema_arrow
+    except FileNotFoundError as error:
+        raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptLogError(path=file.path, reason=f"expected Parquet: {error}") from error
+    _check_schema(file.path, schema)
+    add = schema.field("add").type if "add" in schema.names else None
+    parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
+    has_stats = add is not None and add.get_field_index("stats") >= 0
+    if has_stats and parsed is not None:
+        has_stats = _null_count(metadata, "add.stats") == _null_count(metadata, "add.path")
+    return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
+
+
+def _null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
+    names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    if leaf not in names:
+        return None
+    statistics = [metadata.row_group(g).column(names.index(leaf)).statistics for g in range(metadata.num_row_groups)]
+    if any(s is None or not s.has_null_count for s in statistics):
+        return None
+    return sum(int(s.null_count) for s in statistics)
+
+
+def _check_schema(path: str, schema: pa.Schema) -> None:
+    if not _KNOWN_COLUMNS & set(schema.names):
+        raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")
+    for (column, field), kind in _EXPECTED.items():
+        if column not in schema.names:
+            continue
+        struct = schema.field(column).type
+        if not pa.types.is_struct(struct):
+            raise CorruptLogError(path=path, reason=f"expected {column} to be a struct, found {struct}")
+        index = struct.get_field_index(field)
+        if index >= 0 and not _is_kind(struct.field(index).type, kind):
+            found = struct.field(index).type
+            raise CorruptLogError(path=path, reason=f"expected {column}.{field} to be {kind}, found {found}")
+
+
+def _is_kind(found: pa.DataType, kind: str) -> bool:
+    if kind == "integer":
+        return bool(pa.types.is_integer(found))
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_binary(found))
+
+
+def _sidecars_of_parquet(store: LogStore, part: CheckpointFile) -> list[str]:
+    return [str(row["path"]) for row in read_column(store, part, "sidecar", "path")]
+
+
+def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
+    names = []
+    for number, line in zip(lines["line_number"].to_pylist(), lines["line"].to_pylist(), strict=True):
+        if '"sidecar"' not in line:
+            continue
+        sidecar = parse_line(path, number, line).get("sidecar")
+        if sidecar is not None:
+            if not isinstance(sidecar, dict) or not isinstance(sidecar.get("path"), str):
+                raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
+            names.append(sidecar["path"])
+    return names
+
+
+def _sidecar_status(log_path: str, name: str) -> FileStatus:
+    """Give a sidecar by the name a checkpoint has for it: URI-encoded, below `_sidecars` unless absolute."""
+    decoded = unquote(name)
+    if "://" in decoded:
+        path = decoded
+    elif decoded.startswith("/"):
+        scheme, _, rest = log_path.partition("://")
+        authority = rest.split("/", 1)[0]
+        path = f"{scheme}://{authority}{decoded}"
+    else:
+        path = f"{log_path}/_sidecars/{decoded}"
+    return FileStatus(path=path, size=0, modification_time=0)
+
+
+def _read(store: LogStore, path: str) -> bytes:
+    try:
+        return store.read_bytes(path)
+    except FileNotFoundError as error:
+        raise CorruptLogError(path=path, reason="expected a checkpoint, found no file") from error

@@ -1,0 +1,257 @@
+"""The computed state of a version: what its files, tombstones and other actions amount to."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
+from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.replay.state_reconstruction import is_unexpired_tombstone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotState:
+    """What a snapshot amounts to; sizes in bytes.
+
+    size_in_bytes, num_of_files: of the live files. num_of_removes: tombstones that have not expired.
+    num_known_records: rows of the live files that say how many they have, before deletion vectors;
+    num_files_without_records: live files that do not.
+    num_deletion_vectors, num_deleted_records: files with a deletion vector, and the rows those delete.
+    set_transactions, domain_metadata: by application id, by domain; ascending. domains that were removed left out.
+    protocol, metadata: None only where the snapshot's validation was turned off and the log has none.
+    """
+
+    size_in_bytes: int
+    num_of_files: int
+    num_of_removes: int
+    num_of_set_transactions: int
+    num_of_metadata: int
+    num_of_protocol: int
+    num_known_records: int
+    num_files_without_records: int
+    num_deletion_vectors: int
+    num_deleted_records: int
+    set_transactions: tuple[SetTransaction, ...]
+    domain_metadata: tuple[DomainMetadata, ...]
+    metadata: Metadata | None
+    protocol: Protocol | None
+    file_size_histogram: FileSizeHistogram
+    deleted_record_counts_histogram: DeletedRecordCountsHistogram
+
+    @property
+    def num_records(self) -> int | None:
+        """Rows of the live files before deletion vectors; None where a file does not say."""
+        return None if self.num_files_without_records else self.num_known_records
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the state as a JSON object, keys in camelCase as in a version checksum."""
+        return {
+            "sizeInBytes": self.size_in_bytes,
+            "numOfFiles": self.num_of_files,
+            "numOfRemoves": self.num_of_removes,
+            "numOfSetTransactions": self.num_of_set_transactions,
+            "numOfMetadata": self.num_of_metadata,
+            "numOfProtocol": self.num_of_protocol,
+            "numKnownRecords": self.num_known_records,
+            "numFilesWithoutRecords": self.num_files_without_records,
+            "numDeletionVectors": self.num_deletion_vectors,
+            "numDeletedRecords": self.num_deleted_records,
+            "setTransactions": [transaction.to_json() for transaction in self.set_transactions],
+            "domainMetadata": [domain.to_json() for domain in self.domain_metadata],
+            "metadata": None if self.metadata is None else self.metadata.to_json(),
+            "protocol": None if self.protocol is None else self.protocol.to_json(),
+            "fileSizeHistogram": self.file_size_histogram.to_json(),
+            "deletedRecordCountsHistogram": self.deleted_record_counts_histogram.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SnapshotState:
+        """Give the state that `to_json` wrote. Errors: ValueError or KeyError naming what is missing or mistyped."""
+        metadata, protocol = values["metadata"], values["protocol"]
+        return cls(
+            size_in_bytes=values["sizeInBytes"],
+            num_of_files=values["numOfFiles"],
+            num_of_removes=values["numOfRemoves"],
+            num_of_set_transactions=values["numOfSetTransactions"],
+            num_of_metadata=values["numOfMetadata"],
+            num_of_protocol=values["numOfProtocol"],
+            num_known_records=values["numKnownRecords"],
+            num_files_without_records=values["numFilesWithoutRecords"],
+            num_deletion_vectors=values["numDeletionVectors"],
+            num_deleted_records=values["numDeletedRecords"],
+            set_transactions=tuple(SetTransaction.from_json(value) for value in values["setTransactions"]),
+            domain_metadata=tuple(DomainMetadata.from_json(value) for value in values["domainMetadata"]),
+            metadata=None if metadata is None else Metadata.from_json(metadata),
+            protocol=None if protocol is None else Protocol.from_json(protocol),
+            file_size_histogram=FileSizeHistogram.from_json(values["fileSizeHistogram"]),
+            deleted_record_counts_histogram=DeletedRecordCountsHistogram.from_json(
+                values["deletedRecordCountsHistogram"]
+            ),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class FileTotals:
+    """Running totals over live files and tombstones.
+
+    Every total is a sum, so that those of a version are those of the version before plus what it changed.
+    """
+
+    files: int = 0
+    size: int = 0
+    records: int = 0
+    files_without_records: int = 0
+    deletion_vectors: int = 0
+    deleted_records: int = 0
+    tombstones: int = 0
+    file_counts: list[int] = field(default_factory=lambda: [0] * len(DEFAULT_BIN_BOUNDARIES))
+    file_bytes: list[int] = field(default_factory=lambda: [0] * len(DEFAULT_BIN_BOUNDARIES))
+    deleted_counts: list[int] = field(default_factory=lambda: [0] * len(BIN_STARTS))
+
+    def add(self, group: Row) -> None:
+        """Add one group of `TOTALS`, grouped by `BINS`."""
+        self.tombstones += group.tombstones
+        if group.size_class is None:
+            return
+        size_bin = bisect_right(DEFAULT_BIN_BOUNDARIES, group.size_class) - 1
+        self.files += group.files
+        self.size += group.size
+        self.records += group.records
+        self.files_without_records += group.files_without_records
+        self.deletion_vectors += group.deletion_vectors
+        self.deleted_records += group.deleted_records
+        self.file_counts[size_bin] += group.files
+        self.file_bytes[size_bin] += group.size
+        self.deleted_counts[group.deleted_bin] += group.files
+
+    @classmethod
+    def of(cls, state: SnapshotState) -> FileTotals:
+        """Give the totals that a state was made of."""
+        return cls(
+            files=state.num_of_files,
+            size=state.size_in_bytes,
+            records=state.num_known_records,
+            files_without_records=state.num_files_without_records,
+            deletion_vectors=state.num_deletion_vectors,
+            deleted_records=state.num_deleted_records,
+            tombstones=state.num_of_removes,
+            file_counts=list(state.file_size_histogram.file_counts),
+            file_bytes=list(state.file_size_histogram.total_bytes),
+            deleted_counts=list(state.deleted_record_counts_histogram.deleted_record_counts),
+        )
+
+    def state(self, non_file: NonFileActions) -> SnapshotState:
+        """Give the computed state with these totals."""
+        return SnapshotState(
+            size_in_bytes=self.size,
+            num_of_files=self.files,
+            num_of_removes=self.tombstones,
+            num_of_set_transactions=len(non_file.transactions),
+            num_of_metadata=int(non_file.metadata is not None),
+            num_of_protocol=int(non_file.protocol is not None),
+            num_known_records=self.records,
+            num_files_without_records=self.files_without_records,
+            num_deletion_vectors=self.deletion_vectors,
+            num_deleted_records=self.deleted_records,
+            set_transactions=tuple(value for _, value in sorted(non_file.transactions.items())),
+            domain_metadata=tuple(value for _, value in sorted(non_file.domains.items())),
+            metadata=non_file.metadata,
+            protocol=non_file.protocol,
+            file_size_histogram=FileSizeHistogram(
+                sorted_bin_boundaries=DEFAULT_BIN_BOUNDARIES,
+                file_counts=tuple(self.file_counts),
+                total_bytes=tuple(self.file_bytes),
+            ),
+            deleted_record_counts_histogram=DeletedRecordCountsHistogram(
+                deleted_record_counts=tuple(self.deleted_counts)
+            ),
+        )
+
+
+BINS = ("size_class", "deleted_bin")
+"""What totals are grouped by: the bins of the two histograms; size_class is null for a tombstone."""
+
+
+def compute_state(
+    files: DataFrame | None, non_file: NonFileActions, *, min_file_retention_timestamp: int
+) -> SnapshotState:
+    """Compute the state of a version in one aggregation of its reconciled file actions.
+
+    files: ACTIONS, one row a logical file. None: no files.
+    """
+    totals = FileTotals()
+    if files is not None:
+        kept = F.col("add.path").isNotNull() | is_unexpired_tombstone(min_file_retention_timestamp)
+        for group in files.where(kept).select(*measures()).groupBy(*BINS).agg(*sums()).collect():
+            totals.add(group)
+    return totals.state(non_file)
+
+
+def measures() -> list[Column]:
+    """Give what is summed of one action: a live file's size, rows, bins and deletion vector; nulls for a tombstone."""
+    is_file = F.col("add.path").isNotNull()
+    has_vector = F.col("add.deletionVector.storageType").isNotNull()
+    deleted = F.coalesce("add.deletionVector.cardinality", F.lit(0))
+    return [
+        F.when(is_file, _leading_bits(F.col("add.size"))).alias("size_class"),
+        F.when(has_vector, _deleted_bin(deleted)).otherwise(F.lit(0)).alias("deleted_bin"),
+        F.col("add.size").alias("size"),
+        F.when(is_file, num_records(F.col("add.stats"))).alias("records"),
+        F.when(is_file, deleted).alias("deleted"),
+        has_vector.alias("has_deletion_vector"),
+    ]
+
+
+def sums(sign: Column | None = None) -> list[Column]:
+    """Give the totals of `measures`, each measure times a sign (1 or -1; default 1); never null."""
+    one = F.lit(1) if sign is None else sign
+    is_file = F.col("size_class").isNotNull()
+
+    def total(name: str, condition: Column, value: Column | None = None) -> Column:
+        counted = one if value is None else one * value
+        return F.coalesce(F.sum(F.when(condition, counted).cast("long")), F.lit(0)).alias(name)
+
+    return [
+        total("files", is_file),
+        total("size", is_file, F.col("size")),
+        total("records", is_file, F.col("records")),
+        total("files_without_records", is_file & F.col("records").isNull()),
+        total("deletion_vectors", F.col("has_deletion_vector")),
+        total("deleted_records", is_file, F.col("deleted")),
+        total("tombstones", ~is_file),
+    ]
+
+
+def num_records(stats: Column) -> Column:
+    """Give the number of records that a file's statistics (JSON) state; null where they do not.
+
+    Writers put `numRecords` first, where a regular expression finds it at a quarter of the cost of a JSON parser.
+    Source: PROTOCOL.md, Per-file Statistics.
+    """
+    first = F.regexp_extract(stats, r'^\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]', 1)
+    return F.coalesce(first.try_cast("long"), F.get_json_object(stats, "$.numRecords").try_cast("long"))
+
+
+def _leading_bits(size: Column) -> Column:
+    """Round a size down to its six leading bits. That keeps it in its bin, for every boundary has no more of them.
+
+    A few hundred groups come of it, at a fraction of what comparing each size with 95 boundaries costs.
+    """
+    others = F.greatest(F.length(F.bin(size)) - F.lit(6), F.lit(0))
+    return F.call_function("shiftleft", F.call_function("shiftright", size, others), others)
+
+
+def _deleted_bin(deleted: Column) -> Column:
+    """Give the index in BIN_STARTS of the bin of a number of deleted records."""
+    found = F.lit(0)
+    for index, start in enumerate(BIN_STARTS[1:], start=1):
+        found = F.when(deleted >= F.lit(start), F.lit(index)).otherwise(found)
+    return found

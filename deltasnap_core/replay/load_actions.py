@@ -1,0 +1,195 @@
+"""File actions out of a checkpoint and out of commits, as DataFrames: path canonical, keys beside it.
+
+Every frame has the columns of ACTIONS: add, remove (structs, one of them set), path_key (string, not null: the path
+decoded once), dv_id (string, not null: the deletion vector's unique id, empty without one); commits also
+commit_version (long) and line_number (int; null for a commit read by its path).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_core.storage.spark_files import SparkFiles
+
+ACTIONS = ("add", "remove", "path_key", "dv_id")
+COUNTED_ADD = ("path", "size", "stats", "deletionVector")
+COUNTED_REMOVE = ("path", "deletionTimestamp", "deletionVector")
+
+_FAIL_FAST = {"mode": "FAILFAST"}
+_FILE_ACTION = '"(add|remove)"'
+_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionReader:
+    """Reads the file actions of one table.
+
+    counts_only: read no more of each action than its key and what the computed state counts; `stats` then holds the
+    number of records alone.
+    """
+
+    spark: SparkSession
+    files: SparkFiles
+    log_path: str
+    counts_only: bool = False
+
+    @property
+    def add_schema(self) -> StructType:
+        """The type of `add` as this reader gives it."""
+        return StructType([ADD[name] for name in COUNTED_ADD]) if self.counts_only else ADD
+
+    @property
+    def remove_schema(self) -> StructType:
+        """The type of `remove` as this reader gives it."""
+        return StructType([REMOVE[name] for name in COUNTED_REMOVE]) if self.counts_only else REMOVE
+
+    @property
+    def schema(self) -> StructType:
+        """Both kinds of file action, as a checkpoint has them for columns and a commit for keys."""
+        return StructType([StructField("add", self.add_schema), StructField("remove", self.remove_schema)])
+
+    def checkpoint_actions(self, contents: CheckpointContents) -> DataFrame | None:
+        """Give the file actions of a checkpoint (ACTIONS): reconciled as they are. None: it holds none.
+
+        Statistics come as JSON also where the checkpoint has them as a struct only.
+        """
+        shapes = groupby(sorted(contents.files_with_file_actions, key=_stats_shape), key=_stats_shape)
+        frames = [self._parquet_actions(list(files)) for _, files in shapes]
+        lines = contents.lines.filter(_matches(contents.lines, _FILE_ACTION))
+        if lines.num_rows:
+            frames.append(self._parsed(self.spark.createDataFrame(lines)).drop("commit_version", "line_number"))
+        return with_keys(_union(frames), self.log_path).select(*ACTIONS) if frames else None
+
+    def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
+        """Give the file actions of commits (ACTIONS, commit_version, line_number), any order. None: they hold none."""
+        frames = []
+        lines = batch.lines_matching(_FILE_ACTION)
+        if lines.num_rows:
+            in_memory = self.spark.createDataFrame(lines)
+            # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
+            frames.append(self._parsed(in_memory if batch.is_large else in_memory.coalesce(1)))
+        if batch.large:
+            paths = self.files.readable([file.path for file in batch.large])
+            text = (
+                _no_globs(self.spark)
+                .text(paths, lineSep="\n")
+                .select(
+                    F.substring("_metadata.file_name", 1, 20).cast("long").alias("commit_version"),
+                    F.lit(None).cast("int").alias("line_number"),
+                    F.col("value").alias("line"),
+                )
+            )
+            frames.append(self._parsed(text.where(F.trim("line") != "")))
+        if not frames:
+            return None
+        return with_keys(_union(frames), self.log_path).select("commit_version", "line_number", *ACTIONS)
+
+    def _parsed(self, lines: DataFrame) -> DataFrame:
+        action = F.from_json("line", self.schema, _FAIL_FAST)
+        return lines.select("commit_version", "line_number", action.alias("action")).select(
+            "commit_version", "line_number", "action.add", "action.remove"
+        )
+
+    def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
+        paths = self.files.readable([part.file.path for part in parts])
+        parsed = self._stats_parsed(parts[0], paths[0])
+        if parsed is None:
+            return _no_globs(self.spark).schema(self.schema).parquet(*paths)
+        add = StructType([*self.add_schema, StructField("stats_parsed", parsed)])
+        schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
+        rows = _no_globs(self.spark).schema(schema).parquet(*paths)
+        as_json = F.to_json("add.stats_parsed", {"timestampFormat": _TIMESTAMP_FORMAT})
+        whole = F.col("add").withField("stats", F.coalesce("add.stats", as_json)).dropFields("stats_parsed")
+        return rows.select(whole.alias("add"), "remove")
+
+    def _stats_parsed(self, part: CheckpointFile, path: str) -> DataType | None:
+        """Give the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
+        if part.stats_parsed is None:
+            return None
+        if self.counts_only and part.stats_parsed.get_field_index("numRecords") >= 0:
+            return StructType([StructField("numRecords", LongType())])
+        if part.has_stats:
+            return None
+        (found,) = _no_globs(self.spark).parquet(path).select("add.stats_parsed").schema.fields
+        return found.dataType
+
+
+def with_keys(actions: DataFrame, log_path: str) -> DataFrame:
+    """Make paths canonical and add the key of the logical file; rows without a file action are left out.
+
+    An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the
+    path decoded once (`+` stays), so that two spellings of one path are one file.
+    Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation; Deletion Vectors, Derived Fields.
+    """
+    with_path = actions.where("add.path is not null or remove.path is not null").withColumn(
+        "path", _canonical(F.coalesce("add.path", "remove.path"), _file_system_of(log_path))
+    )
+    return with_path.withColumns(
+        {
+            "add": _with_path("add"),
+            "remove": _with_path("remove"),
+            "path_key": _decoded(F.col("path")),
+            "dv_id": F.coalesce(deletion_vector_id("add"), deletion_vector_id("remove"), F.lit("")),
+        }
+    ).drop("path")
+
+
+def deletion_vector_id(kind: str) -> Column:
+    """Give the unique id of an action's deletion vector: storage type, path, `@offset` where it has one; null: none."""
+    vector = F.col(f"{kind}.deletionVector")
+    offset = F.coalesce(F.concat(F.lit("@"), vector["offset"].cast("string")), F.lit(""))
+    return F.concat(vector["storageType"], vector["pathOrInlineDv"], offset)
+
+
+def _with_path(kind: str) -> Column:
+    # A struct made anew is never cheap: all but the rare absolute paths keep theirs.
+    action = F.col(kind)
+    return F.when(action["path"] != F.col("path"), action.withField("path", F.col("path"))).otherwise(action)
+
+
+def _canonical(path: Column, root: str) -> Column:
+    return (
+        F.when(path.startswith("/"), F.concat(F.lit(root), path))
+        .when(path.startswith("file:///"), F.concat(F.lit("file:"), F.substring(path, len("file://") + 1, 1 << 30)))
+        .otherwise(path)
+    )
+
+
+def _decoded(path: Column) -> Column:
+    # url_decode takes `+` for a space; a path that is no valid encoding is its own key.
+    decoded = F.coalesce(F.try_url_decode(F.replace(path, F.lit("+"), F.lit("%2B"))), path)
+    return F.when(path.contains("%"), decoded).otherwise(path)
+
+
+def _file_system_of(log_path: str) -> str:
+    scheme, _, rest = log_path.partition("://")
+    return "file:" if scheme == "file" else f"{scheme}://{rest.split('/', 1)[0]}"
+
+
+def _stats_shape(part: CheckpointFile) -> str:
+    return f"{part.has_stats} {part.stats_parsed}"
+
+
+def _matches(lines: pa.Table, pattern: str) -> pa.ChunkedArray:
+    return pc.match_substring_regex(lines["line"], pattern)
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _no_globs(spark: SparkSession) -> DataFrameReader:
+    # A table's folder may be named `a{b}` or `c[d]`: its paths are names, never patterns.
+    return spark.read.option("__globPaths__", "false")

@@ -1,0 +1,87 @@
+"""The Spark schemas of the actions of a log.
+
+Every field may be null: what the protocol requires is checked where it is needed, with an error that names the file.
+Source: PROTOCOL.md, Actions; Checkpoint Schema.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+_STRING_MAP = MapType(StringType(), StringType())
+
+
+def _struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+DELETION_VECTOR = _struct(
+    storageType=StringType(),
+    pathOrInlineDv=StringType(),
+    offset=IntegerType(),
+    sizeInBytes=IntegerType(),
+    cardinality=LongType(),
+    maxRowIndex=LongType(),
+)
+ADD = _struct(
+    path=StringType(),
+    partitionValues=_STRING_MAP,
+    size=LongType(),
+    modificationTime=LongType(),
+    dataChange=BooleanType(),
+    stats=StringType(),
+    tags=_STRING_MAP,
+    deletionVector=DELETION_VECTOR,
+    baseRowId=LongType(),
+    defaultRowCommitVersion=LongType(),
+    clusteringProvider=StringType(),
+)
+REMOVE = _struct(
+    path=StringType(),
+    deletionTimestamp=LongType(),
+    dataChange=BooleanType(),
+    extendedFileMetadata=BooleanType(),
+    partitionValues=_STRING_MAP,
+    size=LongType(),
+    stats=StringType(),
+    tags=_STRING_MAP,
+    deletionVector=DELETION_VECTOR,
+    baseRowId=LongType(),
+    defaultRowCommitVersion=LongType(),
+)
+METADATA = _struct(
+    id=StringType(),
+    name=StringType(),
+    description=StringType(),
+    format=_struct(provider=StringType(), options=_STRING_MAP),
+    schemaString=StringType(),
+    partitionColumns=ArrayType(StringType()),
+    configuration=_STRING_MAP,
+    createdTime=LongType(),
+)
+PROTOCOL = _struct(
+    minReaderVersion=IntegerType(),
+    minWriterVersion=IntegerType(),
+    readerFeatures=ArrayType(StringType()),
+    writerFeatures=ArrayType(StringType()),
+)
+SET_TRANSACTION = _struct(appId=StringType(), version=LongType(), lastUpdated=LongType())
+DOMAIN_METADATA = _struct(domain=StringType(), configuration=StringType(), removed=BooleanType())
+
+FILE_ACTIONS = _struct(add=ADD, remove=REMOVE)
+"""One of the two is set in each row."""
+
+STATE = _struct(
+    add=ADD, remove=REMOVE, metaData=METADATA, protocol=PROTOCOL, txn=SET_TRANSACTION, domainMetadata=DOMAIN_METADATA
+)
+"""One of the six is set in each row."""

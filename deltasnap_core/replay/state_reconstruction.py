@@ -1,0 +1,91 @@
+"""Action reconciliation: from the actions of a checkpoint and of the commits after it to the state of a version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from deltasnap_core.replay.load_actions import ACTIONS
+from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.replay.schemas import STATE
+
+FILE_KEY = ("path_key", "dv_id")
+BROADCAST_BYTES = 32 << 20
+"""Commits up to this size are sent to every task that scans the base, so that the base is never shuffled."""
+
+
+def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> DataFrame:
+    """Keep the newest action of each logical file among commits.
+
+    In:  add, remove, path_key, dv_id, commit_version, line_number.
+    Out: the same columns; one row a (path_key, dv_id), or a (*within, path_key, dv_id).
+    An add and a remove of one key in one commit: the add wins. The protocol does not settle it; a test pins it.
+    Source: PROTOCOL.md, Action Reconciliation.
+    """
+    newest_first = Window.partitionBy(*within, *FILE_KEY).orderBy(
+        F.desc("commit_version"), F.desc(F.col("add.path").isNotNull()), F.desc("line_number")
+    )
+    return commits.withColumn("rank", F.row_number().over(newest_first)).where("rank = 1").drop("rank")
+
+
+def reconcile(base: DataFrame | None, newest: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
+    """Put the newest actions of commits over a base that is reconciled already: a checkpoint, or a stored state.
+
+    In:  base and newest with ACTIONS, one row a key each. None: no rows.
+    Out: ACTIONS, one row a key, any order. The base is scanned and never shuffled when the keys are broadcast.
+    """
+    if base is None or newest is None:
+        present = base if newest is None else newest
+        return None if present is None else present.select(*ACTIONS)
+    keys = newest.select(*FILE_KEY)
+    untouched = base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left_anti")
+    return untouched.select(*ACTIONS).unionByName(newest.select(*ACTIONS))
+
+
+def live_files(files: DataFrame) -> DataFrame:
+    """Give the files of the table: the columns of AddFile, as PROTOCOL.md, Add File has them; any order."""
+    return files.where("add.path is not null").select("add.*")
+
+
+def unexpired_tombstones(files: DataFrame, min_file_retention_timestamp: int) -> DataFrame:
+    """Give what was removed and has not expired: the columns of RemoveFile; any order.
+
+    Source: PROTOCOL.md, Action Reconciliation.
+    """
+    return files.where(is_unexpired_tombstone(min_file_retention_timestamp)).select("remove.*")
+
+
+def is_unexpired_tombstone(min_file_retention_timestamp: int) -> Column:
+    """Whether a row is a tombstone to be kept: deleted after that time (ms, strictly); without a time, in 1970.
+
+    0 keeps every tombstone.
+    """
+    is_tombstone = F.col("remove.path").isNotNull() & F.col("add.path").isNull()
+    if min_file_retention_timestamp <= 0:
+        return is_tombstone
+    deleted = F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0))
+    return is_tombstone & (deleted > F.lit(min_file_retention_timestamp))
+
+
+def state_actions(
+    spark: SparkSession, files: DataFrame | None, non_file: NonFileActions, min_file_retention_timestamp: int
+) -> DataFrame:
+    """Give the whole state as actions (STATE), one of the columns set in each row; any order.
+
+    Expired tombstones are left out; transactions that have expired are the caller's to leave out of `non_file`.
+    """
+    small = spark.createDataFrame(_rows(non_file), STATE)
+    if files is None:
+        return small
+    kept = files.where(F.col("add.path").isNotNull() | is_unexpired_tombstone(min_file_retention_timestamp))
+    missing: list[Column] = [F.lit(None).cast(field.dataType).alias(field.name) for field in STATE.fields[2:]]
+    return kept.select("add", "remove", *missing).unionByName(small)
+
+
+def _rows(non_file: NonFileActions) -> list[dict[str, Any]]:
+    actions: list[tuple[str, Any]] = [("protocol", non_file.protocol), ("metaData", non_file.metadata)]
+    actions += [("txn", transaction) for transaction in non_file.transactions.values()]
+    actions += [("domainMetadata", domain) for domain in non_file.domains.values()]
+    return [{name: action.to_json()} for name, action in actions if action is not None]

@@ -1,0 +1,195 @@
+"""Every version of a range in one pass: what each changed, and what each amounts to.
+
+For versions (a, b], the commits are read once; the state at `a` is looked up only at the keys they touch. Each action
+then lives from its version to the next one of its key; what begins and what ends at a version are its changes, and
+running sums over the versions give the computed state of each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from deltasnap_core.replay.computed_state import BINS, FileTotals, SnapshotState, measures, sums
+from deltasnap_core.replay.load_actions import ACTIONS
+from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.replay.state_reconstruction import FILE_KEY, newest_file_actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeVersion:
+    """One version of a range.
+
+    files_added, bytes_added:     live files that the version has and the one before had not, or not so.
+    files_removed, bytes_removed: the other way round. A file added again with other statistics is in both.
+    min_file_retention_timestamp: the time (ms) up to which tombstones count as expired.
+    """
+
+    version: int
+    computed_state: SnapshotState
+    min_file_retention_timestamp: int
+    files_added: int
+    bytes_added: int
+    files_removed: int
+    bytes_removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeBase:
+    """The state that a range starts from: that of the version before its first.
+
+    files: ACTIONS, reconciled; None: no files. min_file_retention_timestamp: as `computed_state` was counted with.
+    """
+
+    version: int
+    files: DataFrame | None
+    non_file: NonFileActions
+    computed_state: SnapshotState
+    min_file_retention_timestamp: int
+
+
+def changes_of_versions(commits: DataFrame) -> DataFrame:
+    """Give what each version changed: version (long), and ACTIONS; one row a version and logical file.
+
+    In: as ActionReader.commit_actions gives them.
+    """
+    newest = newest_file_actions(commits, within=("commit_version",))
+    return newest.select(F.col("commit_version").alias("version"), *ACTIONS)
+
+
+def replay_range(
+    base: RangeBase,
+    changes: DataFrame | None,
+    non_file_by_version: Mapping[int, Sequence[Any]],
+    retention_timestamps: Mapping[int, int],
+    *,
+    broadcast: bool,
+) -> tuple[RangeVersion, ...]:
+    """Give every version of a range, ascending, in one pass over what they changed and one look at the base.
+
+    changes:              as `changes_of_versions` gives them; None: no version changed a file.
+    non_file_by_version:  the other actions of each version, in the order of the log.
+    retention_timestamps: for each version of the range, the time (ms) up to which its tombstones have expired. One
+                          that has expired stays so: a version whose time is earlier takes that of the one before.
+    broadcast:            whether the keys of the changes are few enough to send to every task.
+    """
+    thresholds = _thresholds(base, retention_timestamps)
+    groups = _events_by_version(base, changes, thresholds, broadcast=broadcast)
+    totals, non_file, versions = FileTotals.of(base.computed_state), base.non_file, []
+    for version in sorted(retention_timestamps):
+        begun, ended = FileTotals(), FileTotals()
+        for group in groups.get(version, ()):
+            totals.add(group)
+            (begun if group.begins else ended).add(group)
+        non_file = non_file.advanced(non_file_by_version.get(version, ()))
+        versions.append(
+            RangeVersion(
+                version=version,
+                computed_state=totals.state(non_file),
+                min_file_retention_timestamp=thresholds[version],
+                files_added=begun.files,
+                bytes_added=begun.size,
+                files_removed=-ended.files,
+                bytes_removed=-ended.size,
+            )
+        )
+    return tuple(versions)
+
+
+def _thresholds(base: RangeBase, timestamps: Mapping[int, int]) -> dict[int, int]:
+    """Give the retention time of the base and of each version after it, ascending, never falling.
+
+    -1 stands for one that keeps every tombstone: a missing deletion time counts as 0, which is above.
+    """
+    thresholds = {base.version: base.min_file_retention_timestamp or -1}
+    for version in sorted(timestamps):
+        thresholds[version] = max(thresholds[next(reversed(thresholds))], timestamps[version] or -1)
+    return thresholds
+
+
+def _events_by_version(
+    base: RangeBase, changes: DataFrame | None, thresholds: Mapping[int, int], *, broadcast: bool
+) -> dict[int, list[Row]]:
+    """Sum what begins and what ends at each version; groups of `sums` by `BINS`, negative where something ends."""
+    timeline = _timeline(base, changes, thresholds, broadcast=broadcast)
+    if timeline is None:
+        return {}
+    sign = F.when(F.col("begins"), 1).otherwise(-1)
+    events = _events(timeline, thresholds)
+    grouped: dict[int, list[Row]] = defaultdict(list)
+    for row in events.groupBy("event_version", "begins", *BINS).agg(*sums(sign)).collect():
+        grouped[row.event_version].append(row)
+    return grouped
+
+
+def _timeline(
+    base: RangeBase, changes: DataFrame | None, thresholds: Mapping[int, int], *, broadcast: bool
+) -> DataFrame | None:
+    """Give the actions that play a part: the changes, and of the base what they touch or what expires meanwhile.
+
+    Out: version, ACTIONS. Rows of the base have its version.
+    """
+    known = None
+    if base.files is not None:
+        deleted = _deletion_time()
+        expires = (deleted > F.lit(thresholds[base.version])) & (deleted <= F.lit(max(thresholds.values())))
+        at_base = base.files.select(F.lit(base.version).cast("long").alias("version"), *ACTIONS)
+        if changes is None:
+            known = at_base.where(expires)
+        else:
+            keys = changes.select(*FILE_KEY).distinct().withColumn("is_touched", F.lit(True))
+            looked_up = at_base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left")
+            known = looked_up.where(F.col("is_touched") | expires).select("version", *ACTIONS)
+    if changes is None or known is None:
+        return changes if known is None else known
+    return known.unionByName(_like(changes.select("version", *ACTIONS), known))
+
+
+def _like(changes: DataFrame, known: DataFrame) -> DataFrame:
+    """Cut the actions of changes down to the fields that the base was read with."""
+    cut = {}
+    for kind in ("add", "remove"):
+        known_fields = known.select(f"{kind}.*").columns
+        struct = F.struct(*(F.col(f"{kind}.{name}").alias(name) for name in known_fields))
+        cut[kind] = F.when(F.col(f"{kind}.path").isNotNull(), struct)
+    return changes.withColumns(cut)
+
+
+def _deletion_time() -> Column:
+    return F.when(
+        F.col("remove.path").isNotNull() & F.col("add.path").isNull(),
+        F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0)),
+    )
+
+
+def _events(timeline: DataFrame, thresholds: Mapping[int, int]) -> DataFrame:
+    """Give an event where an action begins to count and one where it ceases to: event_version, begins, measures.
+
+    An action counts from its version to the next of its key; a tombstone no longer than until it expires.
+    """
+    in_order = Window.partitionBy(*FILE_KEY).orderBy("version")
+    end = F.least(F.lead("version").over(in_order), _expiry_version(thresholds))
+    lives = timeline.select(F.col("version").alias("first"), end.alias("end"), *measures())
+    begins = F.struct(F.col("first").alias("event_version"), F.lit(True).alias("begins"))
+    ends = F.struct(F.col("end").alias("event_version"), F.lit(False).alias("begins"))
+    measured = [name for name in lives.columns if name not in ("first", "end")]
+    return (
+        lives.where("end is null or end > first")
+        .select(F.explode(F.array(begins, ends)).alias("event"), *measured)
+        .select("event.event_version", "event.begins", *measured)
+        .where(F.col("event_version") > min(thresholds))
+    )
+
+
+def _expiry_version(thresholds: Mapping[int, int]) -> Column:
+    """Give the first version at which a tombstone has expired; null: none, or no tombstone."""
+    versions = F.array(*(F.lit(version).cast("long") for version in thresholds))
+    times = F.array(*(F.lit(time).cast("long") for time in thresholds.values()))
+    deleted = _deletion_time()
+    still_kept = F.size(F.filter(times, lambda time: time < deleted))
+    return F.when(deleted <= F.lit(max(thresholds.values())), F.get(versions, still_kept))
