@@ -1,0 +1,253 @@
+"""DeltaHistoryManager: who committed what and when; which versions there are, and which one a time means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import Any
+
+from deltasnap_core.errors import (
+    DeltaTableNotFoundError,
+    TimestampNotFoundError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+from deltasnap_core.log.commit_actions import read_commit_infos
+from deltasnap_core.log.commit_timestamps import (
+    InCommitTimestamps,
+    find_in_commit_timestamps,
+    in_commit_timestamp,
+    last_at_or_before,
+    read_in_commit_timestamps,
+    read_latest_configuration,
+    strictly_increasing,
+)
+from deltasnap_core.log.log_listing import LogListing, list_log, table_path
+from deltasnap_core.log.log_segment import commit_version
+from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaHistory(CommitInfo):
+    """What is known of one commit: the fields of its commitInfo (None: not told), its version and when it was made.
+
+    `timestamp`: ms since the epoch; the commit's own where in-commit timestamps are enabled, else the modification
+    time of its file, made greater than that of the version before.
+    """
+
+    version: int
+    timestamp: int
+
+    @classmethod
+    def of(cls, version: int, timestamp: int, info: CommitInfo | None) -> DeltaHistory:
+        """From what a commit says of itself, if anything."""
+        told: dict[str, Any] = {field.name: getattr(info or CommitInfo(), field.name) for field in fields(CommitInfo)}
+        return cls(**{**told, "version": version, "timestamp": timestamp})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A version and the time of its commit in ms since the epoch."""
+
+    version: int
+    timestamp: int
+
+
+class DeltaHistoryManager:
+    """Answers from the log as it lies there at each call: one listing, and of the commits only those asked about.
+
+    It needs no Spark and no support for the table's features. Every method raises DeltaTableNotFoundError where
+    there is no table. Commits beyond the first that is missing count too.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        log_path: str,
+        *,
+        configuration: Callable[[], Mapping[str, str]] | None = None,
+        log_tail: Sequence[FileStatus] = (),
+    ) -> None:
+        """`log_path`: URL of the `_delta_log` folder; `log_tail`: as for LogSegmentBuilder.
+
+        `configuration` gives the table's properties at the latest version, for whoever knows them already; without
+        it they are looked up in the log, as far as needed.
+        """
+        self._store = store
+        self._log_path = log_path
+        self._configuration = configuration
+        self._log_tail = tuple(log_tail)
+
+    def get_history(
+        self, limit: int | None = None, start: int | None = None, end: int | None = None
+    ) -> list[DeltaHistory]:
+        """The commits, newest first: at most `limit` of those from version `start` to `end`, both included.
+
+        A version cleaned up meanwhile is left out. Raises CorruptLogError, naming file and line, on a commit whose
+        commitInfo is broken.
+        """
+        return list(self.iterate_history(limit, start, end))
+
+    def iterate_history(
+        self, limit: int | None = None, start: int | None = None, end: int | None = None
+    ) -> Iterator[DeltaHistory]:
+        """As `get_history`, reading on as the commits are consumed."""
+        if limit is not None and limit < 0:
+            raise ValueError(f"limit must be 0 or more, not {limit}")
+        listing = self._list()
+        versions = (v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end))
+        return self._histories(listing, [listing.commits[version] for version in islice(versions, limit)])
+
+    def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
+        """Timestamp in ms by version, ascending, from version `start` to `end`, both included.
+
+        Reads no commit where in-commit timestamps are not enabled.
+        """
+        listing = self._list()
+        own = self._in_commit_timestamps(listing)
+        by_mtime = strictly_increasing(listing.commits)
+        wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
+        if own is None:
+            return wanted
+        telling = [listing.commits[version] for version in wanted if version >= own.since_version]
+        told = dict(read_in_commit_timestamps(self._store, telling))
+        return {v: told.get(v, t) for v, t in wanted.items() if v < own.since_version or v in told}
+
+    def get_active_commit_at_time(
+        self,
+        timestamp_ms: int,
+        can_return_last_commit: bool = False,
+        must_be_recreatable: bool = True,
+        can_return_earliest_commit: bool = False,
+    ) -> Commit:
+        """The last commit at or before a time.
+
+        can_return_last_commit:     allow a time after the latest commit; it means that commit.
+        must_be_recreatable:        look only from the earliest version on whose state can be worked out.
+        can_return_earliest_commit: allow a time before the earliest commit; it means that commit.
+
+        Raises TimestampNotFoundError, stating the range, where a time is outside and not allowed to be.
+        """
+        listing = self._list()
+        earliest = self._earliest(listing, must_be_recreatable)
+        timeline = _Timeline(self._store, listing, earliest, self._in_commit_timestamps(listing))
+        if not timeline.versions:
+            raise TimestampNotFoundError(path=table_path(self._log_path), timestamp_ms=timestamp_ms)
+        version = timeline.last_at_or_before(timestamp_ms)
+        found = Commit(version=version, timestamp=timeline.timestamp_of(version))
+        too_early = found.timestamp > timestamp_ms and not can_return_earliest_commit
+        is_last = version == timeline.versions[-1]
+        if too_early or (is_last and found.timestamp < timestamp_ms and not can_return_last_commit):
+            raise TimestampNotFoundError(
+                path=table_path(self._log_path),
+                timestamp_ms=timestamp_ms,
+                earliest_ms=timeline.timestamp_of(timeline.versions[0]),
+                latest_ms=timeline.timestamp_of(timeline.versions[-1]),
+            )
+        return found
+
+    def check_version_exists(
+        self, version: int, must_be_recreatable: bool = True, allow_out_of_range: bool = False
+    ) -> None:
+        """Raise VersionNotFoundError, stating the range, where a version is outside it.
+
+        must_be_recreatable: the range starts at the earliest version whose state can be worked out, not at the
+        earliest commit. allow_out_of_range: a version after the latest will do.
+        """
+        listing = self._list()
+        earliest, latest = self._earliest(listing, must_be_recreatable), _latest(listing)
+        if version < earliest or (version > latest and not allow_out_of_range):
+            raise VersionNotFoundError(
+                path=table_path(self._log_path), version=version, earliest=earliest, latest=latest
+            )
+
+    def earliest_version(self) -> int:
+        """The earliest version there is a commit of (or a checkpoint, where there are no commits at all)."""
+        return self._earliest(self._list(), must_be_recreatable=False)
+
+    def latest_version(self) -> int:
+        """The latest version there is a commit or a checkpoint of."""
+        return _latest(self._list())
+
+    def earliest_recreatable_version(self) -> int:
+        """The earliest version whose state can be worked out; VersionGapError, naming what is missing: none."""
+        return self._earliest(self._list(), must_be_recreatable=True)
+
+    def reconstructable_versions(self) -> tuple[int, ...]:
+        """The versions whose state can be worked out, ascending."""
+        return self._list().reconstructable_versions()
+
+    def _list(self) -> LogListing:
+        try:
+            listing = list_log(self._store, self._log_path, log_tail=self._log_tail)
+        except FileNotFoundError as error:
+            raise DeltaTableNotFoundError(path=table_path(self._log_path)) from error
+        if listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=table_path(self._log_path))
+        return listing
+
+    def _in_commit_timestamps(self, listing: LogListing) -> InCommitTimestamps | None:
+        if self._configuration is not None:
+            return find_in_commit_timestamps(self._configuration())
+        return find_in_commit_timestamps(read_latest_configuration(self._store, listing))
+
+    def _histories(self, listing: LogListing, commits: Sequence[FileStatus]) -> Iterator[DeltaHistory]:
+        if not commits:
+            return
+        own = self._in_commit_timestamps(listing)
+        by_mtime = strictly_increasing(listing.commits)
+        for commit, info in read_commit_infos(self._store, commits):
+            version = commit_version(commit)
+            is_own = own is not None and version >= own.since_version
+            yield DeltaHistory.of(version, in_commit_timestamp(commit, info) if is_own else by_mtime[version], info)
+
+    def _earliest(self, listing: LogListing, must_be_recreatable: bool) -> int:
+        if not must_be_recreatable:
+            return next(iter(listing.commits), _latest(listing))
+        earliest = next(iter(listing.reconstructable_versions()), None)
+        if earliest is None:
+            latest = _latest(listing)
+            missing = tuple(version for version in range(latest) if version not in listing.commits)
+            raise VersionGapError(path=table_path(self._log_path), version=latest, missing=missing)
+        return earliest
+
+
+class _Timeline:
+    """The commits from a version on in the order of time, asked for as few timestamps as will do."""
+
+    def __init__(self, store: LogStore, listing: LogListing, first: int, own: InCommitTimestamps | None) -> None:
+        self._store = store
+        self._commits = listing.commits
+        self._own = own
+        self._by_mtime = strictly_increasing(listing.commits)
+        self.versions = [version for version in listing.commits if version >= first]
+
+    def timestamp_of(self, version: int) -> int:
+        if self._own is None or version < self._own.since_version:
+            return self._by_mtime[version]
+        commit = self._commits[version]
+        for _, timestamp in read_in_commit_timestamps(self._store, [commit]):
+            return timestamp
+        raise FileNotFoundError(commit.path)
+
+    def last_at_or_before(self, timestamp_ms: int) -> int:
+        """The last version committed at or before a time, the first one where there is none."""
+        found = last_at_or_before(self._era(timestamp_ms), timestamp_ms, self.timestamp_of)
+        return self.versions[0] if found is None else found
+
+    def _era(self, timestamp_ms: int) -> list[int]:
+        """The versions among which to look: those before in-commit timestamps or those since; the two may overlap."""
+        own = self._own
+        if own is None or own.since_version <= self.versions[0]:
+            return self.versions
+        is_since = own.since_ms is not None and own.since_ms <= timestamp_ms
+        era = [version for version in self.versions if (version >= own.since_version) == is_since]
+        return era or self.versions
+
+
+def _latest(listing: LogListing) -> int:
+    if listing.latest_version is None:
+        raise DeltaTableNotFoundError(path=table_path(listing.log_path))
+    return listing.latest_version

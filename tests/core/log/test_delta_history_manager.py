@@ -1,0 +1,317 @@
+"""Which version a time means, who committed what, and which versions can be worked out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    TimestampNotFoundError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.protocol.file_names import checksum_file
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import to_url
+from tests.builders import (
+    FIRST_COMMIT_MS,
+    LOG_PATH,
+    TABLE_PATH,
+    Action,
+    CountingLogStore,
+    MemoryLogStore,
+    add,
+    checkpoint,
+    commit_info,
+    commits,
+    metadata,
+    mtime_of,
+    write_log,
+)
+
+ENABLED = {"delta.enableInCommitTimestamps": "true"}
+
+
+def manager_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> DeltaHistoryManager:
+    """The history of a log with one commit for each tuple, from version 0 on."""
+    store = MemoryLogStore()
+    for version, commit in enumerate(actions):
+        store.put_commit(version, *commit, mtime=(mtimes or {}).get(version))
+    return DeltaHistoryManager(CountingLogStore(store), LOG_PATH)
+
+
+def by_mtimes(*mtimes: int) -> DeltaHistoryManager:
+    return manager_of(*[(commit_info(),) for _ in mtimes], mtimes=dict(enumerate(mtimes)))
+
+
+def counted(manager: DeltaHistoryManager) -> CountingLogStore:
+    store = manager._store
+    assert isinstance(store, CountingLogStore)
+    return store
+
+
+def enabled_at_2() -> DeltaHistoryManager:
+    """In-commit timestamps enabled by version 2; the one version 1 carries counts for nothing."""
+    since = {**ENABLED, "delta.inCommitTimestampEnablementVersion": "2"}
+    since |= {"delta.inCommitTimestampEnablementTimestamp": "5000"}
+    return manager_of(
+        (commit_info(), metadata()),
+        (commit_info(inCommitTimestamp=9_999_999),),
+        (commit_info(inCommitTimestamp=5000), metadata(configuration=since)),
+        (commit_info(inCommitTimestamp=6000),),
+        (commit_info(inCommitTimestamp=7000),),
+        mtimes={0: 1000, 1: 2000, 2: 90_000, 3: 80_000, 4: 70_000},
+    )
+
+
+def test_timestamps_by_modification_time_are_made_strictly_increasing() -> None:
+    manager = by_mtimes(0, 5, 10, 7, 8, 14, 14)
+    assert manager.commit_timestamps() == {0: 0, 1: 5, 2: 10, 3: 11, 4: 12, 5: 14, 6: 15}
+    assert manager.commit_timestamps(3, 4) == {3: 11, 4: 12}
+    assert [entry.timestamp for entry in manager.get_history(limit=3)] == [15, 14, 12]
+
+
+def test_timestamps_in_the_commits_count_only_from_the_enabling_version_on() -> None:
+    manager = enabled_at_2()
+    assert manager.commit_timestamps() == {0: 1000, 1: 2000, 2: 5000, 3: 6000, 4: 7000}
+    assert [entry.timestamp for entry in manager.get_history()] == [7000, 6000, 5000, 2000, 1000]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version"),
+    [(1000, 0), (1999, 0), (2000, 1), (4999, 1), (5000, 2), (6500, 3), (7000, 4)],
+)
+def test_time_travel_across_the_enabling_version(timestamp: int, version: int) -> None:
+    assert enabled_at_2().get_active_commit_at_time(timestamp).version == version
+
+
+def test_timestamps_enabled_from_the_start_need_no_enabling_version() -> None:
+    manager = manager_of(
+        (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(inCommitTimestamp=200),)
+    )
+    assert manager.commit_timestamps() == {0: 100, 1: 200}
+    assert manager.get_active_commit_at_time(150).version == 0
+
+
+def test_timestamps_no_longer_enabled_do_not_count() -> None:
+    manager = manager_of(
+        (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(), metadata())
+    )
+    assert manager.commit_timestamps() == {0: mtime_of(0), 1: mtime_of(1)}
+
+
+def test_enabling_version_comes_from_the_checksum_file_where_there_is_one() -> None:
+    manager = enabled_at_2()
+    store = counted(manager)
+    assert isinstance(store.store, MemoryLogStore)
+    crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, "setTransactions": []}
+    crc |= {"metadata": metadata(configuration=ENABLED)["metaData"]}
+    crc |= {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    store.store.put(checksum_file(4), json.dumps(crc).encode())
+    assert manager.commit_timestamps(4) == {4: 7000}
+    assert len(store.reads) == 3, "the latest commit, its checksum file, and the one commit asked for"
+
+
+def test_properties_that_are_known_are_not_looked_up() -> None:
+    store = CountingLogStore(enabled_at_2()._store)
+    known = DeltaHistoryManager(store, LOG_PATH, configuration=lambda: ENABLED)
+    assert known.commit_timestamps(3) == {3: 6000, 4: 7000}
+    assert len(store.reads) == 2
+    assert DeltaHistoryManager(store, LOG_PATH, configuration=dict).commit_timestamps(0, 1) == {0: 1000, 1: 2000}
+
+
+def test_commit_without_the_timestamp_it_must_have_is_corrupt() -> None:
+    manager = manager_of(
+        (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)),
+        (add("a"),),
+        (commit_info(inCommitTimestamp=300),),
+    )
+    with pytest.raises(CorruptLogError) as error:
+        manager.commit_timestamps()
+    assert error.value.path == commits(1, 1)[0].path
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "options", "expected"),
+    [
+        pytest.param(200, {}, 1, id="exactly"),
+        pytest.param(250, {}, 1, id="between"),
+        pytest.param(300, {}, 2, id="exactly the last"),
+        pytest.param(301, {}, None, id="after the last"),
+        pytest.param(301, {"can_return_last_commit": True}, 2, id="after the last, allowed"),
+        pytest.param(99, {}, None, id="before the first"),
+        pytest.param(99, {"can_return_last_commit": True}, None, id="before the first, the last allowed"),
+        pytest.param(99, {"can_return_earliest_commit": True}, 0, id="before the first, allowed"),
+    ],
+)
+def test_time_means_the_last_commit_at_or_before_it(
+    timestamp: int, options: dict[str, bool], expected: int | None
+) -> None:
+    manager = by_mtimes(100, 200, 300)
+    if expected is not None:
+        assert manager.get_active_commit_at_time(timestamp, **options).version == expected
+        return
+    with pytest.raises(TimestampNotFoundError) as error:
+        manager.get_active_commit_at_time(timestamp, **options)
+    assert (error.value.timestamp_ms, error.value.earliest_ms, error.value.latest_ms) == (timestamp, 100, 300)
+
+
+def truncated() -> DeltaHistoryManager:
+    return DeltaHistoryManager(MemoryLogStore(commits(3, 9), checkpoint(5)), LOG_PATH, configuration=dict)
+
+
+def test_versions_of_a_truncated_log() -> None:
+    manager = truncated()
+    assert (manager.earliest_version(), manager.earliest_recreatable_version(), manager.latest_version()) == (3, 5, 9)
+    assert manager.reconstructable_versions() == (5, 6, 7, 8, 9)
+    assert manager.get_active_commit_at_time(mtime_of(4), must_be_recreatable=False).version == 4
+    with pytest.raises(TimestampNotFoundError) as error:
+        manager.get_active_commit_at_time(mtime_of(4))
+    assert error.value.earliest_ms == mtime_of(5)
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "exists"),
+    [
+        (5, {}, True),
+        (9, {}, True),
+        (4, {}, False),
+        (4, {"must_be_recreatable": False}, True),
+        (2, {"must_be_recreatable": False}, False),
+        (10, {}, False),
+        (10, {"allow_out_of_range": True}, True),
+    ],
+)
+def test_version_exists_within_the_range(version: int, options: dict[str, bool], exists: bool) -> None:
+    if exists:
+        truncated().check_version_exists(version, **options)
+        return
+    with pytest.raises(VersionNotFoundError) as error:
+        truncated().check_version_exists(version, **options)
+    assert (error.value.earliest, error.value.latest) == (5 if options == {} else 3, 9)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param([commits(0, 3)], (0, 1, 2, 3), id="whole"),
+        pytest.param([commits(0, 1), commits(3, 6), checkpoint(5)], (0, 1, 5, 6), id="gap"),
+        pytest.param([checkpoint(4), commits(5, 5)], (4, 5), id="checkpoint without its commit"),
+        pytest.param([checkpoint(4, parts=2, missing=[2]), commits(4, 5)], (), id="incomplete checkpoint"),
+    ],
+)
+def test_reconstructable_versions_have_a_checkpoint_or_all_their_commits(
+    files: list[list[object]], expected: tuple[int, ...]
+) -> None:
+    assert DeltaHistoryManager(MemoryLogStore(*files), LOG_PATH).reconstructable_versions() == expected  # type: ignore[arg-type]
+
+
+def test_log_of_which_nothing_can_be_worked_out_names_what_is_missing() -> None:
+    with pytest.raises(VersionGapError) as error:
+        DeltaHistoryManager(MemoryLogStore(commits(2, 3), commits(5, 6)), LOG_PATH).earliest_recreatable_version()
+    assert (error.value.version, error.value.missing) == (6, (0, 1, 4))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        DeltaHistoryManager.get_history,
+        DeltaHistoryManager.latest_version,
+        DeltaHistoryManager.earliest_recreatable_version,
+        lambda manager: manager.get_active_commit_at_time(0),
+    ],
+)
+@pytest.mark.parametrize("store", [MemoryLogStore(), MemoryLogStore(checkpoint(1, parts=2, missing=[1]))])
+def test_no_table_has_no_history(store: MemoryLogStore, ask: Callable[[DeltaHistoryManager], object]) -> None:
+    with pytest.raises(DeltaTableNotFoundError) as error:
+        ask(DeltaHistoryManager(store, LOG_PATH))
+    assert error.value.path == TABLE_PATH
+
+
+def test_history_has_every_field_and_versions_newest_first() -> None:
+    first = commit_info("CREATE TABLE", userName="ada", tags={"a": "b"}, unheard={"of": 1})
+    second = commit_info(
+        "MERGE", operationParameters={"predicate": "[]", "n": 3}, operationMetrics={"numOutputRows": "7"},
+        readVersion=0, isolationLevel="Serializable", isBlindAppend=False, engineInfo="e", txnId="t",
+    )  # fmt: skip
+    newest, oldest = manager_of((metadata(), first), (second, add("a"))).get_history()
+    assert (newest.version, newest.operation, newest.read_version, newest.is_blind_append) == (1, "MERGE", 0, False)
+    assert newest.operation_parameters == {"predicate": "[]", "n": "3"}
+    assert newest.operation_metrics == {"numOutputRows": "7"}
+    assert (oldest.version, oldest.timestamp, oldest.user_name) == (0, mtime_of(0), "ada")
+    assert (oldest.tags, oldest.extra) == ({"a": "b"}, {"unheard": {"of": 1}})
+
+
+def test_history_of_a_commit_without_commit_info_has_version_and_time() -> None:
+    (entry,) = manager_of((metadata(), add("a", partitionValues={"commitInfo": "x"}))).get_history()
+    assert (entry.version, entry.timestamp, entry.operation) == (0, FIRST_COMMIT_MS, None)
+
+
+def test_history_range_includes_both_ends() -> None:
+    manager = by_mtimes(1, 2, 3, 4, 5)
+    assert [entry.version for entry in manager.get_history(start=1, end=3)] == [3, 2, 1]
+    assert [entry.version for entry in manager.get_history(2, start=1, end=3)] == [3, 2]
+    assert [entry.version for entry in manager.get_history(limit=0)] == []
+
+
+def test_history_with_a_limit_costs_one_listing_and_the_commits_asked_for() -> None:
+    manager = by_mtimes(*range(1000))
+    manager._configuration = dict
+    assert len(manager.get_history(limit=5)) == 5
+    store = counted(manager)
+    assert (len(store.lists), len(store.reads), store.calls) == (1, 5, 6)
+
+
+def test_history_read_lazily_reads_on_as_it_is_consumed() -> None:
+    manager = by_mtimes(*range(1000))
+    assert next(manager.iterate_history()).version == 999
+    assert len(counted(manager).reads) < 500
+
+
+def test_history_leaves_out_a_commit_deleted_after_the_listing() -> None:
+    store = MemoryLogStore()
+    for version in range(3):
+        store.put_commit(version, commit_info())
+    del store.contents[commits(0, 0)[0].path]
+    assert [entry.version for entry in DeltaHistoryManager(store, LOG_PATH).get_history()] == [2, 1]
+
+
+@pytest.mark.parametrize("line", [b'{"commitInfo":{"operation"', b'{"commitInfo":[1]}'])
+def test_history_names_the_line_that_is_broken(line: bytes) -> None:
+    store = MemoryLogStore()
+    store.put_commit(0, metadata())
+    store.put(commits(1, 1)[0].name, b'{"add":{}}\n\n' + line + b"\n")
+    with pytest.raises(CorruptLogError) as error:
+        DeltaHistoryManager(store, LOG_PATH, configuration=dict).get_history()
+    assert (error.value.path, error.value.line) == (commits(1, 1)[0].path, 3)
+
+
+def test_history_finds_the_commit_info_of_a_large_commit(tmp_path: Path) -> None:
+    large = [add(f"file-{n:06d}" + "x" * 200) for n in range(5000)]
+    log = write_log(tmp_path, {0: [*large, commit_info("WRITE \u2028 twice")], 1: [commit_info("DELETE"), *large]})
+    history = DeltaHistoryManager(FsspecLogStore(), to_url(log)).get_history()
+    assert [(entry.version, entry.operation) for entry in history] == [(1, "DELETE"), (0, "WRITE \u2028 twice")]
+
+
+def test_history_of_every_golden_table_agrees_with_its_versions(golden: Path) -> None:
+    tables = 0
+    for expected_file in sorted((golden / "expected").glob("*.json")):
+        expected = json.loads(expected_file.read_text())
+        if "error" in expected["latest"] and expected["latest"]["error"] == "no_table":
+            continue
+        log = golden / "tables" / expected_file.stem / "_delta_log"
+        manager = DeltaHistoryManager(FsspecLogStore(), to_url(log))
+        recreatable = set(manager.reconstructable_versions())
+        assert set(expected["all_versions"]) <= recreatable, expected_file.stem
+        in_commit = {int(v): s["in_commit_timestamp"] for v, s in expected["versions"].items() if "error" not in s}
+        told = {v: t for v, t in in_commit.items() if t is not None}
+        timestamps = manager.commit_timestamps()
+        assert {v: timestamps[v] for v in told if v in timestamps} == {v: t for v, t in told.items() if v in timestamps}
+        tables += 1
+    assert tables >= 162
