@@ -58,8 +58,8 @@ class CheckpointInstance:
 
         Source: PROTOCOL.md, Checkpoints: a multi-part checkpoint with missing parts must be ignored.
         """
-        parts = {file.part or 1 for file in files}
-        return parts == set(range(1, self.num_parts + 1))
+        # Parts are within 1 to num_parts: their number tells. A file name may claim ten digits of parts.
+        return len({file.part or 1 for file in files}) == self.num_parts
 
 
 def complete_checkpoints(files: Iterable[ParsedLogPath]) -> list[tuple[CheckpointInstance, tuple[ParsedLogPath, ...]]]:
