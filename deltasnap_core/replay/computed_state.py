@@ -14,7 +14,7 @@ from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, 
 from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.replay.non_file_actions import NonFileActions
-from deltasnap_core.replay.state_reconstruction import is_unexpired_tombstone
+from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,71 +187,51 @@ def compute_state(
 
     files: ACTIONS, one row a logical file. None: no files.
     """
-    totals = FileTotals()
+    found = FileTotals()
     if files is not None:
-        kept = F.col("add.path").isNotNull() | is_unexpired_tombstone(min_file_retention_timestamp)
-        for group in files.where(kept).select(*measures()).groupBy(*BINS).agg(*sums()).collect():
-            totals.add(group)
-    return totals.state(non_file)
+        kept = f"add.path is not null or {unexpired_tombstone(min_file_retention_timestamp)}"
+        for group in files.where(kept).selectExpr(*MEASURES).groupBy(*BINS).agg(*totals()).collect():
+            found.add(group)
+    return found.state(non_file)
 
 
-def measures() -> list[Column]:
-    """Give what is summed of one action: a live file's size, rows, bins and deletion vector; nulls for a tombstone."""
-    is_file = F.col("add.path").isNotNull()
-    has_vector = F.col("add.deletionVector.storageType").isNotNull()
-    deleted = F.coalesce("add.deletionVector.cardinality", F.lit(0))
-    return [
-        F.when(is_file, _leading_bits(F.col("add.size"))).alias("size_class"),
-        F.when(has_vector, _deleted_bin(deleted)).otherwise(F.lit(0)).alias("deleted_bin"),
-        F.col("add.size").alias("size"),
-        F.when(is_file, num_records(F.col("add.stats"))).alias("records"),
-        F.when(is_file, deleted).alias("deleted"),
-        has_vector.alias("has_deletion_vector"),
-    ]
+_RECORDS_FIRST = r'^\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]'
+_RECORDS = (
+    f"coalesce(try_cast(regexp_extract(add.stats, r'{_RECORDS_FIRST}', 1) as bigint),"
+    " try_cast(get_json_object(add.stats, '$.numRecords') as bigint))"
+)
+_MORE_BITS = "greatest(length(bin(add.size)) - 6, 0)"
+_SIZE_CLASS = f"shiftleft(shiftright(add.size, {_MORE_BITS}), {_MORE_BITS})"
+_HAS_VECTOR = "add.deletionVector.storageType is not null"
+_DELETED = "coalesce(add.deletionVector.cardinality, 0)"
+_DELETED_BIN = " ".join(f"when {_DELETED} >= {start} then {i}" for i, start in reversed(list(enumerate(BIN_STARTS))))
+
+MEASURES = (
+    f"case when add.path is not null then {_SIZE_CLASS} end as size_class",
+    f"case when not ({_HAS_VECTOR}) then 0 {_DELETED_BIN} end as deleted_bin",
+    "add.size as size",
+    f"case when add.path is not null then {_RECORDS} end as records",
+    f"{_DELETED} as deleted",
+    f"{_HAS_VECTOR} as has_vector",
+)
+"""What is summed of one action: a live file's size, records, deletion vector, and its bins in the two histograms.
+
+size_class: the size rounded down to its six leading bits; null: a tombstone. That keeps it in its bin, since no
+boundary has more of them, and costs a fraction of comparing each size with 95 boundaries.
+records: by a regular expression where writers put `numRecords`, at the front, for a quarter of a JSON parser's cost.
+Source: PROTOCOL.md, Per-file Statistics; File Size Histogram Schema; Deleted Record Counts Histogram Schema.
+"""
 
 
-def sums(sign: Column | None = None) -> list[Column]:
-    """Give the totals of `measures`, each measure times a sign (1 or -1; default 1); never null."""
-    one = F.lit(1) if sign is None else sign
-    is_file = F.col("size_class").isNotNull()
-
-    def total(name: str, condition: Column, value: Column | None = None) -> Column:
-        counted = one if value is None else one * value
-        return F.coalesce(F.sum(F.when(condition, counted).cast("long")), F.lit(0)).alias(name)
-
-    return [
-        total("files", is_file),
-        total("size", is_file, F.col("size")),
-        total("records", is_file, F.col("records")),
-        total("files_without_records", is_file & F.col("records").isNull()),
-        total("deletion_vectors", F.col("has_deletion_vector")),
-        total("deleted_records", is_file, F.col("deleted")),
-        total("tombstones", ~is_file),
-    ]
-
-
-def num_records(stats: Column) -> Column:
-    """Give the number of records that a file's statistics (JSON) state; null where they do not.
-
-    Writers put `numRecords` first, where a regular expression finds it at a quarter of the cost of a JSON parser.
-    Source: PROTOCOL.md, Per-file Statistics.
-    """
-    first = F.regexp_extract(stats, r'^\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]', 1)
-    return F.coalesce(first.try_cast("long"), F.get_json_object(stats, "$.numRecords").try_cast("long"))
-
-
-def _leading_bits(size: Column) -> Column:
-    """Round a size down to its six leading bits. That keeps it in its bin, for every boundary has no more of them.
-
-    A few hundred groups come of it, at a fraction of what comparing each size with 95 boundaries costs.
-    """
-    others = F.greatest(F.length(F.bin(size)) - F.lit(6), F.lit(0))
-    return F.call_function("shiftleft", F.call_function("shiftright", size, others), others)
-
-
-def _deleted_bin(deleted: Column) -> Column:
-    """Give the index in BIN_STARTS of the bin of a number of deleted records."""
-    found = F.lit(0)
-    for index, start in enumerate(BIN_STARTS[1:], start=1):
-        found = F.when(deleted >= F.lit(start), F.lit(index)).otherwise(found)
-    return found
+def totals(sign: str = "1") -> list[Column]:
+    """Give the totals of MEASURES, each measure times a sign (a column of 1 and -1); never null."""
+    summed = {
+        "files": f"if(size_class is not null, {sign}, 0)",
+        "size": f"if(size_class is not null, {sign} * size, 0)",
+        "records": f"{sign} * coalesce(records, 0)",
+        "files_without_records": f"if(size_class is not null and records is null, {sign}, 0)",
+        "deletion_vectors": f"if(has_vector, {sign}, 0)",
+        "deleted_records": f"{sign} * deleted",
+        "tombstones": f"if(size_class is null, {sign}, 0)",
+    }
+    return [F.expr(f"sum({measure}) as {name}") for name, measure in summed.items()]

@@ -70,7 +70,7 @@ class ActionReader:
         lines = contents.lines.filter(_matches(contents.lines, _FILE_ACTION))
         if lines.num_rows:
             frames.append(self._parsed(self.spark.createDataFrame(lines)).drop("commit_version", "line_number"))
-        return with_keys(_union(frames), self.log_path).select(*ACTIONS) if frames else None
+        return with_keys(_union(frames), self.log_path) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
         """Give the file actions of commits (ACTIONS, commit_version, line_number), any order. None: they hold none."""
@@ -94,7 +94,7 @@ class ActionReader:
             frames.append(self._parsed(text.where(F.trim("line") != "")))
         if not frames:
             return None
-        return with_keys(_union(frames), self.log_path).select("commit_version", "line_number", *ACTIONS)
+        return with_keys(_union(frames), self.log_path, "commit_version", "line_number")
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
         action = F.from_json("line", self.schema, _FAIL_FAST)
@@ -126,51 +126,49 @@ class ActionReader:
         return found.dataType
 
 
-def with_keys(actions: DataFrame, log_path: str) -> DataFrame:
+def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     """Make paths canonical and add the key of the logical file; rows without a file action are left out.
 
     An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the
     path decoded once (`+` stays), so that two spellings of one path are one file.
+
+    others: columns to keep before those of ACTIONS.
     Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation; Deletion Vectors, Derived Fields.
     """
-    with_path = actions.where("add.path is not null or remove.path is not null").withColumn(
-        "path", _canonical(F.coalesce("add.path", "remove.path"), _file_system_of(log_path))
+    # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
+    # than the work on a small table.
+    root = _file_system_of(log_path).replace("'", "\\'")
+    path = "coalesce(add.path, remove.path)"
+    canonical = (
+        f"case when startswith({path}, '/') then concat('{root}', {path})"
+        f" when startswith({path}, 'file:///') then concat('file:', substring({path}, {len('file:///')}))"
+        f" else {path} end as path"
     )
-    return with_path.withColumns(
-        {
-            "add": _with_path("add"),
-            "remove": _with_path("remove"),
-            "path_key": _decoded(F.col("path")),
-            "dv_id": F.coalesce(deletion_vector_id("add"), deletion_vector_id("remove"), F.lit("")),
-        }
-    ).drop("path")
+    # url_decode takes `+` for a space; a path that is no valid encoding is its own key.
+    decoded = "coalesce(try_url_decode(replace(path, '+', '%2B')), path)"
+    return (
+        actions.where("add.path is not null or remove.path is not null")
+        .selectExpr(*others, "add", "remove", canonical)
+        .select(
+            *others,
+            _with_path("add"),
+            _with_path("remove"),
+            F.expr(f"case when contains(path, '%') then {decoded} else path end as path_key"),
+            F.expr(f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id"),
+        )
+    )
 
 
-def deletion_vector_id(kind: str) -> Column:
-    """Give the unique id of an action's deletion vector: storage type, path, `@offset` where it has one; null: none."""
-    vector = F.col(f"{kind}.deletionVector")
-    offset = F.coalesce(F.concat(F.lit("@"), vector["offset"].cast("string")), F.lit(""))
-    return F.concat(vector["storageType"], vector["pathOrInlineDv"], offset)
+def _deletion_vector_id(kind: str) -> str:
+    vector = f"{kind}.deletionVector"
+    offset = f"coalesce(concat('@', {vector}.offset), '')"
+    return f"concat({vector}.storageType, {vector}.pathOrInlineDv, {offset})"
 
 
 def _with_path(kind: str) -> Column:
     # A struct made anew is never cheap: all but the rare absolute paths keep theirs.
-    action = F.col(kind)
-    return F.when(action["path"] != F.col("path"), action.withField("path", F.col("path"))).otherwise(action)
-
-
-def _canonical(path: Column, root: str) -> Column:
-    return (
-        F.when(path.startswith("/"), F.concat(F.lit(root), path))
-        .when(path.startswith("file:///"), F.concat(F.lit("file:"), F.substring(path, len("file://") + 1, 1 << 30)))
-        .otherwise(path)
-    )
-
-
-def _decoded(path: Column) -> Column:
-    # url_decode takes `+` for a space; a path that is no valid encoding is its own key.
-    decoded = F.coalesce(F.try_url_decode(F.replace(path, F.lit("+"), F.lit("%2B"))), path)
-    return F.when(path.contains("%"), decoded).otherwise(path)
+    action, path = F.col(kind), F.col("path")
+    return F.when(F.expr(f"{kind}.path != path"), action.withField("path", path)).otherwise(action).alias(kind)
 
 
 def _file_system_of(log_path: str) -> str:

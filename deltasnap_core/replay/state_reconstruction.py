@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltasnap_core.replay.load_actions import ACTIONS
@@ -24,10 +24,10 @@ def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> 
     An add and a remove of one key in one commit: the add wins. The protocol does not settle it; a test pins it.
     Source: PROTOCOL.md, Action Reconciliation.
     """
-    newest_first = Window.partitionBy(*within, *FILE_KEY).orderBy(
-        F.desc("commit_version"), F.desc(F.col("add.path").isNotNull()), F.desc("line_number")
-    )
-    return commits.withColumn("rank", F.row_number().over(newest_first)).where("rank = 1").drop("rank")
+    key = ", ".join((*within, *FILE_KEY))
+    newest_first = "commit_version desc, add.path is not null desc, line_number desc"
+    rank = f"row_number() over (partition by {key} order by {newest_first})"
+    return commits.selectExpr("*", f"{rank} as rank").where("rank = 1").drop("rank")
 
 
 def reconcile(base: DataFrame | None, newest: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
@@ -54,19 +54,17 @@ def unexpired_tombstones(files: DataFrame, min_file_retention_timestamp: int) ->
 
     Source: PROTOCOL.md, Action Reconciliation.
     """
-    return files.where(is_unexpired_tombstone(min_file_retention_timestamp)).select("remove.*")
+    return files.where(unexpired_tombstone(min_file_retention_timestamp)).select("remove.*")
 
 
-def is_unexpired_tombstone(min_file_retention_timestamp: int) -> Column:
-    """Whether a row is a tombstone to be kept: deleted after that time (ms, strictly); without a time, in 1970.
+def unexpired_tombstone(min_file_retention_timestamp: int) -> str:
+    """Give the condition for a tombstone to be kept: deleted after that time (ms, strictly); without a time, in 1970.
 
     0 keeps every tombstone.
     """
-    is_tombstone = F.col("remove.path").isNotNull() & F.col("add.path").isNull()
     if min_file_retention_timestamp <= 0:
-        return is_tombstone
-    deleted = F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0))
-    return is_tombstone & (deleted > F.lit(min_file_retention_timestamp))
+        return "remove.path is not null"
+    return f"coalesce(remove.deletionTimestamp, 0) > {min_file_retention_timestamp} and remove.path is not null"
 
 
 def state_actions(
@@ -79,7 +77,7 @@ def state_actions(
     small = spark.createDataFrame(_rows(non_file), STATE)
     if files is None:
         return small
-    kept = files.where(F.col("add.path").isNotNull() | is_unexpired_tombstone(min_file_retention_timestamp))
+    kept = files.where(f"add.path is not null or {unexpired_tombstone(min_file_retention_timestamp)}")
     missing: list[Column] = [F.lit(None).cast(field.dataType).alias(field.name) for field in STATE.fields[2:]]
     return kept.select("add", "remove", *missing).unionByName(small)
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.computed_state import BINS, FileTotals, SnapshotState, measures, sums
+from deltasnap_core.replay.computed_state import BINS, MEASURES, FileTotals, SnapshotState, totals
 from deltasnap_core.replay.load_actions import ACTIONS
 from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.state_reconstruction import FILE_KEY, newest_file_actions
@@ -80,17 +80,17 @@ def replay_range(
     """
     thresholds = _thresholds(base, retention_timestamps)
     groups = _events_by_version(base, changes, thresholds, broadcast=broadcast)
-    totals, non_file, versions = FileTotals.of(base.computed_state), base.non_file, []
+    running, non_file, versions = FileTotals.of(base.computed_state), base.non_file, []
     for version in sorted(retention_timestamps):
         begun, ended = FileTotals(), FileTotals()
         for group in groups.get(version, ()):
-            totals.add(group)
+            running.add(group)
             (begun if group.begins else ended).add(group)
         non_file = non_file.advanced(non_file_by_version.get(version, ()))
         versions.append(
             RangeVersion(
                 version=version,
-                computed_state=totals.state(non_file),
+                computed_state=running.state(non_file),
                 min_file_retention_timestamp=thresholds[version],
                 files_added=begun.files,
                 bytes_added=begun.size,
@@ -115,14 +115,13 @@ def _thresholds(base: RangeBase, timestamps: Mapping[int, int]) -> dict[int, int
 def _events_by_version(
     base: RangeBase, changes: DataFrame | None, thresholds: Mapping[int, int], *, broadcast: bool
 ) -> dict[int, list[Row]]:
-    """Sum what begins and what ends at each version; groups of `sums` by `BINS`, negative where something ends."""
+    """Sum what begins and what ends at each version; `totals` by `BINS`, negative where something ends."""
     timeline = _timeline(base, changes, thresholds, broadcast=broadcast)
     if timeline is None:
         return {}
-    sign = F.when(F.col("begins"), 1).otherwise(-1)
     events = _events(timeline, thresholds)
     grouped: dict[int, list[Row]] = defaultdict(list)
-    for row in events.groupBy("event_version", "begins", *BINS).agg(*sums(sign)).collect():
+    for row in events.groupBy("event_version", "begins", *BINS).agg(*totals("if(begins, 1, -1)")).collect():
         grouped[row.event_version].append(row)
     return grouped
 
@@ -136,15 +135,14 @@ def _timeline(
     """
     known = None
     if base.files is not None:
-        deleted = _deletion_time()
-        expires = (deleted > F.lit(thresholds[base.version])) & (deleted <= F.lit(max(thresholds.values())))
+        expires = f"({_DELETED_AT}) between {thresholds[base.version] + 1} and {max(thresholds.values())}"
         at_base = base.files.select(F.lit(base.version).cast("long").alias("version"), *ACTIONS)
         if changes is None:
             known = at_base.where(expires)
         else:
             keys = changes.select(*FILE_KEY).distinct().withColumn("is_touched", F.lit(True))
             looked_up = at_base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left")
-            known = looked_up.where(F.col("is_touched") | expires).select("version", *ACTIONS)
+            known = looked_up.where(f"is_touched or {expires}").select("version", *ACTIONS)
     if changes is None or known is None:
         return changes if known is None else known
     return known.unionByName(_like(changes.select("version", *ACTIONS), known))
@@ -160,11 +158,7 @@ def _like(changes: DataFrame, known: DataFrame) -> DataFrame:
     return changes.withColumns(cut)
 
 
-def _deletion_time() -> Column:
-    return F.when(
-        F.col("remove.path").isNotNull() & F.col("add.path").isNull(),
-        F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0)),
-    )
+_DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
 
 
 def _events(timeline: DataFrame, thresholds: Mapping[int, int]) -> DataFrame:
@@ -172,24 +166,22 @@ def _events(timeline: DataFrame, thresholds: Mapping[int, int]) -> DataFrame:
 
     An action counts from its version to the next of its key; a tombstone no longer than until it expires.
     """
-    in_order = Window.partitionBy(*FILE_KEY).orderBy("version")
-    end = F.least(F.lead("version").over(in_order), _expiry_version(thresholds))
-    lives = timeline.select(F.col("version").alias("first"), end.alias("end"), *measures())
-    begins = F.struct(F.col("first").alias("event_version"), F.lit(True).alias("begins"))
-    ends = F.struct(F.col("end").alias("event_version"), F.lit(False).alias("begins"))
+    next_version = f"lead(version) over (partition by {', '.join(FILE_KEY)} order by version)"
+    end = F.least(F.expr(next_version), _expiry_version(thresholds)).alias("end")
+    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, MEASURES))
     measured = [name for name in lives.columns if name not in ("first", "end")]
+    begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
     return (
         lives.where("end is null or end > first")
-        .select(F.explode(F.array(begins, ends)).alias("event"), *measured)
-        .select("event.event_version", "event.begins", *measured)
-        .where(F.col("event_version") > min(thresholds))
+        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *measured)
+        .where(f"event_version > {min(thresholds)}")
     )
 
 
 def _expiry_version(thresholds: Mapping[int, int]) -> Column:
     """Give the first version at which a tombstone has expired; null: none, or no tombstone."""
-    versions = F.array(*(F.lit(version).cast("long") for version in thresholds))
-    times = F.array(*(F.lit(time).cast("long") for time in thresholds.values()))
-    deleted = _deletion_time()
-    still_kept = F.size(F.filter(times, lambda time: time < deleted))
-    return F.when(deleted <= F.lit(max(thresholds.values())), F.get(versions, still_kept))
+    last = max(thresholds.values())
+    versions = ", ".join(f"{version}L" for version in thresholds)
+    times = ", ".join(f"{time}L" for time in thresholds.values())
+    still_kept = f"size(filter(array({times}), time -> time < ({_DELETED_AT})))"
+    return F.expr(f"case when ({_DELETED_AT}) <= {last} then get(array({versions}), {still_kept}) end")
