@@ -35,7 +35,7 @@ def to_ms(value: object) -> int:
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1000)
     if isinstance(value, int | float):
-        return int(value * 1000) if value < _SECONDS_BELOW else int(value)
+        return round(value * 1000 if value < _SECONDS_BELOW else value)
     text = str(value)
     try:
         return to_ms(datetime.fromisoformat(text))

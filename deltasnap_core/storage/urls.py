@@ -36,7 +36,7 @@ def join_url(folder: str, name: str) -> str:
 def split_url(url: str) -> tuple[str, str]:
     """The URL of the folder and the name in it: `join_url` undone."""
     folder, _, name = url.rpartition("/")
-    return folder, name
+    return (f"{folder}/" if folder.endswith((":/", "://")) else folder), name
 
 
 def is_local(url: str) -> bool:

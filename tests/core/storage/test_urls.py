@@ -1,0 +1,58 @@
+"""What users type -> the URL that the core knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("/data/events", "file:///data/events"),
+        ("/data/events/", "file:///data/events"),
+        ("/data//a/../events", "file:///data/events"),
+        ("/data/50%25 #1?", "file:///data/50%25 #1?"),
+        ("/data/a:b/c", "file:///data/a:b/c"),
+        (Path("/data/events"), "file:///data/events"),
+        ("/", "file:///"),
+        ("file:/data/events", "file:///data/events"),
+        ("file:///data/events/", "file:///data/events"),
+        ("file://localhost/data", "file:///data"),
+        ("FILE:///data", "file:///data"),
+        ("s3://lake/events/", "s3://lake/events"),
+        ("s3a://lake/events", "s3://lake/events"),
+        ("s3n://lake/a b", "s3://lake/a b"),
+        ("abfss://c@account.dfs.core.windows.net/t", "abfss://c@account.dfs.core.windows.net/t"),
+        ("memory://events", "memory://events"),
+        ("memory://", "memory://"),
+    ],
+)
+def test_to_url(typed: str | Path, url: str) -> None:
+    assert to_url(typed) == url
+    assert to_url(url) == url
+
+
+def test_to_url_of_a_relative_path_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert to_url("events") == f"file://{Path.cwd()}/events"
+    assert to_url("~/events") == "file:///home/ada/events"
+
+
+def test_to_url_of_nothing_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        to_url("")
+
+
+@pytest.mark.parametrize("folder", ["file:///data", "file:///", "memory://", "s3://lake/events"])
+def test_join_and_split(folder: str) -> None:
+    assert split_url(join_url(folder, "00.json")) == (folder, "00.json")
+
+
+def test_local_path() -> None:
+    assert (is_local("file:///a b"), local_path("file:///a b")) == (True, "/a b")
+    assert not is_local("s3://file:/x")
