@@ -40,8 +40,10 @@ class Since(_Settings):
 
 
 def _versions(value: object) -> object:
-    if value in ("all", "latest") or (isinstance(value, dict) and set(value) == {"since"}):
-        return Since(**value) if isinstance(value, dict) else value
+    if isinstance(value, dict) and set(value) == {"since"}:
+        return Since(**value)
+    if isinstance(value, Since) or value in ("all", "latest"):
+        return value
     raise ValueError("expected all, latest or {since: VERSION}")
 
 
