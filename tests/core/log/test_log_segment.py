@@ -1,0 +1,113 @@
+"""The laws of a segment, each with its own error; and the choice of files against a plain search."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.log_segment import LogSegment, commit_version
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.storage.log_store import FileStatus
+from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits, compaction, staged_commits
+
+
+def classic(version: int) -> CheckpointProvider:
+    return CheckpointProvider(version=version, files=tuple(checkpoint(version)), kind="classic", format="parquet")
+
+
+def segment(
+    version: int, deltas: list[FileStatus], *, after: int = -1, compactions: list[FileStatus] | None = None
+) -> LogSegment:
+    return LogSegment(
+        log_path=LOG_PATH,
+        version=version,
+        deltas=tuple(deltas),
+        checkpoint_provider=EmptyCheckpointProvider() if after < 0 else classic(after),
+        compactions=tuple(compactions or ()),
+        last_commit_timestamp=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "deltas", "after", "error"),
+    [
+        pytest.param(3, commits(0, 2), -1, VersionNotFoundError, id="ends before the version"),
+        pytest.param(1, commits(0, 2), -1, VersionNotFoundError, id="ends after the version"),
+        pytest.param(3, [], 2, VersionNotFoundError, id="checkpoint before the version"),
+        pytest.param(3, [*commits(0, 1), *commits(3, 3)], -1, VersionGapError, id="gap"),
+        pytest.param(3, commits(1, 3), -1, VersionGapError, id="does not start at 0"),
+        pytest.param(5, commits(5, 5), 3, VersionGapError, id="does not start at the checkpoint"),
+        pytest.param(3, commits(3, 3), 4, ValueError, id="checkpoint beyond the version"),
+        pytest.param(2, [*commits(1, 1), *commits(0, 0), *commits(2, 2)], -1, ValueError, id="out of order"),
+        pytest.param(2, [*commits(0, 1), *commits(1, 2)], -1, ValueError, id="a version twice"),
+        pytest.param(3, commits(2, 3), 2, ValueError, id="a commit of the checkpoint"),
+    ],
+)
+def test_segment_keeps_its_laws(version: int, deltas: list[FileStatus], after: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        segment(version, deltas, after=after)
+
+
+@pytest.mark.parametrize("stray", [compaction(2, 4), compaction(5, 7), commits(4, 4)], ids=["early", "late", "commit"])
+def test_segment_has_compactions_of_its_own_commits_only(stray: list[FileStatus]) -> None:
+    assert segment(6, commits(3, 6), after=2, compactions=compaction(3, 6)).compactions
+    with pytest.raises(ValueError, match="Compactions"):
+        segment(6, commits(3, 6), after=2, compactions=stray)
+
+
+def test_segment_of_ten_thousand_commits_names_all_that_are_missing() -> None:
+    with pytest.raises(VersionGapError) as error:
+        segment(20_000, commits(10_000, 20_000))
+    assert error.value.missing == tuple(range(10_000))
+    assert "0 to 9999" in str(error.value)
+
+
+def test_commit_version_of_published_and_staged_commits() -> None:
+    assert commit_version(commits(12, 12)[0]) == commit_version(staged_commits(12, 12)[0]) == 12
+    with pytest.raises(ValueError, match="Not a commit"):
+        commit_version(dataclasses.replace(commits(1, 1)[0], path="file:///_last_checkpoint"))
+
+
+VERSIONS = st.integers(0, 9)
+
+
+@given(
+    present=st.sets(VERSIONS),
+    checkpoints=st.sets(VERSIONS),
+    version=st.none() | st.integers(0, 10),
+    hint=st.none() | st.integers(0, 12),
+)
+def test_segment_is_what_a_plain_search_finds(
+    present: set[int], checkpoints: set[int], version: int | None, hint: int | None
+) -> None:
+    files = [*(commits(v, v) for v in present), *(checkpoint(v) for v in checkpoints)]
+    store = CountingLogStore(MemoryLogStore(*files))
+
+    def search() -> tuple[int, list[int]] | type[DeltaSnapError]:
+        known = present | checkpoints
+        if not known:
+            return DeltaTableNotFoundError
+        target = max(known) if version is None else version
+        if target not in known:
+            return VersionNotFoundError
+        start = max((v for v in checkpoints if v <= target), default=-1)
+        needed = list(range(start + 1, target + 1))
+        return (start, needed) if present.issuperset(needed) else VersionGapError
+
+    def build() -> tuple[int, list[int]] | type[DeltaSnapError]:
+        told = None if hint is None else LastCheckpointInfo(version=hint)
+        try:
+            found = LogSegmentBuilder(store, LOG_PATH).build(version, hint=told)
+        except DeltaSnapError as error:
+            return type(error)
+        return found.checkpoint_provider.version, [commit_version(file) for file in found.deltas]
+
+    assert build() == search()
+    assert len(store.lists) <= 3
+    assert store.calls == len(store.lists)
