@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from deltasnap_core.errors import DeltaSnapError
+
 MINIMUM_JAVA = 17
 _HELP = (
     f"Install Java {MINIMUM_JAVA} or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
@@ -15,7 +17,7 @@ _HELP = (
 )
 
 
-class JavaError(Exception):
+class JavaError(DeltaSnapError):
     """There is no Java here that Spark can start on; the message is one line that says what to install."""
 
 

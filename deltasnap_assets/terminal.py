@@ -1,4 +1,4 @@
-"""The terminal of a command: what the user should see goes there, what libraries and the JVM print goes to a log file."""
+"""The terminal of a command shows what the user should see; what libraries and the JVM print goes to a log file."""
 
 from __future__ import annotations
 

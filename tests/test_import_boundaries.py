@@ -27,7 +27,16 @@ LAYERS = {
     "deltasnap_assets": 7,
 }
 PURE = ("deltasnap_core.errors", "deltasnap_core.protocol", "deltasnap_core.storage", "deltasnap_core.log")
-ALSO_PURE = ("deltasnap_core", "deltasnap_core.store.manifest", "deltasnap_assets.config", "deltasnap_assets.cli")
+ALSO_PURE = (
+    "deltasnap_core",
+    "deltasnap_core.store.manifest",
+    "deltasnap_assets.cli",
+    "deltasnap_assets.config",
+    "deltasnap_assets.demo",
+    "deltasnap_assets.java",
+    "deltasnap_assets.session_config",
+    "deltasnap_assets.terminal",
+)
 PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.snapshot", "deltasnap_core.store")
 FSSPEC_USERS = ("deltasnap_core.storage", "deltasnap_core.store")
 # They tie the code to one JVM in this process, or put Python on the executors.

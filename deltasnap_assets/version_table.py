@@ -1,0 +1,76 @@
+"""Stored versions as a table for the terminal: what made each of them, what it amounts to, what it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from deltasnap_core.store.snapshot_store import SnapshotStore
+from rich.table import Table
+
+from deltasnap_assets.terminal import bytes_text
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.store.manifest import VersionChanges
+
+
+def version_table(
+    store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str | None]
+) -> Table:
+    """One row a version: number, operation, files, bytes, tombstones, what changed against the version before.
+
+    `versions`: ascending, stored. `operations`: by version; a version without one is shown as unknown.
+    """
+    shown = Table(header_style="bold", title=f"{table}: what is stored of each version", title_justify="left")
+    for name in ("version", "operation", "files", "size", "tombstones", "what changed"):
+        shown.add_column(name, justify="left" if name in ("operation", "what changed") else "right")
+    stored = set(store.versions(table))
+    before = store.computed_state(table, versions[0] - 1) if versions and versions[0] - 1 in stored else None
+    for version in versions:
+        state = store.computed_state(table, version)
+        changes = store.manifest(table, version).version_changes
+        shown.add_row(
+            str(version),
+            operations.get(version) or "unknown",
+            f"{state.num_of_files:,}",
+            bytes_text(state.size_in_bytes),
+            f"{state.num_of_removes:,}",
+            ", ".join((*files_changed(changes), *_rest_changed(before, state))),
+        )
+        before = state
+    return shown
+
+
+def files_changed(changes: VersionChanges | None) -> Iterable[str]:
+    """The files that came and went, in words; nothing where it is not known."""
+    if changes is None:
+        return
+    if changes.num_added_files:
+        yield f"+{changes.num_added_files} files ({bytes_text(changes.added_bytes)})"
+    if changes.num_removed_files:
+        yield f"-{changes.num_removed_files} files ({bytes_text(changes.removed_bytes)})"
+
+
+def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterable[str]:
+    if before is None or before.metadata is None or state.metadata is None:
+        return
+    yield from metadata_changed(before.metadata, state.metadata)
+    if before.protocol != state.protocol:
+        yield "protocol"
+
+
+def metadata_changed(before: Metadata, metadata: Metadata) -> Iterable[str]:
+    """Columns and properties that came, went or changed, in words."""
+    yield from _changed("column", _column_texts(before), _column_texts(metadata))
+    yield from _changed("property", before.configuration, metadata.configuration)
+
+
+def _changed(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
+    yield from (f"{what} {name} added" for name in after if name not in before)
+    yield from (f"{what} {name} dropped" for name in before if name not in after)
+    yield from (f"{what} {name} changed" for name in after if name in before and before[name] != after[name])
+
+
+def _column_texts(metadata: Metadata) -> dict[str, str]:
+    fields = json.loads(metadata.schema_string)["fields"] if metadata.schema_string else []
+    return {field["name"]: json.dumps(field, sort_keys=True) for field in fields}
