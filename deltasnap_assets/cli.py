@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,7 +49,10 @@ def fail(message: str) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"deltasnap {distribution_version('deltasnap')}")
+        try:
+            typer.echo(f"deltasnap {distribution_version('deltasnap')}")
+        except PackageNotFoundError:
+            typer.echo("deltasnap, not installed")
         raise typer.Exit
 
 
@@ -103,11 +107,14 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables, now, in this process."""
     from deltasnap_assets.config import load_settings
+    from deltasnap_assets.java import check_java
 
     settings = load_settings()
     known = [table.name for table in settings.tables]
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
+    if settings.spark.remote is None:
+        check_java()
     from deltasnap_assets.terminal_run import refresh_tables
 
     if not refresh_tables(settings, tables or known):

@@ -15,7 +15,6 @@ from rich.table import Column
 
 from deltasnap_assets.config import Settings, TableSettings
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.java import check_java
 from deltasnap_assets.local_instance import use_local_instance
 from deltasnap_assets.plan import ASSET_NAMES
 from deltasnap_assets.refresh import Progress, refresh_table
@@ -30,8 +29,6 @@ def refresh_tables(settings: Settings, names: Sequence[str]) -> bool:
 
     A table that fails is told of on the terminal and leaves the others as they are; False where one did.
     """
-    if settings.spark.remote is None:
-        check_java()
     home = use_local_instance()
     log = home / LOG_NAME
     with output_to(log) as console, dg.DagsterInstance.get() as instance:

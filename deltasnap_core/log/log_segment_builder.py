@@ -47,9 +47,11 @@ class LogSegmentBuilder:
         """
         path = join_url(self.log_path, LAST_CHECKPOINT)
         try:
-            return LastCheckpointInfo.parse(self.store.read_bytes(path))
+            content = self.store.read_bytes(path)
         except FileNotFoundError:
             return None
+        try:
+            return LastCheckpointInfo.parse(content)
         except ValueError as error:
             logger.warning("The broken hint %s is ignored: %s", path, error)
             return None

@@ -85,7 +85,7 @@ def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
 
 
 def test_version_names_the_distribution(tmp_path: Path) -> None:
-    assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap ")
+    assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap")
 
 
 @pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
