@@ -73,6 +73,12 @@ def encode(value: JsonObject) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def decode(content: bytes) -> JsonObject:
+    """Give the object that `encode` made the text of."""
+    value: JsonObject = json.loads(content)
+    return value
+
+
 def digest(content: bytes) -> str:
     """Name a shared document by its content."""
     return hashlib.sha256(content).hexdigest()[:32]
@@ -83,8 +89,9 @@ def split(value: JsonObject, previous: Part | None, documents: Mapping[str, Json
 
     documents: by digest; where it has the previous part's document, a small difference from that is enough.
     """
-    if previous is not None and previous.shared in documents:
-        patch = _patch(value, documents[previous.shared], previous.shared)
+    shared = None if previous is None else previous.shared
+    if shared is not None and shared in documents:
+        patch = _patch(value, documents[shared], shared)
         if patch is not None:
             return SplitPart(part=patch)
     content = encode(value)

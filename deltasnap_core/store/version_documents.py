@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from deltasnap_core.log.log_segment import LogSegment, commit_version
@@ -22,36 +22,33 @@ COMPACTIONS = "compactions"
 CHECKPOINT_FILES = "checkpointFiles"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionDocuments:
-    """What a manifest says of a version beside its data; `shared` by digest must be written before it."""
+    """Gives manifests their documents, version after version, each sharing what it can with the one before.
 
-    computed_state: JsonObject
-    log_segment: JsonObject
-    parts: Mapping[str, Part]
-    shared: Mapping[str, JsonObject]
-
-
-def documents_of_version(
-    state: SnapshotState,
-    segment: LogSegment,
-    previous: Mapping[str, Part],
-    documents: Mapping[str, JsonObject],
-) -> VersionDocuments:
-    """Give the documents of a version, sharing what they can.
-
-    previous:  the parts of the version before; empty: share with none.
-    documents: by digest, shared documents that are stored already, those of `previous` among them.
+    previous:  the version before the first; None: share with none.
+    documents: by digest, the shared documents that `previous` needs.
     """
-    computed_state, of_state = _split_state(state)
-    log_segment, of_segment = _split_segment(segment)
-    parts, shared = {}, {}
-    for name, whole in {**of_state, **of_segment}.items():
-        found = split(whole, previous.get(name), documents)
-        parts[name] = found.part
+
+    def __init__(self, previous: VersionManifest | None, documents: Mapping[str, JsonObject]) -> None:
+        self._parts: Mapping[str, Part] = {} if previous is None else previous.parts
+        self._documents = dict(documents)
+        self.new: dict[str, JsonObject] = {}
+        """Shared documents by digest, which must be written before the manifests."""
+
+    def added_to(self, manifest: VersionManifest, state: SnapshotState, segment: LogSegment) -> VersionManifest:
+        """Give a manifest with the documents of its version."""
+        computed_state, of_state = _split_state(state)
+        log_segment, of_segment = _split_segment(segment)
+        self._parts = {name: self._part(name, whole) for name, whole in {**of_state, **of_segment}.items()}
+        return replace(manifest, computed_state=computed_state, log_segment=log_segment, parts=self._parts)
+
+    def _part(self, name: str, whole: JsonObject) -> Part:
+        found = split(whole, self._parts.get(name), self._documents)
         if found.document is not None:
-            shared[digest(encode(found.document))] = found.document
-    return VersionDocuments(computed_state=computed_state, log_segment=log_segment, parts=parts, shared=shared)
+            new = {digest(encode(found.document)): found.document}
+            self._documents.update(new)
+            self.new.update(new)
+        return found.part
 
 
 def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> SnapshotState:
@@ -128,7 +125,7 @@ def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObjec
         "lastCommitFile": segment.last_commit_file and segment.last_commit_file.to_json(),
         "lastCommitTimestamp": segment.last_commit_timestamp,
     }
-    parts = {
+    parts: dict[str, JsonObject] = {
         DELTAS: _by_name(segment.deltas, segment.log_path),
         COMPACTIONS: _by_name(segment.compactions, segment.log_path),
         CHECKPOINT_FILES: _by_name(checkpoint.files, segment.log_path),
@@ -136,7 +133,7 @@ def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObjec
     return small, parts
 
 
-def _by_name(files: Iterable[FileStatus], log_path: str) -> dict[str, Any]:
+def _by_name(files: Iterable[FileStatus], log_path: str) -> JsonObject:
     """Give size and modification time of each file by its path below the log, or its URL where it is elsewhere."""
     prefix = join_url(log_path, "")
     return {file.path.removeprefix(prefix): [file.size, file.modification_time] for file in files}

@@ -12,7 +12,7 @@ def test_manifest_name_is_parsed_back() -> None:
     assert ManifestName.parse(str(name)) == name
 
 
-@pytest.mark.parametrize("name", [".tmp-1f", "x.json", "000002-a.12.json", "000002-a.00000000000000000012.json.bak", ""])
+@pytest.mark.parametrize("name", [".tmp-1f", "x.json", "000002-a.12.json", "000002-a.00000000000000000012.json.bak"])
 def test_manifest_name_of_another_file_is_none(name: str) -> None:
     assert ManifestName.parse(name) is None
 

@@ -29,7 +29,9 @@ MANIFEST = VersionManifest(
 )
 
 
-@pytest.mark.parametrize("manifest", [MANIFEST, replace(MANIFEST, version_changes=None, tables=None)], ids=["full", "bare"])
+@pytest.mark.parametrize(
+    "manifest", [MANIFEST, replace(MANIFEST, version_changes=None, tables=None)], ids=["full", "bare"]
+)
 def test_manifest_comes_back_from_its_bytes(manifest: VersionManifest) -> None:
     assert VersionManifest.from_bytes(manifest.to_bytes()) == manifest
 

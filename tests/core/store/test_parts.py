@@ -31,9 +31,7 @@ def test_small_difference_is_kept_beside_the_shared_document() -> None:
     del value["key00002"]
     found = split(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found.document is None
-    assert found.part == Part(
-        shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",)
-    )
+    assert found.part == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
 
 
 def test_large_difference_begins_a_new_document() -> None:

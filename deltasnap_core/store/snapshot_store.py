@@ -1,0 +1,228 @@
+"""SnapshotStore: every stored version of every table, below one folder or URL.
+
+What lies below the root, for a table `events`:
+
+    events/
+      manifests/
+        000001-<table id>.00000000000000000012.json     one a version: the commit point
+      000001-<table id>/                                a generation: the table until it is dropped and created again
+        base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
+        changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: what those versions changed
+        documents/<digest>.json                         what the manifests of many versions share
+        all_files/version=12/all_files.parquet          with materialize_as="table" only
+        tombstones/version=12/tombstones.parquet
+        staging/                                        what is being written; empty otherwise
+
+A version is there when its manifest is; nothing else in the folders counts. The manifest names every file of the
+version, its computed state and its log segment. The state of a version is its base, and then the newest row of each
+logical file among the changes up to the version: `add.path is not null` are the live files, the others tombstones.
+A logical file is its decoded path and its deletion vector; `key` hashes the path. All of it opens with
+`spark.read.parquet` and `pandas.read_parquet`.
+
+Manifests are written last, each in one piece, and data files have names that no other write has. So a run that is
+killed leaves nothing but files that no manifest names (`prune` removes them when they are old), and two runs at once
+store the same versions twice, of which the manifest written last counts: both have the same content.
+
+`change_sets` says when changes are merged and when a new base is written; `parts` says what manifests share.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark_probe import can_read
+from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.storage.spark_files import SparkFiles
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_core.store.parquet_files import ParquetFiles
+from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
+from deltasnap_core.store.range_writer import Progress
+from deltasnap_core.store.store_files import StoreFiles
+from deltasnap_core.store.store_writer import StoreWriter
+from deltasnap_core.store.stored_rows import StoredRows
+from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.version_documents import non_file_actions_of
+
+MaterializeAs = Literal["view", "table"]
+
+
+class SnapshotStore:
+    """Stored versions of tables, by the names of the tables. Safe to use from several threads and processes.
+
+    A version is of the current generation: the one stored last, where a table was dropped and created again.
+    Errors of all that reads a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None,
+        root: str,
+        *,
+        files: StoreFiles,
+        spark_files: SparkFiles | None,
+        policy: ChangePolicy | None = None,
+    ) -> None:
+        self._spark = spark
+        self._files = files
+        self._spark_files = spark_files
+        self._policy = policy or ChangePolicy()
+        self.root = root
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession | None,
+        root_url: str | os.PathLike[str],
+        storage_options: Mapping[str, Any] | None = None,
+        *,
+        policy: ChangePolicy | None = None,
+    ) -> SnapshotStore:
+        """Open a store; the folder need not be there yet.
+
+        spark:           None: only what needs no Spark can be asked (versions, manifests, the small values).
+        root_url:        local path or fsspec URL. storage_options: for fsspec.
+        policy:          when changes are merged and when a new base is written.
+        """
+        root = to_url(root_url)
+        spark_files = None if spark is None else SparkFiles(storage_options, partial(can_read, spark))
+        return cls(spark, root, files=StoreFiles(root, storage_options), spark_files=spark_files, policy=policy)
+
+    def __repr__(self) -> str:
+        return f"SnapshotStore({self.root})"
+
+    def versions(self, table: str) -> list[int]:
+        """Give the versions that are stored whole, ascending, by one listing; none for a table never stored."""
+        return [name.version for name in self._table(table).current_names()]
+
+    def manifest(self, table: str, version: int) -> VersionManifest:
+        """Give what a version consists of."""
+        return self._table(table).current_manifest(version)
+
+    def computed_state(self, table: str, version: int) -> SnapshotState:
+        """Give the computed state of a version, as on Snapshot. Needs no Spark."""
+        stored = self._table(table)
+        return stored.computed_state(stored.current_manifest(version))
+
+    def log_segment(self, table: str, version: int) -> LogSegment:
+        """Give the log segment of a version, as on Snapshot; the log may have lost its files since. Needs no Spark."""
+        stored = self._table(table)
+        return stored.log_segment(stored.current_manifest(version))
+
+    def state(self, table: str, version: int, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
+        """Give the reconciled state of a version as actions, as Snapshot.state.
+
+        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: it is
+        the commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the answer is always the same.
+        """
+        stored, manifest = self._found(table, version)
+        state = stored.computed_state(manifest)
+        threshold = _threshold(manifest, min_file_retention_timestamp)
+        rows = self._rows(stored, manifest).state_of(manifest)
+        return state_actions(self._session, rows, non_file_actions_of(state), threshold)
+
+    def all_files(self, table: str, version: int) -> DataFrame:
+        """Give the live files of a version, with the columns of AddFile."""
+        stored, manifest = self._found(table, version)
+        rows = self._rows(stored, manifest)
+        if manifest.tables is not None:
+            return rows.parquet.read_file(manifest.tables.all_files, ADD)
+        files = rows.state_of(manifest)
+        return rows.parquet.no_rows(ADD) if files is None else live_files(files)
+
+    def tombstones(self, table: str, version: int, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
+        """Give the files removed whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
+        stored, manifest = self._found(table, version)
+        rows = self._rows(stored, manifest)
+        if manifest.tables is not None and min_file_retention_timestamp is None:
+            return rows.parquet.read_file(manifest.tables.tombstones, REMOVE)
+        files = rows.state_of(manifest)
+        if files is None:
+            return rows.parquet.no_rows(REMOVE)
+        return unexpired_tombstones(files, _threshold(manifest, min_file_retention_timestamp))
+
+    def write_range(
+        self,
+        table: str,
+        log: DeltaLog,
+        first: int,
+        last: int,
+        *,
+        materialize_as: MaterializeAs = "view",
+        on_progress: Progress | None = None,
+    ) -> tuple[VersionManifest, ...]:
+        """Store the versions first to last of a log, and give their manifests, ascending.
+
+        Versions that are whole already stay as they are; one that has lost a file is written again. The others cost
+        what they changed: a few Spark jobs for the range, not for each version. Versions that the log has lost since
+        they were stored are given as they are.
+
+        materialize_as: "table": write `all_files` and `tombstones` of each version as plain Parquet too.
+        on_progress:    called with what is being done, how many versions of it are done, and how many there are.
+        Errors: ValueError on a range or name that cannot be; those of reading the log; CorruptStoreError. What was
+        stored before stays as it was.
+        """
+        if not 0 <= first <= last:
+            raise ValueError(f"expected versions 0 <= first <= last, found {first} and {last}")
+        if materialize_as not in ("view", "table"):
+            raise ValueError(f"expected materialize_as to be 'view' or 'table', found {materialize_as!r}")
+        stored = self._table(table)
+        writer = StoreWriter(
+            table=stored,
+            parquet=self._parquet(stored.folder),
+            log=log,
+            policy=self._policy,
+            progress=on_progress or _no_progress,
+        )
+        return writer.write(first, last, as_tables=materialize_as == "table")
+
+    def usage(self, table: str) -> StoreUsage:
+        """Give how much is stored of a table."""
+        return usage(self._table(table))
+
+    def prune(
+        self, table: str, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
+    ) -> PruneReport:
+        """Remove old versions, generations that were replaced, and files of no version. See `pruning.prune`."""
+        return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
+
+    def _table(self, name: str) -> StoredTable:
+        return StoredTable(files=self._files, root=self.root, name=name)
+
+    def _found(self, table: str, version: int) -> tuple[StoredTable, VersionManifest]:
+        stored = self._table(table)
+        manifest = stored.current_manifest(version)
+        stored.check_files(manifest)
+        return stored, manifest
+
+    def _rows(self, stored: StoredTable, manifest: VersionManifest) -> StoredRows:
+        parquet = self._parquet(stored.generation_folder(manifest.generation))
+        return StoredRows(parquet=parquet, log_path=manifest.log_path)
+
+    def _parquet(self, folder: str) -> ParquetFiles:
+        if self._spark_files is None:
+            raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
+        return ParquetFiles(spark=self._session, files=self._files, spark_files=self._spark_files, folder=folder)
+
+    @property
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
+        return self._spark
+
+
+def _threshold(manifest: VersionManifest, chosen: int | None) -> int:
+    return manifest.min_file_retention_timestamp if chosen is None else chosen
+
+
+def _no_progress(message: str, done: int, total: int) -> None: ...

@@ -1,0 +1,119 @@
+"""Writes a range of versions of one table: what is missing of it, each run of versions in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from deltasnap_core.errors import VersionGapError, VersionNotFoundError
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.generations import choose_generation, is_of_table
+from deltasnap_core.store.layout import ManifestName
+from deltasnap_core.store.log_range import LogRange, contiguous_runs, read_log_range
+from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_core.store.parquet_files import ParquetFiles
+from deltasnap_core.store.range_writer import Progress, RangeWriter
+from deltasnap_core.store.stored_rows import StoredRows
+from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.table_writer import TableWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreWriter:
+    """Stores versions of one table as its log has them."""
+
+    table: StoredTable
+    parquet: ParquetFiles
+    log: DeltaLog
+    policy: ChangePolicy
+    progress: Progress
+
+    def write(self, first: int, last: int, *, as_tables: bool) -> tuple[VersionManifest, ...]:
+        """Store the versions first to last that are not whole yet, and give the manifests of all of them.
+
+        as_tables: write `all_files` and `tombstones` of each version out as well.
+        Errors: those of reading the log; CorruptStoreError. What is stored stays as it was then.
+        """
+        names = self.table.manifest_names()
+        try:
+            logged = read_log_range(self.log.context, first, last)
+        except (VersionNotFoundError, VersionGapError):
+            stored = self._stored_before_cleanup(names, first, last)
+            if stored is None:
+                raise
+        else:
+            stored = self._written(logged, names, first, last)
+        manifests = [stored[version] for version in range(first, last + 1)]
+        return tuple(self._with_tables(manifests) if as_tables else manifests)
+
+    def _written(
+        self, logged: LogRange, names: Sequence[ManifestName], first: int, last: int
+    ) -> dict[int, VersionManifest]:
+        generation = choose_generation(self.table, logged.context, names, logged.segments[first], last)
+        stored = self._whole(names, generation, first - 1, last)
+        rows = self._rows(generation)
+        writer = RangeWriter(
+            table=self.table,
+            generation=generation,
+            logged=logged,
+            rows=rows,
+            counted_rows=rows.with_actions(logged.context.reader(counts_only=True).schema),
+            policy=self.policy,
+            progress=self.progress,
+        )
+        for start, end in contiguous_runs(version for version in range(first, last + 1) if version not in stored):
+            for manifest in _write_run(writer, start, end, stored.get(start - 1)):
+                stored[manifest.version] = manifest
+        return stored
+
+    def _stored_before_cleanup(
+        self, names: Sequence[ManifestName], first: int, last: int
+    ) -> dict[int, VersionManifest] | None:
+        """Give versions that the log has lost since they were stored; None: they are not all there."""
+        if not names:
+            return None
+        stored = self._whole(names, names[-1].generation, first, last)
+        is_complete = len(stored) == last - first + 1
+        return stored if is_complete and is_of_table(self.table, self.log.context, names[-1]) else None
+
+    def _whole(
+        self, names: Sequence[ManifestName], generation: str, first: int, last: int
+    ) -> dict[int, VersionManifest]:
+        """Give the stored versions of a range whose every file is there, by version."""
+        wanted = [name for name in names if name.generation == generation and first <= name.version <= last]
+        manifests = self.table.read_manifests(wanted)
+        broken = self.table.missing_files(manifests)
+        return {m.version: m for m in manifests if broken.keys().isdisjoint(self.table.files_of(m))}
+
+    def _with_tables(self, manifests: list[VersionManifest]) -> list[VersionManifest]:
+        missing = [manifest for manifest in manifests if manifest.tables is None]
+        done = {manifest.version: manifest for manifest in manifests}
+        for generation in {manifest.generation for manifest in missing}:
+            first, last = missing[0].version, missing[-1].version
+            self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
+            written = TableWriter(rows=self._rows(generation)).write(missing)
+            self.table.commit(written)
+            done.update((manifest.version, manifest) for manifest in written)
+        return list(done.values())
+
+    def _rows(self, generation: str) -> StoredRows:
+        parquet = self.parquet.below(self.table.generation_folder(generation))
+        return StoredRows(parquet=parquet, log_path=self.log.path)
+
+
+def _write_run(
+    writer: RangeWriter, first: int, last: int, previous: VersionManifest | None
+) -> Iterator[VersionManifest]:
+    """Store consecutive versions: a base where nothing precedes or the commit is gone, changes elsewhere."""
+    version = first
+    while version <= last:
+        if previous is None or not writer.logged.has_commit(version):
+            previous = writer.write_first(version)
+            yield previous
+        else:
+            end = next((v for v in range(version, last + 1) if not writer.logged.has_commit(v)), last + 1) - 1
+            written = writer.write_after(previous, end)
+            yield from written
+            previous = written[-1]
+        version = previous.version + 1

@@ -1,0 +1,110 @@
+"""The rows that a store keeps of a version: a base and changes, and the reconciled file actions they come to.
+
+A base has the columns key, add, remove; changes have version besides. `key` is a hash of the logical file's decoded
+path; each file is sorted by it, so that the few rows of a few files are found without reading the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from deltasnap_core.replay.load_actions import ACTIONS, with_keys
+from deltasnap_core.replay.schemas import FILE_ACTIONS
+from deltasnap_core.replay.state_reconstruction import newest_file_actions, reconcile
+from deltasnap_core.store.manifest import DataSet, VersionManifest
+from deltasnap_core.store.parquet_files import ParquetFiles
+
+KEY = "key"
+BROADCAST_ROWS = 200_000
+"""Changes up to this many rows are sent to every task that scans the base."""
+
+SINGLE_TASK_ROWS = 50_000
+"""Changes up to this many rows are grouped in one task, without a shuffle."""
+
+ROWS_A_FILE = 500_000
+
+_KEY_FIELD = StructField(KEY, LongType())
+_VERSION_FIELD = StructField("version", LongType())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRows:
+    """Reads and writes the rows of one table's versions.
+
+    actions: the schema of add and remove to read them with; fewer fields cost less.
+    """
+
+    parquet: ParquetFiles
+    log_path: str
+    actions: StructType = FILE_ACTIONS
+
+    def with_actions(self, actions: StructType) -> StoredRows:
+        """Give the same rows, read with another schema of add and remove."""
+        return replace(self, actions=actions)
+
+    def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
+        """Give the reconciled file actions of a stored version (ACTIONS); None: there are none.
+
+        keys: give those of these logical files only (and perhaps more); None: all.
+        """
+        base = self.parquet.read(manifest.base.files, self._schema())
+        changes = self.changes(manifest.changes, manifest.version, keys)
+        newest = None
+        if changes is not None:
+            if manifest.change_rows <= SINGLE_TASK_ROWS:
+                changes = changes.coalesce(1)
+            in_order = changes.withColumnRenamed("version", "commit_version").withColumn("line_number", F.lit(0))
+            newest = newest_file_actions(in_order).select(*ACTIONS)
+        base_rows = None if base is None else self._keyed(_only(base, keys))
+        return reconcile(base_rows, newest, broadcast=manifest.change_rows <= BROADCAST_ROWS)
+
+    def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
+        """Give the changes of the versions in sets, up to a version: version, and ACTIONS; None: there are none."""
+        files = [file for data_set in sets for file in data_set.files]
+        rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
+        if rows is None:
+            return None
+        return self._keyed(_only(rows.where(F.col("version") <= up_to), keys), "version")
+
+    def write_base(self, state: DataFrame | None, path: str, version: int) -> DataSet:
+        """Write the whole state of a version (ACTIONS) into a new folder."""
+        if state is None:
+            return DataSet(first=version, last=version, files=())
+        rows = state.select(_key().alias(KEY), "add", "remove").sortWithinPartitions(KEY)
+        return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
+
+    def write_changes(self, changes: DataFrame | None, path: str, first: int, last: int, rows: int) -> DataSet:
+        """Write the changes (version, ACTIONS) of the versions first to last into a new folder.
+
+        rows: about how many there are.
+        """
+        if changes is None:
+            return DataSet(first=first, last=last, files=())
+        named = changes.select("version", _key().alias(KEY), "add", "remove")
+        in_files = named.repartition(max(1, -(-rows // ROWS_A_FILE)))
+        return DataSet(first=first, last=last, files=self.parquet.write(in_files.sortWithinPartitions(KEY), path))
+
+    def _schema(self, *fields: StructField) -> StructType:
+        return StructType([*fields, _KEY_FIELD, *self.actions.fields])
+
+    def _keyed(self, rows: DataFrame, *others: str) -> DataFrame:
+        return with_keys(rows, self.log_path, *others)
+
+
+def _key() -> Column:
+    return F.xxhash64("path_key")
+
+
+def _only(rows: DataFrame, keys: Sequence[int] | None) -> DataFrame:
+    if keys is None:
+        return rows
+    # A chain of comparisons, which Parquet checks against the pages one by one; of a list it takes the range only.
+    wanted = F.lit(False)
+    for key in keys:
+        wanted = wanted | (F.col(KEY) == F.lit(key))
+    return rows.where(wanted)

@@ -1,0 +1,61 @@
+"""`all_files` and `tombstones` of many versions as plain tables: one computation for a range of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from deltasnap_core.replay.load_actions import ACTIONS
+from deltasnap_core.replay.state_reconstruction import FILE_KEY
+
+
+def rows_by_version(
+    first_state: DataFrame | None, changes: DataFrame | None, first: int, last: int
+) -> DataFrame | None:
+    """Give the reconciled file actions of each version from first to last: version (long), add, remove.
+
+    first_state: ACTIONS of version `first`, one row a key; None: no rows.
+    changes:     version and ACTIONS of the versions after it; None: none. A row of the state that no change touches
+                 is only repeated, never shuffled.
+    """
+    if first_state is None:
+        return None if changes is None else _repeated(_lives(changes, last))
+    at_first = first_state.select(F.lit(first).cast("long").alias("version"), *ACTIONS)
+    if changes is None:
+        return _repeated(at_first.withColumn("until", F.lit(last).cast("long")))
+    keys = changes.select(*FILE_KEY).distinct()
+    untouched = at_first.join(keys, list(FILE_KEY), "left_anti").withColumn("until", F.lit(last).cast("long"))
+    touched = at_first.join(keys, list(FILE_KEY), "left_semi")
+    moving = _lives(touched.select("version", *ACTIONS).unionByName(changes.select("version", *ACTIONS)), last)
+    return _repeated(untouched.select(*moving.columns).unionByName(moving))
+
+
+def all_files_by_version(rows: DataFrame) -> DataFrame:
+    """Give the live files of each version: the columns of AddFile, and version."""
+    return rows.where("add.path is not null").select("add.*", "version")
+
+
+def tombstones_by_version(rows: DataFrame, retention_timestamps: Mapping[int, int]) -> DataFrame:
+    """Give the tombstones of each version that have not expired then: the columns of RemoveFile, and version.
+
+    retention_timestamps: by version, the time (ms) after which a file must have been removed; 0 keeps them all.
+    """
+    first = min(retention_timestamps)
+    times = F.array(*(F.lit(retention_timestamps[version]).cast("long") for version in sorted(retention_timestamps)))
+    threshold = F.element_at(times, (F.col("version") - first + 1).cast("int"))
+    deleted = F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0))
+    is_kept = F.col("add.path").isNull() & ((threshold <= 0) | (deleted > threshold))
+    return rows.where(F.col("remove.path").isNotNull() & is_kept).select("remove.*", "version")
+
+
+def _lives(actions: DataFrame, last: int) -> DataFrame:
+    """Give each action the last version at which it is the newest of its key."""
+    in_order = Window.partitionBy(*FILE_KEY).orderBy("version")
+    until = F.coalesce(F.lead("version").over(in_order) - 1, F.lit(last).cast("long"))
+    return actions.withColumn("until", until)
+
+
+def _repeated(lives: DataFrame) -> DataFrame:
+    return lives.select(F.explode(F.sequence("version", "until")).alias("version"), "add", "remove")
