@@ -1,0 +1,133 @@
+"""What a `.crc` file says of a version against what the log amounts to."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.storage.log_store import LogStore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksumDifference:
+    """A field in which a `.crc` file contradicts the log.
+
+    field: as PROTOCOL.md names it, in snake_case and without a trailing `Opt`.
+    """
+
+    field: str
+    in_checksum: Any
+    in_log: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.in_checksum!r} in the checksum, {self.in_log!r} in the log"
+
+
+def read_checksum(store: LogStore, segment: LogSegment) -> VersionChecksum | None:
+    """Read the `.crc` file of a segment's version. None where there is none or, with a warning, where it is broken.
+
+    Source: PROTOCOL.md, Version Checksum File.
+    """
+    if segment.checksum_file is None:
+        return None
+    path = segment.checksum_file.path
+    try:
+        return VersionChecksum.parse(store.read_bytes(path))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        _log.warning("Version checksum %s is ignored, it cannot be understood: %s", path, error)
+        return None
+
+
+def compare_with_log(
+    checksum: VersionChecksum,
+    state: SnapshotState,
+    *,
+    in_commit_timestamp: int | None,
+    all_files: Iterable[AddFile] | None,
+) -> tuple[ChecksumDifference, ...]:
+    """Give the fields in which a checksum differs from the state of its version; empty: it agrees.
+
+    A field that the checksum leaves out says nothing. Histograms are compared when their boundaries are the same.
+    state:     reconstructed from the log, never from a checksum.
+    all_files: the live files; needed only where the checksum lists them.
+    Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
+    """
+    return tuple(
+        ChecksumDifference(field=field, in_checksum=said, in_log=found)
+        for field, said, found in _compared(checksum, state, in_commit_timestamp, all_files)
+        if said is not None and said != found
+    )
+
+
+def _compared(
+    checksum: VersionChecksum, state: SnapshotState, in_commit_timestamp: int | None, files: Iterable[AddFile] | None
+) -> Iterator[tuple[str, Any, Any]]:
+    yield "table_size_bytes", checksum.table_size_bytes, state.size_in_bytes
+    yield "num_files", checksum.num_files, state.num_of_files
+    yield "num_metadata", checksum.num_metadata, state.num_of_metadata
+    yield "num_protocol", checksum.num_protocol, state.num_of_protocol
+    if not _is_same_metadata(checksum.metadata, state.metadata):
+        yield "metadata", checksum.metadata, state.metadata
+    yield "protocol", _unordered(checksum.protocol), _unordered(state.protocol)
+    if in_commit_timestamp is not None:
+        yield "in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp
+    yield "set_transactions", _by_name(checksum.set_transactions), _by_name(state.set_transactions)
+    yield "domain_metadata", _by_name(checksum.domain_metadata), _by_name(state.domain_metadata)
+    yield "num_deletion_vectors", checksum.num_deletion_vectors, state.num_deletion_vectors
+    yield "num_deleted_records", checksum.num_deleted_records, state.num_deleted_records
+    sizes = checksum.file_size_histogram
+    if sizes is not None and sizes.sorted_bin_boundaries == state.file_size_histogram.sorted_bin_boundaries:
+        yield "file_size_histogram", sizes, state.file_size_histogram
+    deleted = checksum.deleted_record_counts_histogram
+    yield "deleted_record_counts_histogram", deleted, state.deleted_record_counts_histogram
+    if checksum.all_files is not None and files is not None:
+        yield "all_files", _comparable_files(checksum.all_files), _comparable_files(files)
+
+
+def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
+    """Whether they are equal but for the white space and the order of keys in the schema's JSON."""
+    if one is None or other is None:
+        return one == other
+    return replace(one, schema_string=_canonical_json(one.schema_string)) == replace(
+        other, schema_string=_canonical_json(other.schema_string)
+    )
+
+
+def _unordered(protocol: Protocol | None) -> Protocol | None:
+    """The lists of features are sets: their order says nothing."""
+    if protocol is None:
+        return None
+    readers, writers = protocol.reader_features, protocol.writer_features
+    return replace(
+        protocol,
+        reader_features=None if readers is None else tuple(sorted(readers)),
+        writer_features=None if writers is None else tuple(sorted(writers)),
+    )
+
+
+def _by_name(actions: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    return None if actions is None else tuple(sorted(actions, key=repr))
+
+
+def _comparable_files(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
+    """Order files by key, without what says nothing about the state: dataChange, and how the statistics are spelled."""
+    plain = [replace(file, data_change=False, stats=_canonical_json(file.stats)) for file in files]
+    return tuple(sorted(plain, key=lambda file: (file.path, file.key[1] or "")))
+
+
+def _canonical_json(text: str | None) -> str | None:
+    try:
+        return None if text is None else json.dumps(json.loads(text), sort_keys=True)
+    except ValueError:
+        return text

@@ -1,0 +1,245 @@
+"""DeltaLog: the door to a table; wiring only."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from threading import Lock
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.replay.spark_probe import can_read
+from deltasnap_core.snapshot.history_frame import history_frame
+from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.snapshot_loader import Clock, SnapshotLoader
+from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.spark_files import SparkFiles
+from deltasnap_core.storage.urls import join_url
+
+_MOST_TABLES_KEPT = 100
+
+
+def system_clock() -> int:
+    """The present, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class DeltaLog:
+    """One table in one Spark session: its current snapshot, its earlier versions, its history. Thread-safe.
+
+    Get one with `for_table`. `snapshot` and `update` give the InitialSnapshot where there is no table yet.
+    """
+
+    _kept: ClassVar[OrderedDict[tuple[Any, ...], DeltaLog]] = OrderedDict()
+    _all: ClassVar[WeakValueDictionary[tuple[Any, ...], DeltaLog]] = WeakValueDictionary()
+    _registry_lock = Lock()
+
+    def __init__(self, context: TableContext, *, clock: Clock = system_clock, staleness_limit_ms: int = 0) -> None:
+        self._context = context
+        self._management = SnapshotManagement(
+            SnapshotLoader(context=context, clock=clock), staleness_limit_ms=staleness_limit_ms
+        )
+        self.history = DeltaHistoryManager(context.store, context.log_path)
+
+    @classmethod
+    def for_table(
+        cls,
+        spark: SparkSession,
+        path: str | os.PathLike[str],
+        storage_options: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+        staleness_limit_ms: int | None = None,
+        options: SnapshotOptions | None = None,
+        store: LogStore | None = None,
+    ) -> DeltaLog:
+        """Give the one DeltaLog of a table and session, for the same of everything else.
+
+        path:               folder or URL of the table.
+        storage_options:    for fsspec, as the URL's filesystem takes them.
+        clock:              the present in ms since the epoch; the system's by default.
+        staleness_limit_ms: how old an update may be for `update(staleness_acceptable=True)` to put off another.
+        store:              reads the log in place of fsspec.
+        Of the tables that nobody holds any more, the last hundred are kept, with what was read of them.
+        """
+        url = to_url(path)
+        options = options or SnapshotOptions()
+        # Every object named by its id here is held by the DeltaLog, and so lives as long as the key.
+        storage = repr(sorted((storage_options or {}).items()))
+        key = (url, storage, options, staleness_limit_ms or 0, id(spark), id(clock), id(store))
+        with cls._registry_lock:
+            log = cls._all.get(key)
+            if log is None:
+                log = cls(
+                    _context(spark, url, storage_options, options, store),
+                    clock=clock or system_clock,
+                    staleness_limit_ms=staleness_limit_ms or 0,
+                )
+                cls._all[key] = log
+            cls._kept[key] = log
+            cls._kept.move_to_end(key)
+            while len(cls._kept) > _MOST_TABLES_KEPT:
+                cls._kept.popitem(last=False)
+            return log
+
+    @classmethod
+    def clear_cache(cls) -> None:
+        """Forget every DeltaLog, and release what Spark keeps for them. Those that are held still work."""
+        with cls._registry_lock:
+            logs = list(cls._all.values())
+            cls._kept.clear()
+            cls._all.clear()
+        for log in logs:
+            log.close()
+
+    def __repr__(self) -> str:
+        return f"DeltaLog({self.path})"
+
+    @property
+    def path(self) -> str:
+        """URL of the `_delta_log` folder."""
+        return self._context.log_path
+
+    @property
+    def context(self) -> TableContext:
+        """What reads the table: for those who read its log in a way of their own, as the snapshot store does."""
+        return self._context
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The current snapshot, loaded on first use; not updated."""
+        return self._management.snapshot
+
+    @property
+    def last_update_timestamp(self) -> int:
+        """When (ms) the last update began; -1: there was none yet."""
+        return self._management.last_update_timestamp
+
+    @property
+    def is_snapshot_stale(self) -> bool:
+        """Whether the last update began longer ago than the staleness limit; with a limit of 0 always."""
+        return self._management.is_snapshot_stale
+
+    def update(
+        self,
+        staleness_acceptable: bool = False,
+        check_if_updated_since_ts: int | None = None,
+        *,
+        log_tail: Sequence[FileStatus] = (),
+        max_catalog_version: int | None = None,
+    ) -> Snapshot:
+        """Look for new commits and give the current snapshot. See SnapshotManagement.update."""
+        return self._management.update(
+            staleness_acceptable,
+            check_if_updated_since_ts,
+            log_tail=log_tail,
+            max_catalog_version=max_catalog_version,
+        )
+
+    def update_after_commit(
+        self,
+        committed_version: int,
+        new_checksum: VersionChecksum | None = None,
+        pre_commit_segment: LogSegment | None = None,
+    ) -> Snapshot:
+        """Give a snapshot of a version just committed, or later. See SnapshotManagement.update_after_commit."""
+        return self._management.update_after_commit(committed_version, new_checksum, pre_commit_segment)
+
+    def get_log_segment_after_commit(
+        self, committed_version: int, pre_commit_segment: LogSegment | None = None
+    ) -> LogSegment:
+        """Give a segment of a version just committed, or later. See SnapshotManagement."""
+        return self._management.get_log_segment_after_commit(committed_version, pre_commit_segment)
+
+    def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
+        """Give the newest segment, and its commits that are newer than the old one."""
+        return self._management.get_updated_log_segment(old_segment)
+
+    def get_snapshot_at(
+        self,
+        version: int | None = None,
+        *,
+        timestamp: datetime | int | None = None,
+        last_checkpoint_hint: LastCheckpointInfo | None = None,
+        min_file_retention_timestamp: int | None = None,
+        can_return_last_commit: bool = False,
+        can_return_earliest_commit: bool = False,
+        log_tail: Sequence[FileStatus] = (),
+        max_catalog_version: int | None = None,
+    ) -> Snapshot:
+        """Give the snapshot of a version, or the one as of a time: of the last commit at or before it.
+
+        timestamp:                    a datetime (without a zone: local time) or ms since the epoch.
+        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: by the
+                                      table's own property.
+        can_return_last_commit:       take the last version for a time after it; otherwise that is an error.
+        can_return_earliest_commit:   take the earliest version for a time before it; otherwise that is an error.
+        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows.
+        Errors: ValueError unless one of version and timestamp is given; DeltaTableNotFoundError,
+        VersionNotFoundError, TimestampNotFoundError (both say what there is), VersionGapError.
+        """
+        if (version is None) == (timestamp is None):
+            raise ValueError("Either a version or a timestamp says which snapshot is wanted")
+        if version is None:
+            history = (
+                DeltaHistoryManager(self._context.store, self.path, log_tail=log_tail) if log_tail else self.history
+            )
+            version = history.get_active_commit_at_time(
+                _milliseconds(timestamp),
+                can_return_last_commit=can_return_last_commit,
+                can_return_earliest_commit=can_return_earliest_commit,
+            ).version
+        return self._management.get_snapshot_at(
+            version,
+            last_checkpoint_hint=last_checkpoint_hint,
+            min_file_retention_timestamp=min_file_retention_timestamp,
+            log_tail=log_tail,
+            max_catalog_version=max_catalog_version,
+        )
+
+    def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
+        """Give the history as a DataFrame, newest first; the columns are those of `history_frame.HISTORY`."""
+        return history_frame(self._context.spark, self.history.get_history(limit=limit, start=start, end=end))
+
+    def close(self) -> None:
+        """Release what Spark keeps for this table; the next use loads it anew."""
+        self._management.close()
+
+
+def _milliseconds(timestamp: datetime | int | None) -> int:
+    if isinstance(timestamp, datetime):
+        # Not by way of a float: it would lose the milliseconds of far dates.
+        return (timestamp.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if isinstance(timestamp, int):
+        return timestamp
+    raise ValueError(f"A timestamp is a datetime or milliseconds since the epoch, not {timestamp!r}")
+
+
+def _context(
+    spark: SparkSession,
+    url: str,
+    storage_options: Mapping[str, Any] | None,
+    options: SnapshotOptions,
+    store: LogStore | None,
+) -> TableContext:
+    return TableContext(
+        spark=spark,
+        store=store or FsspecLogStore(storage_options),
+        files=SparkFiles(storage_options, partial(can_read, spark)),
+        log_path=join_url(url, LOG_FOLDER),
+        options=options,
+    )

@@ -1,0 +1,68 @@
+"""The history of a table as a DataFrame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    BooleanType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from deltasnap_core.log.delta_history_manager import DeltaHistory
+
+_TEXTS = MapType(StringType(), StringType())
+
+HISTORY = StructType(
+    [
+        StructField("version", LongType(), nullable=False),
+        StructField("timestamp", TimestampType(), nullable=False),
+        StructField("userId", StringType()),
+        StructField("userName", StringType()),
+        StructField("operation", StringType()),
+        StructField("operationParameters", _TEXTS),
+        StructField("job", _TEXTS),
+        StructField("notebook", _TEXTS),
+        StructField("clusterId", StringType()),
+        StructField("readVersion", LongType()),
+        StructField("isolationLevel", StringType()),
+        StructField("isBlindAppend", BooleanType()),
+        StructField("operationMetrics", _TEXTS),
+        StructField("userMetadata", StringType()),
+        StructField("tags", _TEXTS),
+        StructField("engineInfo", StringType()),
+        StructField("txnId", StringType()),
+    ]
+)
+"""Columns as in Delta's DESCRIBE HISTORY. Null: the commit does not say. Values that are no text are their JSON."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataFrame:
+    """Give commits as a DataFrame (HISTORY), in the order given."""
+    return spark.createDataFrame([_row(commit) for commit in history], HISTORY)
+
+
+def _row(commit: DeltaHistory) -> dict[str, Any]:
+    values = {**commit.to_json(), "timestamp": _EPOCH + timedelta(milliseconds=commit.timestamp)}
+    for column in ("operationParameters", "job", "notebook", "operationMetrics", "tags"):
+        values[column] = _texts(values.get(column))
+    return {name: values.get(name) for name in HISTORY.names}
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
+    if values is None:
+        return None
+    return {
+        key: value if value is None or isinstance(value, str) else json.dumps(value) for key, value in values.items()
+    }

@@ -1,0 +1,38 @@
+"""InitialSnapshot: what stands for a table that is not there yet."""
+
+from __future__ import annotations
+
+from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.snapshot.version_log import VersionLog
+
+
+class InitialSnapshot(Snapshot):
+    """Version -1 of a table: no files, no transactions, no domains, timestamp -1.
+
+    It has neither protocol nor metadata: those, and what follows from them, raise DeltaTableNotFoundError.
+    """
+
+    def __init__(self, context: TableContext, *, now_ms: int) -> None:
+        segment = LogSegment(
+            log_path=context.log_path,
+            version=-1,
+            deltas=(),
+            checkpoint_provider=EmptyCheckpointProvider(),
+            last_commit_timestamp=-1,
+        )
+        super().__init__(context, VersionLog(context.loader, segment, now_ms=now_ms, validate_state=False))
+
+    @property
+    def protocol(self) -> Protocol:
+        """Raises DeltaTableNotFoundError."""
+        raise DeltaTableNotFoundError(path=self.log.table_path)
+
+    @property
+    def metadata(self) -> Metadata:
+        """Raises DeltaTableNotFoundError."""
+        raise DeltaTableNotFoundError(path=self.log.table_path)

@@ -1,0 +1,95 @@
+"""From a log segment to a snapshot that knows what the one before it has read and computed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.state_cache import redacted
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.snapshot.version_log import VersionLog
+
+_log = logging.getLogger(__name__)
+
+Clock = Callable[[], int]
+"""The present, in milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLoader:
+    """Makes the snapshots of one table."""
+
+    context: TableContext
+    clock: Clock
+
+    def load(
+        self,
+        segment: LogSegment,
+        *,
+        predecessor: Snapshot | None = None,
+        checksum: VersionChecksum | None = None,
+        min_file_retention_timestamp: int | None = None,
+        is_current: bool = False,
+        asks_catalog: bool = False,
+    ) -> Snapshot:
+        """Make the snapshot of a segment; nothing is read yet.
+
+        predecessor: a snapshot of the same table, of any version: what it read is not read again.
+        checksum:    what the writer of the version says of it, where that is known already.
+        is_current:  whether it is the one snapshot whose state Spark may keep.
+        """
+        start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
+        _log.info("Loading version %d%s.", segment.version, start)
+        log = VersionLog(
+            self.context.loader,
+            segment,
+            now_ms=self.clock(),
+            known=None if predecessor is None else predecessor.log.best_known,
+            checksum=checksum,
+            validate_state=self.context.options.validate_state,
+            asks_catalog=asks_catalog,
+        )
+        return Snapshot(
+            self.context,
+            log,
+            min_file_retention_timestamp=min_file_retention_timestamp,
+            known_state=None if predecessor is None else predecessor.known_state,
+            keep_state=is_current and self.context.options.cache_state,
+        )
+
+
+_STARTING_FROM = " starting from checkpoint %d"
+
+
+def tell_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
+    """Warn where the new snapshot's log does not go on from the old one's: recreated, restored, rewritten, cut off."""
+    before, after = old.log_segment, new.log_segment
+    path = redacted(before.log_path)
+    known = {file.path: file for file in before.deltas}
+    changed = [file.name for file in after.deltas if known.get(file.path, file) != file]
+    if after.version < before.version:
+        _log.warning("The log at %s went back from version %d to %d.", path, before.version, after.version)
+    elif changed:
+        _log.warning("The log at %s was replaced: %s is not what it was.", path, changed[0])
+    elif after.version == before.version and not after.continues(before):
+        _log.info("The log at %s has another checkpoint for version %d.", path, after.version)
+    _tell_of_another_table(old, new)
+
+
+def _tell_of_another_table(old: Snapshot, new: Snapshot) -> None:
+    if old.version < 0 or new.version < 0 or old.log.log_if_loaded is None:
+        return
+    try:
+        before, after = old.metadata.id, new.metadata.id
+    except DeltaSnapError as error:
+        _log.debug("The id of the table is not known: %s", error)
+        return
+    if before != after:
+        _log.warning(
+            "Change in the table id detected while updating snapshot: %s in %s, %s in %s.", before, old, after, new
+        )

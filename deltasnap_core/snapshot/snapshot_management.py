@@ -1,0 +1,231 @@
+"""SnapshotManagement: the current snapshot of a table, kept up to date, and the snapshots of other versions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock, RLock, Thread
+
+from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
+from deltasnap_core.snapshot.segment_source import (
+    NO_CATALOG,
+    CatalogCommits,
+    first_segment,
+    next_segment,
+    segment_after_commit,
+    updated_segment,
+)
+from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader, tell_of_replaced_log
+from deltasnap_core.storage.log_store import FileStatus
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedSnapshot:
+    """The most recent snapshot, and when (ms) the update that gave it began."""
+
+    snapshot: Snapshot
+    update_timestamp: int
+
+
+class SnapshotManagement:
+    """Holds the current snapshot of one table. Safe to use from several threads.
+
+    One thread at a time lists and installs; the others wait for it, or take the snapshot there is.
+    staleness_limit_ms: how old an update may be for a snapshot not to be stale; 0: it always is.
+    """
+
+    def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int = 0) -> None:
+        self._loader = loader
+        self._builder = loader.context.builder
+        self._staleness_limit_ms = staleness_limit_ms
+        self._captured: CapturedSnapshot | None = None
+        self._update_lock = RLock()
+        self._background: Thread | None = None
+        self._background_lock = Lock()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The current snapshot, loaded at first use; not updated."""
+        return self._capture(NO_CATALOG).snapshot
+
+    @property
+    def last_update_timestamp(self) -> int:
+        """When (ms) the last update began; -1: there was none yet."""
+        captured = self._captured
+        return -1 if captured is None else captured.update_timestamp
+
+    @property
+    def is_snapshot_stale(self) -> bool:
+        """Whether the last update began longer ago than the staleness limit; with a limit of 0 always."""
+        captured = self._captured
+        if self._staleness_limit_ms <= 0 or captured is None:
+            return True
+        return captured.update_timestamp < max(0, self._loader.clock() - self._staleness_limit_ms)
+
+    def update(
+        self,
+        staleness_acceptable: bool = False,
+        check_if_updated_since_ts: int | None = None,
+        *,
+        log_tail: Sequence[FileStatus] = (),
+        max_catalog_version: int | None = None,
+    ) -> Snapshot:
+        """Look for new commits and give the current snapshot; the InitialSnapshot where there is no table.
+
+        staleness_acceptable:      give the snapshot there is at once, unless it is stale; at most one update then
+                                   runs in the background.
+        check_if_updated_since_ts: do nothing where an update began at this time (ms) or later.
+        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see LogSegmentBuilder.build.
+        """
+        catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
+        captured = self._captured
+        if captured is None:
+            return self._capture(catalog).snapshot
+        if check_if_updated_since_ts is not None and captured.update_timestamp >= check_if_updated_since_ts:
+            return captured.snapshot
+        if staleness_acceptable and not self.is_snapshot_stale:
+            self._update_in_background(catalog)
+            return self._capture(catalog).snapshot
+        with self._update_lock:
+            return self._update(catalog)
+
+    def update_after_commit(
+        self,
+        committed_version: int,
+        new_checksum: VersionChecksum | None = None,
+        pre_commit_segment: LogSegment | None = None,
+    ) -> Snapshot:
+        """Give a snapshot of a version just committed, or of a later one.
+
+        new_checksum:       what the committer says of the version.
+        pre_commit_segment: of the version before; with it the new commit alone is looked up, nothing listed.
+        Errors: VersionNotFoundError where a listing does not show the commit.
+        """
+        with self._update_lock:
+            started, previous = self._loader.clock(), self._capture(NO_CATALOG).snapshot
+            if committed_version <= previous.version:
+                return previous
+            segment = self.get_log_segment_after_commit(committed_version, pre_commit_segment)
+            _log.info("Creating a new snapshot v%d for commit version %d", segment.version, committed_version)
+            checksum = new_checksum if segment.version == committed_version else None
+            snapshot = self._loader.load(segment, predecessor=previous, checksum=checksum, is_current=True)
+            return self._replace_snapshot(previous, snapshot, started)
+
+    def get_log_segment_after_commit(
+        self, committed_version: int, pre_commit_segment: LogSegment | None = None
+    ) -> LogSegment:
+        """Give a segment of a version just committed, or of a later one; see `update_after_commit`."""
+        known = pre_commit_segment or self.snapshot.log_segment
+        return segment_after_commit(
+            self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
+        )
+
+    def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
+        """Give the newest segment, and its commits that are newer than the old one. Installs nothing."""
+        return updated_segment(self._builder, old_segment)
+
+    def get_snapshot_at(
+        self,
+        version: int,
+        *,
+        last_checkpoint_hint: LastCheckpointInfo | None = None,
+        min_file_retention_timestamp: int | None = None,
+        log_tail: Sequence[FileStatus] = (),
+        max_catalog_version: int | None = None,
+    ) -> Snapshot:
+        """Give the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
+
+        Errors: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are), VersionGapError.
+        """
+        captured = self._captured
+        current = None if captured is None else captured.snapshot
+        if current is not None and current.version == version:
+            if min_file_retention_timestamp is None:
+                return current
+            segment = current.log_segment
+        else:
+            segment = self._builder.build(
+                version,
+                hint=last_checkpoint_hint or _hint_of(current),
+                log_tail=log_tail,
+                max_catalog_version=max_catalog_version,
+            )
+        return self._loader.load(
+            segment,
+            predecessor=current,
+            min_file_retention_timestamp=min_file_retention_timestamp,
+            asks_catalog=bool(log_tail) or max_catalog_version is not None,
+        )
+
+    def close(self) -> None:
+        """Release what Spark keeps for the current snapshot, and forget it."""
+        with self._update_lock:
+            captured, self._captured = self._captured, None
+            if captured is not None:
+                captured.snapshot.close()
+
+    def _capture(self, catalog: CatalogCommits) -> CapturedSnapshot:
+        captured = self._captured
+        if captured is not None:
+            return captured
+        with self._update_lock:
+            if self._captured is None:
+                started = self._loader.clock()
+                snapshot = self._snapshot_of(first_segment(self._builder, catalog), None, catalog)
+                self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
+                _log.info("Returning initial snapshot %s", snapshot)
+            return self._captured
+
+    def _update(self, catalog: CatalogCommits) -> Snapshot:
+        started, previous = self._loader.clock(), self._capture(catalog).snapshot
+        is_loaded = previous.log.log_if_loaded is not None
+        segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
+        is_same = previous.log_segment is segment or (segment is None and previous.version < 0)
+        snapshot = previous if is_same else self._snapshot_of(segment, previous, catalog)
+        return self._replace_snapshot(previous, snapshot, started)
+
+    def _snapshot_of(self, segment: LogSegment | None, previous: Snapshot | None, catalog: CatalogCommits) -> Snapshot:
+        if segment is None:
+            return InitialSnapshot(self._loader.context, now_ms=self._loader.clock())
+        return self._loader.load(segment, predecessor=previous, is_current=True, asks_catalog=catalog.is_known)
+
+    def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
+        self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
+        if snapshot is not previous:
+            tell_of_replaced_log(previous, snapshot)
+            previous.close()
+            _log.info("Updated snapshot to %s", snapshot)
+        return snapshot
+
+    def _update_in_background(self, catalog: CatalogCommits) -> None:
+        with self._background_lock:
+            if self._background is not None and self._background.is_alive():
+                return
+            self._background = Thread(
+                target=self._try_update, args=(catalog,), name="deltasnap-state-update", daemon=True
+            )
+            self._background.start()
+
+    def _try_update(self, catalog: CatalogCommits) -> None:
+        if not self._update_lock.acquire(blocking=False):
+            return
+        try:
+            self._update(catalog)
+        except (DeltaSnapError, OSError) as error:
+            _log.warning("An update in the background failed, the snapshot stays: %s", error)
+        finally:
+            self._update_lock.release()
+
+
+def _hint_of(snapshot: Snapshot | None) -> LastCheckpointInfo | None:
+    if snapshot is None or snapshot.log_segment.checkpoint_provider.is_empty:
+        return None
+    return LastCheckpointInfo(version=snapshot.log_segment.checkpoint_provider.version)

@@ -1,0 +1,81 @@
+"""What every test may ask for: one Spark session a run, a clock that stands still, the golden tables."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# After every date in the golden tables, so that each of their tombstones is as old as a retention can make it.
+NOW_MS = 1_900_000_000_000
+
+
+class FixedClock:
+    """A clock in milliseconds since the epoch that moves only when told to."""
+
+    def __init__(self, now_ms: int = NOW_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, by_ms: int) -> None:
+        self.now_ms += by_ms
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of the run, set up for many tiny queries."""
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("deltasnap-tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of the golden tables: DELTASNAP_GOLDEN, or the one beside the checkout."""
+    folder = golden_folder()
+    if folder is None:
+        pytest.skip("no golden tables: set DELTASNAP_GOLDEN to their folder")
+    return folder
+
+
+def golden_folder() -> Path | None:
+    """Give the folder of the golden tables, None where it is absent; absent in CI is an error."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "golden"
+    folder = Path(os.environ.get("DELTASNAP_GOLDEN", beside))
+    if (folder / "expected").is_dir():
+        return folder
+    if os.environ.get("CI"):
+        raise FileNotFoundError(f"expected the golden tables at {folder}")
+    return None
