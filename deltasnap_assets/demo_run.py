@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deltasnap_core.store.snapshot_store import SnapshotStore
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import track
 
 from deltasnap_assets.config import Settings, TableSettings, demo_settings
 from deltasnap_assets.demo import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
-from deltasnap_assets.session_config import session_config
 from deltasnap_assets.terminal_run import refresh_tables
 from deltasnap_assets.version_table import version_table
-from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.store.snapshot_store import SnapshotStore
 
 NEXT_STEPS = """\
 [bold]What to do next[/bold]
@@ -43,9 +44,8 @@ def run_demo(folder: Path) -> bool:
 
 def show_versions(console: Console, settings: Settings, table: TableSettings, *, first: int) -> None:
     """Print what is stored of the versions from `first` on."""
-    # The session of the refresh, still warm.
-    spark = SparkSession.builder.config(map=session_config(settings.spark)).getOrCreate()
-    store = SnapshotStore.open(spark, settings.storage)
-    history = DeltaLog.for_table(spark, table.path).history.get_history(start=first)
+    store = SnapshotStore.open(None, settings.storage)
+    manager = DeltaHistoryManager(FsspecLogStore(), join_url(to_url(table.path), LOG_FOLDER))
+    history = manager.get_history(start=first)
     versions = [version for version in store.versions(table.name) if version >= first]
     console.print(version_table(store, table.name, versions, {entry.version: entry.operation for entry in history}))
