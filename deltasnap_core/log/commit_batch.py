@@ -232,7 +232,7 @@ def _check_streaming(store: LogStore, commit: FileStatus) -> None:
     try:
         with (
             store.open(commit.path) as stream,
-            pa_json.open_json(pa.PythonFile(stream), read_options=_BLOCKS, parse_options=_TYPES) as reader,
+            pa_json.open_json(pa.PythonFile(stream, mode="r"), read_options=_BLOCKS, parse_options=_TYPES) as reader,
         ):
             sound = all(_has_required_fields(pa.Table.from_batches([batch])) for batch in reader)
     except FileNotFoundError as error:

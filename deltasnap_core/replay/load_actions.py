@@ -81,7 +81,7 @@ class ActionReader:
             # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
             frames.append(self._parsed(in_memory if batch.is_large else in_memory.coalesce(1)))
         if batch.large:
-            paths = self.files.readable([file.path for file in batch.large])
+            paths = self.files.readable(batch.large)
             text = (
                 _no_globs(self.spark)
                 .text(paths, lineSep="\n")
@@ -103,7 +103,7 @@ class ActionReader:
         )
 
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
-        paths = self.files.readable([part.file.path for part in parts])
+        paths = self.files.readable([part.file for part in parts])
         parsed = self._stats_parsed(parts[0], paths[0])
         if parsed is None:
             return _no_globs(self.spark).schema(self.schema).parquet(*paths)

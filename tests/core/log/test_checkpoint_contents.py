@@ -1,0 +1,122 @@
+"""Opening checkpoints by their footers: what they consist of, and what is told of broken ones."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint, read_column
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, content, metadata, protocol, uuid_checkpoint
+
+STATS = pa.struct([("numRecords", pa.int64())])
+SCHEMA = pa.schema(
+    [
+        ("add", pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())])),
+        ("remove", pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64())])),
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64())])),
+        ("sidecar", pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64())])),
+    ]
+)
+
+
+def parquet(rows: list[dict[str, Any]], schema: pa.Schema = SCHEMA, rows_a_group: int = 2) -> bytes:
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, row_group_size=rows_a_group)
+    return sink.getvalue()
+
+
+def opened(store: MemoryLogStore, *files: Any, kind: Any = "classic", form: Any = "parquet") -> CheckpointContents:
+    provider = CheckpointProvider(version=3, files=tuple(files), kind=kind, format=form)
+    return open_checkpoint(store, provider, LOG_PATH)
+
+
+def test_a_column_is_read_from_the_row_groups_that_have_it_only() -> None:
+    store = MemoryLogStore()
+    rows = [{"add": {"path": str(i), "size": i}} for i in range(8)]
+    rows[5] = {"txn": {"appId": "a", "version": 7}}
+    file = store.put(checkpoint(3)[0].name, parquet(rows))
+
+    contents = opened(store, file)
+
+    assert read_column(store, contents.top_level[0], "txn", "appId") == [{"appId": "a", "version": 7}]
+
+
+def test_sidecars_are_found_by_their_encoded_names() -> None:
+    store = MemoryLogStore()
+    sidecar = store.put("_sidecars/part %1.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
+    named = {"sidecar": {"path": "part%20%251.parquet", "sizeInBytes": 1}}
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([named]))
+
+    contents = opened(store, file, kind="uuid")
+
+    assert [part.file.path for part in contents.sidecars] == [sidecar.path]
+
+
+def test_a_checkpoint_in_json_gives_its_lines_and_its_sidecars() -> None:
+    store = MemoryLogStore()
+    store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
+    name = uuid_checkpoint(3, extension="json")[0].name
+    file = store.put(name, content([protocol(), metadata(), {"sidecar": {"path": "one.parquet"}}, add("inline")]))
+
+    contents = opened(store, file, kind="uuid", form="json")
+
+    assert contents.lines.num_rows == 4
+    assert [part.file.name for part in contents.sidecars] == ["one.parquet"]
+
+
+def test_a_missing_sidecar_is_an_error_naming_it() -> None:
+    store = MemoryLogStore()
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": "gone.parquet"}}]))
+
+    with pytest.raises(CorruptLogError, match=r"_sidecars/gone\.parquet"):
+        opened(store, file, kind="uuid")
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        pytest.param(parquet([{"add": {"path": "x"}}])[:-10], "expected Parquet", id="truncated"),
+        pytest.param(b"", "expected Parquet", id="empty"),
+        pytest.param(parquet([{"a": 1}], pa.schema([("a", pa.int64())])), "columns of log actions", id="foreign"),
+        pytest.param(parquet([{"add": "x"}], pa.schema([("add", pa.string())])), "struct", id="no struct"),
+        pytest.param(
+            parquet([{"add": {"path": 1}}], pa.schema([("add", pa.struct([("path", pa.int64())]))])),
+            "text",
+            id="mistyped path",
+        ),
+    ],
+)
+def test_a_broken_checkpoint_is_an_error_naming_the_file(data: bytes, told: str) -> None:
+    store = MemoryLogStore()
+    file = store.put(checkpoint(3)[0].name, data)
+
+    with pytest.raises(CorruptLogError, match=told) as caught:
+        opened(store, file)
+
+    assert file.name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "rows", "has_stats"),
+    [
+        pytest.param(("stats",), [{"path": "x", "stats": None}], True, id="JSON alone"),
+        pytest.param(("stats", "stats_parsed"), [{"path": "x", "stats": "{}"}], True, id="both"),
+        pytest.param(("stats", "stats_parsed"), [{"path": "x", "stats_parsed": {}}], False, id="struct alone in a row"),
+        pytest.param(("stats_parsed",), [{"path": "x", "stats_parsed": {}}], False, id="struct alone"),
+    ],
+)
+def test_statistics_as_json_count_only_where_every_file_has_them(
+    fields: tuple[str, ...], rows: list[dict[str, Any]], has_stats: bool
+) -> None:
+    types = {"stats": pa.string(), "stats_parsed": STATS}
+    schema = pa.schema([("add", pa.struct([("path", pa.string()), *((name, types[name]) for name in fields)]))])
+    store = MemoryLogStore()
+    file = store.put(checkpoint(3)[0].name, parquet([{"add": row} for row in rows], schema))
+
+    assert opened(store, file).top_level[0].has_stats is has_stats
