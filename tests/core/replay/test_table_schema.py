@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import types as T
 
 from deltasnap_core.replay.table_schema import UNKNOWN_TYPES, parse_schema
 

@@ -1,0 +1,264 @@
+"""The replay's rules, each on a log of a few lines, in Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deltasnap_core.log.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.commit_batch import read_commits
+from deltasnap_core.replay.computed_state import SnapshotState, compute_state
+from deltasnap_core.replay.load_actions import ActionReader
+from deltasnap_core.replay.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.replay.state_reconstruction import (
+    live_files,
+    newest_file_actions,
+    reconcile,
+    state_actions,
+    unexpired_tombstones,
+)
+from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
+from deltasnap_core.storage.spark_files import SparkFiles
+from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 10, "cardinality": 3}
+DAY_MS = 86_400_000
+
+
+class Replay:
+    """A log of commits (a list of actions each), perhaps after a checkpoint, and its replay."""
+
+    def __init__(self, spark: SparkSession, *commits: list[Action], base: list[Action] | None = None) -> None:
+        self.spark, self.store = spark, MemoryLogStore()
+        self.reader = ActionReader(spark=spark, files=SparkFiles(None, lambda _: True), log_path=LOG_PATH)
+        self.contents, first = None, 0
+        if base is not None:
+            file = self.store.put(f"{9:020d}.checkpoint.{UUIDS[0]}.json", content(base))
+            provider = CheckpointProvider(version=9, files=(file,), kind="uuid", format="json")
+            self.contents, first = open_checkpoint(self.store, provider, LOG_PATH), 10
+        files = [self.store.put_commit(version, *actions) for version, actions in enumerate(commits, start=first)]
+        self.batch = read_commits(self.store, files)
+
+    @property
+    def non_file(self) -> NonFileActions:
+        return load_non_file_actions(self.store, self.contents, self.batch)
+
+    @property
+    def files(self) -> DataFrame:
+        base = None if self.contents is None else self.reader.checkpoint_actions(self.contents)
+        commits = self.reader.commit_actions(self.batch)
+        newest = None if commits is None else newest_file_actions(commits)
+        files = reconcile(base, newest, broadcast=True)
+        assert files is not None
+        return files
+
+    def live(self) -> dict[str, Any]:
+        return {row.path: row for row in live_files(self.files).collect()}
+
+    def tombstones(self, retention: int = 0) -> set[str]:
+        return {row.path for row in unexpired_tombstones(self.files, retention).collect()}
+
+    def computed(self, retention: int = 0) -> SnapshotState:
+        return compute_state(self.files, self.non_file, min_file_retention_timestamp=retention)
+
+
+def test_a_file_removed_after_it_was_added_is_a_tombstone(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("a"), add("b")], [remove("a")])
+
+    assert (set(replay.live()), replay.tombstones()) == ({"b"}, {"a"})
+
+
+def test_a_file_added_again_is_live_with_its_newest_fields(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("a", size=1)], [remove("a")], [add("a", size=7, stats='{"numRecords":5}')])
+
+    assert replay.live()["a"].size == 7
+    assert replay.tombstones() == set()
+
+
+def test_an_add_and_a_remove_of_one_key_in_one_commit_leave_the_add(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("a"), remove("a")], [remove("b"), add("b")])
+
+    assert (set(replay.live()), replay.tombstones()) == ({"a", "b"}, set())
+
+
+def test_a_deletion_vector_makes_another_logical_file_of_one_path(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("a")], [remove("a"), add("a", deletionVector=VECTOR)])
+
+    assert replay.live()["a"].deletionVector.cardinality == 3
+    assert replay.tombstones() == {"a"}
+
+
+def test_no_offset_of_a_deletion_vector_is_not_offset_0(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("a", deletionVector={**VECTOR, "offset": 0})], [remove("a", deletionVector=VECTOR)])
+
+    assert set(replay.live()) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("added", "removed"),
+    [
+        pytest.param("/x/a%20b", "file:/x/a%20b", id="absolute and file:"),
+        pytest.param("file:///x/a", "file:/x/a", id="file:/// and file:"),
+        pytest.param("p=%3D/a", "p=%3d/a", id="case of an escape"),
+        pytest.param("a=b", "a%3Db", id="escaped and not"),
+    ],
+)
+def test_two_spellings_of_a_path_are_one_file(spark: SparkSession, added: str, removed: str) -> None:
+    assert Replay(spark, [add(added)], [remove(removed)]).live() == {}
+
+
+@pytest.mark.parametrize(
+    ("added", "removed"),
+    [
+        pytest.param("a+b", "a b", id="plus is no space"),
+        pytest.param("a%2520b", "a%20b", id="decoded once"),
+        pytest.param("a%zz", "a%25zz2", id="no valid escape"),
+    ],
+)
+def test_paths_that_only_look_alike_are_two_files(spark: SparkSession, added: str, removed: str) -> None:
+    assert set(Replay(spark, [add(added)], [remove(removed)]).live()) == {added}
+
+
+def test_an_absolute_path_is_given_with_its_file_system(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("/x/a%20b"), add("c%20d")])
+
+    assert set(replay.live()) == {"file:/x/a%20b", "c%20d"}
+
+
+def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: SparkSession) -> None:
+    base = [protocol(), metadata(), add("a"), add("b"), add("v", deletionVector=VECTOR), remove("old")]
+    replay = Replay(spark, [remove("a"), add("old"), remove("v", deletionVector=VECTOR)], base=base)
+
+    assert (set(replay.live()), replay.tombstones()) == ({"b", "old"}, {"a", "v"})
+
+
+def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: SparkSession) -> None:
+    timeless = remove("timeless", deletion_timestamp=None)
+    replay = Replay(spark, [remove("at", deletion_timestamp=100), remove("after", deletion_timestamp=101), timeless])
+
+    assert replay.tombstones(100) == {"after"}
+    assert replay.tombstones(0) == {"at", "after", "timeless"}
+
+
+def test_state_has_one_action_a_row(spark: SparkSession) -> None:
+    replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
+
+    rows = state_actions(spark, replay.files, replay.non_file, 0).collect()
+
+    set_columns = sorted(name for row in rows for name, value in row.asDict().items() if value is not None)
+    assert set_columns == ["add", "metaData", "protocol", "remove", "txn"]
+
+
+def test_computed_state_counts_files_bytes_records_and_deletion_vectors(spark: SparkSession) -> None:
+    vector = {**VECTOR, "cardinality": 12}
+    state = Replay(
+        spark,
+        [protocol(), metadata(), add("a", size=10_000, stats='{"numRecords":5}')],
+        [add("b", size=9 << 20, stats='{"nullCount":{},"numRecords":7}', deletionVector=vector), remove("c")],
+    ).computed()
+
+    assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (2, 10_000 + (9 << 20), 1)
+    assert (state.num_records, state.num_deletion_vectors, state.num_deleted_records) == (12, 1, 12)
+    histogram = state.file_size_histogram
+    counted = [start for start, n in zip(histogram.sorted_bin_boundaries, histogram.file_counts, strict=True) if n]
+    assert counted == [8 << 10, 8 << 20]
+    assert state.deleted_record_counts_histogram.deleted_record_counts[:4] == (1, 0, 1, 0)
+
+
+def test_every_size_falls_into_its_bin(spark: SparkSession) -> None:
+    from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+
+    edges = [size for boundary in DEFAULT_BIN_BOUNDARIES for size in (boundary - 1, boundary, boundary + 1)]
+    sizes = [size for size in edges if size >= 0]
+    state = Replay(spark, [add(f"f{size}", size=size) for size in set(sizes)]).computed()
+
+    assert state.file_size_histogram == FileSizeHistogram.of_sizes(set(sizes))
+
+
+def test_the_number_of_records_is_unknown_where_one_file_does_not_say(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("a", stats='{"numRecords":5}'), add("b"), add("c", stats='{"minValues":{}}')])
+
+    state = replay.computed()
+
+    assert (state.num_records, state.num_known_records, state.num_files_without_records) == (None, 5, 2)
+
+
+def test_a_column_named_num_records_is_not_the_number_of_records(spark: SparkSession) -> None:
+    stats = '{"minValues":{"numRecords":99},"numRecords":5}'
+
+    assert Replay(spark, [add("a", stats=stats)]).computed().num_records == 5
+
+
+def test_computed_state_survives_json(spark: SparkSession) -> None:
+    domain = {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}
+    txn = {"txn": {"appId": "x", "version": 1, "lastUpdated": 5}}
+    state = Replay(spark, [protocol(), metadata(), add("a"), txn, domain]).computed()
+
+    assert SnapshotState.from_json(state.to_json()) == state
+
+
+HISTORY: list[list[Action]] = [
+    [protocol(), metadata(), add("a", size=1, stats='{"numRecords":1}'), add("b", size=2)],
+    [remove("a"), add("c", size=4, stats='{"numRecords":3}')],
+    [add("b", size=2, stats='{"numRecords":2}')],
+    [{"txn": {"appId": "x", "version": 1}}],
+    [add("a", size=8), remove("c"), remove("never-there")],
+    [remove("a"), remove("b"), add("b", size=2, deletionVector=VECTOR)],
+    [remove("b", deletionVector=VECTOR), add("d", size=16)],
+]
+
+
+def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]) -> tuple[RangeVersion, ...]:
+    """Give the versions first..last, from a base that is the replay of those before."""
+    base, rest = Replay(spark, *HISTORY[:first]), Replay(spark, *HISTORY[: last + 1])
+    start = retention.get(first - 1, 0)
+    after = rest.batch.after(first - 1)
+    commits = rest.reader.commit_actions(after)
+    return replay_range(
+        RangeBase(
+            version=first - 1,
+            files=base.files if first else None,
+            non_file=base.non_file if first else NonFileActions(),
+            computed_state=base.computed(start)
+            if first
+            else compute_state(None, NonFileActions(), min_file_retention_timestamp=0),
+            min_file_retention_timestamp=start,
+        ),
+        None if commits is None else changes_of_versions(commits),
+        non_file_actions_by_version(rest.store, after),
+        {version: retention.get(version, 0) for version in range(first, last + 1)},
+        broadcast=True,
+    )
+
+
+@pytest.mark.parametrize("first", [0, 1, 3, 6])
+def test_every_version_of_a_range_equals_its_own_replay(spark: SparkSession, first: int) -> None:
+    versions = ranged(spark, first, len(HISTORY) - 1, {})
+
+    for version in versions:
+        assert version.computed_state == Replay(spark, *HISTORY[: version.version + 1]).computed()
+
+
+def test_a_range_tells_what_each_version_added_and_removed(spark: SparkSession) -> None:
+    versions = ranged(spark, 1, 6, {})
+
+    told = [(v.files_added, v.bytes_added, v.files_removed, v.bytes_removed) for v in versions]
+    assert told == [(1, 4, 1, 1), (1, 2, 1, 2), (0, 0, 0, 0), (1, 8, 1, 4), (1, 2, 2, 10), (1, 16, 1, 2)]
+
+
+def test_tombstones_expire_within_a_range(spark: SparkSession) -> None:
+    from tests.builders import FIRST_COMMIT_MS
+
+    retention = {0: 0, 1: 0, 2: 0, 3: FIRST_COMMIT_MS - 1, 4: FIRST_COMMIT_MS, 5: FIRST_COMMIT_MS, 6: FIRST_COMMIT_MS}
+    for first in (0, 2, 4, 5):
+        versions = ranged(spark, first, 6, retention)
+        for version in versions:
+            replayed = Replay(spark, *HISTORY[: version.version + 1]).computed(retention[version.version])
+            assert version.computed_state.num_of_removes == replayed.num_of_removes
