@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.config import Settings, TableSettings, demo_settings
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.yaml_source import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def defs() -> dg.Definitions:
+    return build_definitions(demo_settings(Path("/nowhere")))
+
+
+def test_definitions_load_and_have_the_promised_names(defs: dg.Definitions) -> None:
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    names = ["all_files", "computed_state", "delta_log", "log_segment", "reconstructed_state", "tombstones"]
+    assert sorted(key.to_user_string() for key in graph.get_all_asset_keys()) == [f"events/{name}" for name in names]
+    assert graph.external_asset_keys == {dg.AssetKey(["events", "delta_log"])}
+    assert {graph.get(key).group_name for key in graph.get_all_asset_keys()} == {"events"}
+    assert {graph.get(key).partitions_def for key in graph.materializable_asset_keys} == {
+        dg.DynamicPartitionsDefinition(name="events_versions")
+    }
+    assert defs.resolve_job_def("events_snapshots").run_tags["deltasnap/table"] == "events"
+    assert defs.resolve_sensor_def("events_new_commits").minimum_interval_seconds == 10
+    assert defs.resolve_schedule_def("events_refresh").cron_schedule == "0 * * * *"
+
+
+def test_lineage_leads_from_the_log_to_the_five_assets(defs: dg.Definitions) -> None:
+    graph = defs.resolve_asset_graph()
+    parents = {
+        key.path[-1]: [parent.path[-1] for parent in graph.get(key).parent_keys] for key in graph.get_all_asset_keys()
+    }
+    assert parents == {
+        "delta_log": [],
+        "log_segment": ["delta_log"],
+        "reconstructed_state": ["log_segment"],
+        "computed_state": ["reconstructed_state"],
+        "all_files": ["reconstructed_state"],
+        "tombstones": ["reconstructed_state"],
+    }
+
+
+@pytest.mark.parametrize("name", ["context", "in", "type", "schedule", "1", "_", "A_b_9"])
+def test_every_name_that_the_configuration_takes_is_taken_by_dagster(name: str) -> None:
+    tables = (TableSettings(name=name, path="/t"), TableSettings(name=f"{name}_2", path="/u", refresh=None))
+    dg.Definitions.validate_loadable(build_definitions(Settings(storage="/s", tables=tables)))
+
+
+def test_credentials_are_not_shown_in_resources() -> None:
+    table = TableSettings(name="a", path="s3://b/a", storage_options={"secret": "hunter2"})
+    settings = Settings(storage="/s", tables=(table,), storage_options={"secret": "hunter2"})
+    defs = build_definitions(settings)
+    repository = defs.get_repository_def()
+    for resource in repository.get_top_level_resources().values():
+        assert "hunter2" not in str(
+            resource.config_schema.default_value if resource.config_schema.default_provided else ""
+        )
+    assert "hunter2" not in repr(settings)
+
+
+def test_importing_the_code_location_reads_nothing_and_making_it_starts_no_spark(tmp_path: Path) -> None:
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: clicks, path: /nowhere/clicks}]", encoding="utf-8")
+    script = """
+import os, sys
+opened = []
+watched = ("open", "os.listdir", "os.scandir")
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in watched else None)
+import deltasnap_assets.definitions as module
+assert not [name for name in opened if "deltasnap.yaml" in name or "nowhere" in name], opened
+opened.clear()
+defs = module.defs
+assert defs is module.defs
+assert [name for name in opened if name.endswith("deltasnap.yaml")]
+assert not [name for name in opened if "nowhere" in name], opened
+assert defs.resolve_job_def("clicks_snapshots")
+from pyspark.sql import SparkSession
+assert SparkSession.getActiveSession() is None
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_broken_configuration_is_told_when_the_code_location_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltasnap_assets import definitions
+
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: a-b, path: /x}]", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    definitions._configured.cache_clear()
+    with pytest.raises(ConfigError, match=r"deltasnap.yaml:1: tables\[0\].name"):
+        _ = definitions.defs
+    definitions._configured.cache_clear()
+
+
+def test_dagster_finds_the_definitions_in_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    (target,) = loadable_targets_from_python_module("deltasnap_assets.definitions", str(tmp_path))
+    assert target.attribute == "defs"
