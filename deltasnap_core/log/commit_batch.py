@@ -71,6 +71,7 @@ _CHECKED = pa.schema(
 )
 _TYPES = pa_json.ParseOptions(explicit_schema=_CHECKED, unexpected_field_behavior="ignore")
 _BLOCKS = pa_json.ReadOptions(block_size=16 << 20)
+_MOST_PIECES = 64
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
@@ -91,7 +92,7 @@ class CommitBatch:
         """Give these commits followed by newer ones."""
         return CommitBatch(
             files=self.files + newer.files,
-            lines=pa.concat_tables([self.lines, newer.lines]),
+            lines=_in_one_piece([self.lines, newer.lines]),
             large=self.large + newer.large,
         )
 
@@ -223,9 +224,15 @@ def _checked_lines(commits: Sequence[FileStatus], contents: Iterable[bytes]) -> 
         lines_of(commit.path, commit_version(commit), content)
         for commit, content in zip(commits, contents, strict=True)
     ]
-    lines = pa.concat_tables(tables) if tables else LINES_SCHEMA.empty_table()
+    lines = _in_one_piece(tables)
     check_lines({commit_version(commit): commit.path for commit in commits}, lines)
     return lines
+
+
+def _in_one_piece(tables: Sequence[pa.Table]) -> pa.Table:
+    joined = pa.concat_tables([LINES_SCHEMA.empty_table(), *tables])
+    # Each piece is a batch of its own for Spark to take; joined only now and then, lest every update copy all.
+    return joined.combine_chunks() if joined["line"].num_chunks > _MOST_PIECES else joined
 
 
 def _check_streaming(store: LogStore, commit: FileStatus) -> None:
