@@ -117,7 +117,7 @@ def refresh(
         check_java()
     from deltasnap_assets.terminal_run import refresh_tables
 
-    if not refresh_tables(settings, tables or known):
+    if None in refresh_tables(settings, tables or known).values():
         raise typer.Exit(1)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +13,7 @@ from rich.progress import track
 from deltasnap_assets.config import Settings, TableSettings, demo_settings
 from deltasnap_assets.demo import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
 from deltasnap_assets.terminal_run import refresh_tables
-from deltasnap_assets.version_table import version_table
+from deltasnap_assets.version_table import operation_text, version_table
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -19,10 +22,10 @@ from deltasnap_core.store.snapshot_store import SnapshotStore
 
 NEXT_STEPS = """\
 [bold]What to do next[/bold]
-  deltasnap ui                       the assets, their checks and plots in Dagster, new commits as they arrive
-  deltasnap demo                     a few more commits, and only those refreshed
-  deltasnap inspect {path}   this table, or any other
-  deltasnap.yaml                     your own tables: see README.md, Your own tables"""
+  {command} ui         assets, plots, checks; new commits as they arrive
+  {command} demo       again: a few more commits, only those refreshed
+  {command} inspect {path}
+Your own tables: README.md, "Your own tables"."""
 
 
 def run_demo(folder: Path) -> bool:
@@ -35,17 +38,20 @@ def run_demo(folder: Path) -> bool:
     what = f"Writing versions {before} to {wanted - 1}"
     for _ in track(grow(Path(table.path), wanted), what, total=wanted - before, console=console):
         pass
-    if not refresh_tables(settings, [table.name]):
+    versions = refresh_tables(settings, [table.name])[table.name]
+    if versions is None:
         return False
-    show_versions(console, settings, table, first=before if before >= FIRST_LIFE_VERSIONS else 0)
-    console.print(NEXT_STEPS.format(path=Path(table.path).relative_to(folder)), highlight=False)
+    show_versions(console, settings, table, versions)
+    command = Path(sys.argv[0]) if shutil.which("deltasnap") is None else Path("deltasnap")
+    console.print(NEXT_STEPS.format(command=command, path=Path(table.path).relative_to(folder)), highlight=False)
     return True
 
 
-def show_versions(console: Console, settings: Settings, table: TableSettings, *, first: int) -> None:
-    """Print what is stored of the versions from `first` on."""
-    store = SnapshotStore.open(None, settings.storage)
+def show_versions(console: Console, settings: Settings, table: TableSettings, versions: Sequence[int]) -> None:
+    """Print what is stored of some versions, ascending; nothing where there are none."""
+    if not versions:
+        return
     manager = DeltaHistoryManager(FsspecLogStore(), join_url(to_url(table.path), LOG_FOLDER))
-    history = manager.get_history(start=first)
-    versions = [version for version in store.versions(table.name) if version >= first]
-    console.print(version_table(store, table.name, versions, {entry.version: entry.operation for entry in history}))
+    history = manager.get_history(start=versions[0], end=versions[-1])
+    operations = {commit.version: operation_text(commit) for commit in history}
+    console.print(version_table(SnapshotStore.open(None, settings.storage), table.name, versions, operations))

@@ -95,7 +95,7 @@ def count(facts: TableFacts, storage_options: Mapping[str, Any], log: Path) -> S
     """
     check_java()
     with output_to(log):
-        spark = SparkSession.builder.config(map=session_config(SparkSettings())).getOrCreate()
+        spark = SparkSession.builder.config(map={**session_config(SparkSettings())}).getOrCreate()
         delta_log = DeltaLog.for_table(spark, facts.path, storage_options=storage_options or None)
         return delta_log.get_snapshot_at(version=facts.segment.version).computed_state
 

@@ -24,31 +24,30 @@ from deltasnap_core.errors import DeltaSnapError
 LOG_NAME = "refresh.log"
 
 
-def refresh_tables(settings: Settings, names: Sequence[str]) -> bool:
-    """Refresh the tables of these names, one after another, and say what was materialized.
+def refresh_tables(settings: Settings, names: Sequence[str]) -> dict[str, tuple[int, ...] | None]:
+    """Refresh the tables of these names, one after another; gives the versions materialized, by table.
 
-    A table that fails is told of on the terminal and leaves the others as they are; False where one did.
+    None: the table failed; the terminal says why, and the other tables are refreshed all the same.
     """
     home = use_local_instance()
     log = home / LOG_NAME
     with output_to(log) as console, dg.DagsterInstance.get() as instance:
         defs = build_definitions(settings)
-        done = [_refresh(console, defs, settings.table(name), instance, log) for name in names]
-    return all(done)
+        return {name: _refresh(console, defs, settings.table(name), instance, log) for name in names}
 
 
 def _refresh(
     console: Console, defs: dg.Definitions, table: TableSettings, instance: dg.DagsterInstance, log: Path
-) -> bool:
+) -> tuple[int, ...] | None:
     try:
         with RunProgress(console) as progress:
             versions = refresh_table(defs, table, instance, on_progress=progress.show)
     except DeltaSnapError as error:
         console.print(f"[red]error:[/red] {escape(table.name)}: {escape(str(error))}", soft_wrap=True)
         console.print(f"[dim]What Spark and Dagster printed: {escape(str(log))}[/dim]", soft_wrap=True)
-        return False
+        return None
     console.print(f"{escape(table.name)}: {versions_text(versions)}", highlight=False)
-    return True
+    return versions
 
 
 def versions_text(versions: Sequence[int]) -> str:
@@ -70,11 +69,12 @@ class RunProgress:
     def __init__(self, console: Console) -> None:
         self._bars = ProgressBars(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[message]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+            TextColumn("[dim]{task.fields[message]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
             console=console,
+            expand=True,
         )
         self._task_of: dict[Progress, TaskID] = {}
 

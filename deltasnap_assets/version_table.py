@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from deltasnap_core.store.snapshot_store import SnapshotStore
 from rich.table import Table
 
 from deltasnap_assets.terminal import bytes_text
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.replay.computed_state import SnapshotState
 from deltasnap_core.store.manifest import VersionChanges
+from deltasnap_core.store.snapshot_store import SnapshotStore
 
 
-def version_table(
-    store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str | None]
-) -> Table:
+def version_table(store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str]) -> Table:
     """One row a version: number, operation, files, bytes, tombstones, what changed against the version before.
 
     `versions`: ascending, stored. `operations`: by version; a version without one is shown as unknown.
@@ -41,14 +39,22 @@ def version_table(
     return shown
 
 
+def operation_text(commit: CommitInfo) -> str:
+    """What made a version: the operation, and how it wrote where it says so."""
+    mode = (commit.operation_parameters or {}).get("mode") if commit.operation == "WRITE" else None
+    return (commit.operation or "unknown") + (f" ({mode.lower()})" if mode else "")
+
+
 def files_changed(changes: VersionChanges | None) -> Iterable[str]:
     """The files that came and went, in words; nothing where it is not known."""
     if changes is None:
         return
-    if changes.num_added_files:
-        yield f"+{changes.num_added_files} files ({bytes_text(changes.added_bytes)})"
-    if changes.num_removed_files:
-        yield f"-{changes.num_removed_files} files ({bytes_text(changes.removed_bytes)})"
+    for sign, files, size in (
+        ("+", changes.num_added_files, changes.added_bytes),
+        ("-", changes.num_removed_files, changes.removed_bytes),
+    ):
+        if files:
+            yield f"{sign}{files:,} {'file' if files == 1 else 'files'} ({bytes_text(size)})"
 
 
 def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterable[str]:
