@@ -8,7 +8,7 @@ first writes the whole range to it, in one pass; for the others it is there then
 # ruff: noqa: I002
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -157,7 +157,9 @@ def _version_asset(
         partitions_def=version_partitions(table.name),
         backfill_policy=dg.BackfillPolicy.single_run(),
         io_manager_key=IO_MANAGER_KEY,
-        dagster_type=dg.Nothing,  # nothing passes from asset to asset: what they make is in the store
+        dagster_type=cast(
+            dg.DagsterType, dg.Nothing
+        ),  # nothing passes from asset to asset: what they make is in the store
         kinds=kinds,
         description=description,
         metadata={"dagster/table_name": table.name, **(metadata or {})},

@@ -9,19 +9,17 @@ from deltasnap_assets.log_watch import LogWatch
 from deltasnap_assets.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
 
 
-def refresh_schedule(table: TableSettings) -> dg.ScheduleDefinition | None:
-    """`<table>_refresh`; None where the table has no `refresh`.
+def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
+    """`<table>_refresh`, at the hours that `cron` says.
 
     The sensor asks for each version once. The schedule looks at the whole log, so that it also takes up versions whose
     run failed, and tells of damage that a look for new commits does not see.
     """
-    if table.refresh is None:
-        return None
 
     @dg.schedule(
         name=f"{table.name}_refresh",
         job_name=job_name(table.name),
-        cron_schedule=table.refresh,
+        cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Materializes every version of {table.name} that is not materialized yet.",
     )

@@ -52,7 +52,9 @@ def test_lineage_leads_from_the_log_to_the_five_assets(defs: dg.Definitions) -> 
 @pytest.mark.parametrize("name", ["context", "in", "type", "schedule", "1", "_", "A_b_9"])
 def test_every_name_that_the_configuration_takes_is_taken_by_dagster(name: str) -> None:
     tables = (TableSettings(name=name, path="/t"), TableSettings(name=f"{name}_2", path="/u", refresh=None))
-    dg.Definitions.validate_loadable(build_definitions(Settings(storage="/s", tables=tables)))
+    defs = build_definitions(Settings(storage="/s", tables=tables))
+    dg.Definitions.validate_loadable(defs)
+    assert [schedule.name for schedule in defs.schedules or ()] == [f"{name}_refresh"]
 
 
 def test_credentials_are_not_shown_in_resources() -> None:

@@ -126,15 +126,11 @@ def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path, monkeypatch: p
 
 def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
     write(tmp_path, 0, 3)
-    schedule = refresh_schedule(TableSettings(name="events", path=str(tmp_path), refresh="@daily"))
-    assert schedule is not None
+    schedule = refresh_schedule(TableSettings(name="events", path=str(tmp_path)), "@daily")
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for _ in range(2):  # nothing was materialized in between: the same again
-            requests = schedule(dg.build_schedule_context(instance=instance))
+            with dg.build_schedule_context(instance=instance) as context:
+                requests = schedule(context)
             assert isinstance(requests, list)
             assert [(request.tags[START], request.tags[END]) for request in requests] == [("0", "3")]
         assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
-
-
-def test_table_without_refresh_has_no_schedule(tmp_path: Path) -> None:
-    assert refresh_schedule(TableSettings(name="events", path=str(tmp_path), refresh=None)) is None
