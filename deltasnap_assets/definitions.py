@@ -16,6 +16,7 @@ import dagster as dg
 from deltasnap_assets.assets import table_assets
 from deltasnap_assets.checks import table_checks
 from deltasnap_assets.config import TABLE_TAG, Settings, TableSettings, load_settings
+from deltasnap_assets.maintenance import prune_job
 from deltasnap_assets.partitions import version_partitions
 from deltasnap_assets.plan import job_name
 from deltasnap_assets.resources import resources
@@ -61,7 +62,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
         return SnapshotDefinitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
             asset_checks=[table_checks(table) for table in settings.tables],
-            jobs=[_job(table) for table in settings.tables],
+            jobs=[job for table in settings.tables for job in (_job(table), prune_job(table))],
             sensors=[new_commits_sensor(table) for table in settings.tables],
             schedules=[refresh_schedule(table, table.refresh) for table in settings.tables if table.refresh],
             resources=resources(settings),

@@ -54,6 +54,11 @@ class Snapshots:
         """The store of the configuration."""
         return SnapshotStore.open(self.spark, self._settings.storage, self._settings.storage_options)
 
+    @cached_property
+    def small_store(self) -> SnapshotStore:
+        """The same store without Spark: for all that is no DataFrame."""
+        return SnapshotStore.open(None, self._settings.storage, self._settings.storage_options)
+
     def table(self, name: str) -> TableSettings:
         """The settings of a table."""
         return self._settings.table(name)

@@ -17,7 +17,7 @@ from deltasnap_assets.definitions import build_definitions  # noqa: E402
 from deltasnap_assets.demo import grow  # noqa: E402
 from deltasnap_assets.plan import ASSET_NAMES, run_tags  # noqa: E402
 from deltasnap_assets.refresh import Progress, RefreshError, refresh_table  # noqa: E402
-from deltasnap_core.errors import CorruptLogError  # noqa: E402
+from deltasnap_core.errors import CorruptLogError, StoredVersionNotFoundError  # noqa: E402
 from tests.builders import commit_info, protocol, write_log  # noqa: E402
 
 VERSIONS = 14
@@ -206,6 +206,19 @@ def test_damaged_log_fails_the_run_and_leaves_what_is_stored(spark: SparkSession
         app.refresh()
     assert app.load("computed_state", 2).num_of_files == len(live_paths(app.path, 2))
     assert app.materialized("reconstructed_state") == {"0", "1", "2"}
+
+
+def test_pruned_versions_lose_their_partitions_and_stay_done(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(4)
+    app.refresh()
+    config = {"ops": {"events_prune_store": {"config": {"keep": 2}}}, **QUIET}
+    assert app.defs.resolve_job_def("events_prune").execute_in_process(instance=app.instance, run_config=config).success
+    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["2", "3"]
+    with pytest.raises(StoredVersionNotFoundError):
+        app.defs.load_asset_value(["events", "all_files"], partition_key="1")
+    assert app.refresh() == ()
+    assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
 
 
 def test_table_that_cannot_be_read_any_more_fails_its_run_naming_the_feature(
