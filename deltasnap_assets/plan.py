@@ -14,6 +14,7 @@ import dagster as dg
 from deltasnap_assets.config import TABLE_TAG, Since, TableSettings
 from deltasnap_assets.log_watch import LogSight
 from deltasnap_assets.partitions import contiguous, key_of, version_of, version_partitions
+from deltasnap_assets.run_process import PROCESS_TAG, has_ended
 
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -28,7 +29,7 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-# A run whose process was killed stays "started" for ever; it must not hold its table back for as long.
+# Of a run on another machine it cannot be told whether its process lives; it must not hold its table back for ever.
 _RUN_COUNTS_AS_LOST_AFTER_SECONDS = 6 * 3600
 
 
@@ -130,12 +131,19 @@ def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
 
 
 def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """The id of a run of the table that is queued or under way; None: there is none."""
+    """The id of a run of the table that is queued or under way; None: there is none.
+
+    A run whose process was killed is recorded as failed: neither this table nor a queue waits for it any longer.
+    """
     filters = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_UNFINISHED)
-    for record in instance.get_run_records(filters, limit=1):
-        if time.time() - record.update_timestamp.timestamp() < _RUN_COUNTS_AS_LOST_AFTER_SECONDS:
-            return record.dagster_run.run_id
-    return None
+    found = None
+    for record in instance.get_run_records(filters):
+        run = record.dagster_run
+        if has_ended(run.tags.get(PROCESS_TAG, "")):
+            instance.report_run_failed(run, f"The process of this run, {run.tags[PROCESS_TAG]}, is gone.")
+        elif time.time() - record.update_timestamp.timestamp() < _RUN_COUNTS_AS_LOST_AFTER_SECONDS:
+            found = run.run_id
+    return found
 
 
 def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> list[int]:

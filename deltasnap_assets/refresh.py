@@ -10,7 +10,7 @@ import dagster as dg
 
 from deltasnap_assets.config import TableSettings
 from deltasnap_assets.log_watch import LogWatch
-from deltasnap_assets.plan import job_name, known_of, plan, prepare, run_tags
+from deltasnap_assets.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_core.errors import DeltaSnapError
 
 
@@ -50,6 +50,7 @@ def refresh_table(
     """
     job = defs.resolve_job_def(job_name(table.name))
     watch, materialized = LogWatch.of(table), list[int]()
+    unfinished_run(instance, table.name)  # what an earlier refresh left that was killed is told for what it is
     while True:
         todo = plan(table, watch.look(), known_of(instance, table.name))
         prepare(instance, table.name, todo)

@@ -9,6 +9,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.config import Settings
 from deltasnap_assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
+from deltasnap_assets.run_process import PROCESS_TAG, this_process
 from deltasnap_assets.session_config import session_config
 from deltasnap_assets.snapshots import Snapshots
 
@@ -26,6 +27,8 @@ def resources(settings: Settings) -> dict[str, Any]:
 
     @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {settings.storage}.")
     def snapshots(context: dg.InitResourceContext) -> Snapshots:
+        if context.run is not None and context.instance is not None:
+            context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
         return Snapshots(settings, context.resources.pyspark)
 
     @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")

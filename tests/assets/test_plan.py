@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import dagster as dg
@@ -18,6 +20,7 @@ from deltasnap_assets.plan import (
     run_tags,
     unfinished_run,
 )
+from deltasnap_assets.run_process import PROCESS_TAG, has_ended, this_process
 
 
 def table(**settings: Any) -> TableSettings:
@@ -127,3 +130,23 @@ def test_unfinished_run_of_the_table_is_found() -> None:
 
     assert one.execute_in_process(instance=instance, tags=run_tags("events", 0, 1)).success
     assert unfinished_run(instance, "events") is None
+
+
+def test_run_whose_process_was_killed_is_recorded_as_failed() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.job
+    def one() -> None: ...
+
+    def started(process: str) -> str:
+        tags = run_tags("events", 0, 1) | {PROCESS_TAG: process}
+        return instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED, tags=tags).run_id
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    machine = this_process().rpartition("#")[0]
+    killed, alive = started(f"{machine}#{ended.pid}"), started(this_process())
+    assert unfinished_run(instance, "events") == alive
+    statuses = {run.run_id: run.status for run in instance.get_runs()}
+    assert statuses == {killed: dg.DagsterRunStatus.FAILURE, alive: dg.DagsterRunStatus.STARTED}
+    assert not has_ended(f"elsewhere#{ended.pid}")
