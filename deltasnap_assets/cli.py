@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import sys
 import tempfile
 from datetime import datetime
@@ -95,9 +97,16 @@ def ui(
     # Told here, a mistake is one line; told by Dagster's code server, it is a page.
     if load_settings().spark.remote is None:
         check_java()
+    with socket.socket() as probe:
+        if probe.connect_ex((host, port)) == 0:
+            fail(f"Port {port} of {host} is in use; --port takes another.")
     use_local_instance()
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
-    # Dagster takes this process' place: signals reach it as they are, and its exit code is ours.
+    # Dagster takes this process' place: signals reach it as they are, and its exit code is ours. A script that starts
+    # us in the background has SIGINT ignored, and Dagster would inherit that: it could not be stopped by it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The warning is for those who type `dagster dev`.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:Function `dev_command` is superseded")
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
 
 
