@@ -22,8 +22,8 @@ from deltasnap_core.store.snapshot_store import SnapshotStore
 
 NEXT_STEPS = """\
 [bold]What to do next[/bold]
-  {command} ui         assets, plots, checks; new commits as they arrive
-  {command} demo       again: a few more commits, only those refreshed
+  {command} ui      assets, plots, checks; new commits as they come
+  {command} demo    a few more commits, and only those refreshed
   {command} inspect {path}
 Your own tables: README.md, "Your own tables"."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from deltasnap_assets.terminal import bytes_text
@@ -19,9 +20,15 @@ def version_table(store: SnapshotStore, table: str, versions: Sequence[int], ope
 
     `versions`: ascending, stored. `operations`: by version; a version without one is shown as unknown.
     """
-    shown = Table(header_style="bold", title=f"{table}: what is stored of each version", title_justify="left")
+    shown = Table(
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+        title=f"{table}: what is stored of each version",
+        title_justify="left",
+    )
     for name in ("version", "operation", "files", "size", "tombstones", "what changed"):
-        shown.add_column(name, justify="left" if name in ("operation", "what changed") else "right")
+        shown.add_column(name, justify="left" if name in ("operation", "what changed") else "right", overflow="fold")
     stored = set(store.versions(table))
     before = store.computed_state(table, versions[0] - 1) if versions and versions[0] - 1 in stored else None
     for version in versions:
@@ -46,15 +53,12 @@ def operation_text(commit: CommitInfo) -> str:
 
 
 def files_changed(changes: VersionChanges | None) -> Iterable[str]:
-    """The files that came and went, in words; nothing where it is not known."""
+    """How many files came and went: "+6 -22 files"; nothing where it is not known."""
     if changes is None:
         return
-    for sign, files, size in (
-        ("+", changes.num_added_files, changes.added_bytes),
-        ("-", changes.num_removed_files, changes.removed_bytes),
-    ):
-        if files:
-            yield f"{sign}{files:,} {'file' if files == 1 else 'files'} ({bytes_text(size)})"
+    counts = (("+", changes.num_added_files), ("-", changes.num_removed_files))
+    if texts := [f"{sign}{count:,}" for sign, count in counts if count]:
+        yield f"{' '.join(texts)} {'file' if texts in (['+1'], ['-1']) else 'files'}"
 
 
 def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterable[str]:
