@@ -1,8 +1,9 @@
-"""File actions out of a checkpoint and out of commits, as DataFrames: path canonical, keys beside it.
+"""File actions out of a checkpoint and out of commits, as DataFrames, with their keys.
 
-Every frame has the columns of ACTIONS: add, remove (structs, one of them set), path_key (string, not null: the path
-decoded once), dv_id (string, not null: the deletion vector's unique id, empty without one); commits also
-commit_version (long) and line_number (int; null for a commit read by its path).
+Every frame has the columns of ACTIONS: add, remove (structs as the log has them, one of them set), path (string, not
+null: the action's, made canonical), path_key (string, not null: the path decoded once), dv_id (string, not null: the
+deletion vector's unique id, empty without one); commits also commit_version (long) and line_number (int; null for a
+commit read by its path).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
@@ -23,7 +24,7 @@ from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.storage.spark_files import SparkFiles
 
-ACTIONS = ("add", "remove", "path_key", "dv_id")
+ACTIONS = ("add", "remove", "path", "path_key", "dv_id")
 COUNTED_ADD = ("path", "size", "stats", "deletionVector")
 COUNTED_REMOVE = ("path", "deletionTimestamp", "deletionVector")
 
@@ -127,7 +128,7 @@ class ActionReader:
 
 
 def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
-    """Make paths canonical and add the key of the logical file; rows without a file action are left out.
+    """Add the canonical path and the key of the logical file; rows without a file action are left out.
 
     An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the
     path decoded once (`+` stays), so that two spellings of one path are one file.
@@ -149,12 +150,13 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     return (
         actions.where("add.path is not null or remove.path is not null")
         .selectExpr(*others, "add", "remove", canonical)
-        .select(
+        .selectExpr(
             *others,
-            _with_path("add"),
-            _with_path("remove"),
-            F.expr(f"case when contains(path, '%') then {decoded} else path end as path_key"),
-            F.expr(f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id"),
+            "add",
+            "remove",
+            "path",
+            f"case when contains(path, '%') then {decoded} else path end as path_key",
+            f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id",
         )
     )
 
@@ -163,12 +165,6 @@ def _deletion_vector_id(kind: str) -> str:
     vector = f"{kind}.deletionVector"
     offset = f"coalesce(concat('@', {vector}.offset), '')"
     return f"concat({vector}.storageType, {vector}.pathOrInlineDv, {offset})"
-
-
-def _with_path(kind: str) -> Column:
-    # A struct made anew is never cheap: all but the rare absolute paths keep theirs.
-    action, path = F.col(kind), F.col("path")
-    return F.when(F.expr(f"{kind}.path != path"), action.withField("path", path)).otherwise(action).alias(kind)
 
 
 def _file_system_of(log_path: str) -> str:

@@ -9,9 +9,14 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.replay.load_actions import ACTIONS
 from deltasnap_core.replay.non_file_actions import NonFileActions
-from deltasnap_core.replay.schemas import STATE
+from deltasnap_core.replay.schemas import ADD, REMOVE, STATE
 
 FILE_KEY = ("path_key", "dv_id")
+ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
+REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))
+"""What to select of ACTIONS for the columns of AddFile and of RemoveFile: column by column, so that Spark reads no
+more of a file than is asked for."""
+
 BROADCAST_BYTES = 32 << 20
 """Commits up to this size are sent to every task that scans the base, so that the base is never shuffled."""
 
@@ -46,7 +51,7 @@ def reconcile(base: DataFrame | None, newest: DataFrame | None, *, broadcast: bo
 
 def live_files(files: DataFrame) -> DataFrame:
     """Give the files of the table: the columns of AddFile, as PROTOCOL.md, Add File has them; any order."""
-    return files.where("add.path is not null").select("add.*")
+    return files.where("add.path is not null").select(*ADD_COLUMNS)
 
 
 def unexpired_tombstones(files: DataFrame, min_file_retention_timestamp: int) -> DataFrame:
@@ -54,7 +59,7 @@ def unexpired_tombstones(files: DataFrame, min_file_retention_timestamp: int) ->
 
     Source: PROTOCOL.md, Action Reconciliation.
     """
-    return files.where(unexpired_tombstone(min_file_retention_timestamp)).select("remove.*")
+    return files.where(unexpired_tombstone(min_file_retention_timestamp)).select(*REMOVE_COLUMNS)
 
 
 def unexpired_tombstone(min_file_retention_timestamp: int) -> str:
@@ -79,7 +84,13 @@ def state_actions(
         return small
     kept = files.where(f"add.path is not null or {unexpired_tombstone(min_file_retention_timestamp)}")
     missing: list[Column] = [F.lit(None).cast(field.dataType).alias(field.name) for field in STATE.fields[2:]]
-    return kept.select("add", "remove", *missing).unionByName(small)
+    return kept.select(_with_path("add"), _with_path("remove"), *missing).unionByName(small)
+
+
+def _with_path(kind: str) -> Column:
+    # A struct made anew is never cheap: all but the rare absolute paths keep theirs.
+    action, path = F.col(kind), F.col("path")
+    return F.when(F.expr(f"{kind}.path != path"), action.withField("path", path)).otherwise(action).alias(kind)
 
 
 def _rows(non_file: NonFileActions) -> list[dict[str, Any]]:

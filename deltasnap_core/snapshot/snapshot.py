@@ -124,7 +124,7 @@ class Snapshot:
     def all_files(self) -> DataFrame:
         """The live files, with the columns of AddFile; `path` as in the log, an absolute one made canonical."""
         if self._cache is not None and self._cache.is_cached:
-            return live_files(self.state)
+            return self.state.where("add.path is not null").select("add.*")
         if self._files is None:
             return self._context.spark.createDataFrame([], ADD)
         return live_files(self._files)

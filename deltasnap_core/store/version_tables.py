@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from deltasnap_core.replay.load_actions import ACTIONS
-from deltasnap_core.replay.state_reconstruction import FILE_KEY
+from deltasnap_core.replay.state_reconstruction import ADD_COLUMNS, FILE_KEY, REMOVE_COLUMNS
 
 
 def rows_by_version(
     first_state: DataFrame | None, changes: DataFrame | None, first: int, last: int
 ) -> DataFrame | None:
-    """Give the reconciled file actions of each version from first to last: version (long), add, remove.
+    """Give the reconciled file actions of each version from first to last: version (long), add, remove, path.
 
     first_state: ACTIONS of version `first`, one row a key; None: no rows.
     changes:     version and ACTIONS of the versions after it; None: none. A row of the state that no change touches
@@ -34,7 +34,7 @@ def rows_by_version(
 
 def all_files_by_version(rows: DataFrame) -> DataFrame:
     """Give the live files of each version: the columns of AddFile, and version."""
-    return rows.where("add.path is not null").select("add.*", "version")
+    return rows.where("add.path is not null").select(*ADD_COLUMNS, "version")
 
 
 def tombstones_by_version(rows: DataFrame, retention_timestamps: Mapping[int, int]) -> DataFrame:
@@ -47,7 +47,7 @@ def tombstones_by_version(rows: DataFrame, retention_timestamps: Mapping[int, in
     threshold = F.element_at(times, (F.col("version") - first + 1).cast("int"))
     deleted = F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0))
     is_kept = F.col("add.path").isNull() & ((threshold <= 0) | (deleted > threshold))
-    return rows.where(F.col("remove.path").isNotNull() & is_kept).select("remove.*", "version")
+    return rows.where(F.col("remove.path").isNotNull() & is_kept).select(*REMOVE_COLUMNS, "version")
 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
@@ -58,4 +58,4 @@ def _lives(actions: DataFrame, last: int) -> DataFrame:
 
 
 def _repeated(lives: DataFrame) -> DataFrame:
-    return lives.select(F.explode(F.sequence("version", "until")).alias("version"), "add", "remove")
+    return lives.select(F.explode(F.sequence("version", "until")).alias("version"), "add", "remove", "path")
