@@ -30,6 +30,7 @@ class StoreFiles:
 
     def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self._is_local = is_local(root)
+        self._root = Path(local_path(root))
         self._storage_options = dict(storage_options or {})
         self._log_store = FsspecLogStore(storage_options)
 
@@ -78,10 +79,10 @@ class StoreFiles:
             return
         folder, _ = split_url(path)
         temporary = join_url(folder, f"{TEMPORARY_PREFIX}{uuid4().hex}")
-        self._make_folder(folder)
         if self._is_local:
-            Path(local_path(temporary)).write_bytes(content)
+            self._in_folder(folder, lambda: Path(local_path(temporary)).write_bytes(content))
         else:
+            filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
             filesystem.pipe_file(self._filesystem(temporary)[1], content)
         self.move(temporary, path)
 
@@ -92,11 +93,12 @@ class StoreFiles:
     def move(self, source: str, target: str) -> None:
         """Give a file another name, in place of what had it."""
         folder, _ = split_url(target)
-        self._make_folder(folder)
         if self._is_local:
-            Path(local_path(source)).replace(local_path(target))
+            self._in_folder(folder, lambda: Path(local_path(source)).replace(local_path(target)))
             return
         filesystem, target_path = self._filesystem(target)
+        if _protocol(filesystem) not in _SINGLE_PUT:
+            filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
         filesystem.mv(self._filesystem(source)[1], target_path)
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -117,17 +119,23 @@ class StoreFiles:
         if self._is_local:
             file = Path(local_path(path))
             file.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # not empty
-                file.parent.rmdir()
+            with contextlib.suppress(OSError):  # the first that is not empty
+                for folder in file.relative_to(self._root).parents[:-1]:
+                    (self._root / folder).rmdir()
             return
         filesystem, target = self._filesystem(path)
         with contextlib.suppress(FileNotFoundError):
             filesystem.rm_file(target)
 
-    def _make_folder(self, folder: str) -> None:
-        filesystem, path = self._filesystem(folder)
-        if _protocol(filesystem) not in _SINGLE_PUT:
-            filesystem.makedirs(path, exist_ok=True)
+    def _in_folder(self, folder: str, work: Callable[[], object]) -> None:
+        """Work in a local folder that is made where it is not there, or where a prune has just found it empty."""
+        path = Path(local_path(folder))
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            work()
+        except FileNotFoundError:
+            path.mkdir(parents=True, exist_ok=True)
+            work()
 
     def _filesystem(self, url: str) -> tuple[AbstractFileSystem, str]:
         return filesystem_of(url, self._storage_options)

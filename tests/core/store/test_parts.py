@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltasnap_core.store.parts import INLINE_BYTES, PATCH_BYTES, Part, digest, encode, split
+from deltasnap_core.store.parts import INLINE_BYTES, PATCH_BYTES, JsonObject, Part, digest, encode, split
 
 BIG = {f"key{n:05d}": {"version": n} for n in range(1000)}
 BIG_DIGEST = digest(encode(BIG))
@@ -52,7 +52,8 @@ def test_document_that_is_not_at_hand_is_not_built_upon() -> None:
 
 def test_bytes_a_version_stay_bounded_while_a_large_object_grows() -> None:
     value: dict[str, Any] = dict(BIG)
-    previous, documents, in_manifests, shared_bytes = None, {}, 0, 0
+    documents: dict[str, JsonObject] = {}
+    previous, in_manifests, shared_bytes = None, 0, 0
     versions = 500
     for version in range(versions):
         value = {**value, f"app{version}": {"version": version}}
@@ -73,7 +74,8 @@ OBJECTS = st.dictionaries(st.text(max_size=3), st.text(max_size=400), max_size=1
 
 @given(st.lists(OBJECTS, max_size=8))
 def test_object_comes_back_whatever_it_shares(values: list[dict[str, str]]) -> None:
-    previous, documents = None, {}
+    documents: dict[str, JsonObject] = {}
+    previous = None
     for value in values:
         found = split(value, previous, documents)
         if found.document is not None:

@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_core.errors import (
+    CorruptLogError,
+    CorruptStoreError,
+    DeltaTableNotFoundError,
+    StoredVersionNotFoundError,
+    VersionNotFoundError,
+)
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.snapshot_store import SnapshotStore
+from tests.core.store.tables import (
+    as_rows,
+    check_version,
+    content,
+    files_of_delta_rs,
+    make_table,
+    paths_and_sizes,
+)
+
+pytestmark = pytest.mark.spark
+
+LATEST = 9
+EAGER = ChangePolicy(base_fraction=0.5, least_rows=20, fan_in=2)
+"""Merges sets and writes bases after few rows."""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables") / "event s+"
+    assert make_table(path, LATEST + 1) == LATEST
+    return path
+
+
+@pytest.fixture(scope="module")
+def log(spark: SparkSession, table: Path) -> DeltaLog:
+    return DeltaLog.for_table(spark, table)
+
+
+@pytest.fixture(scope="module")
+def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, log: DeltaLog) -> SnapshotStore:
+    """A store with every version, written in one range. Tests do not change it."""
+    store = SnapshotStore.open(spark, tmp_path_factory.mktemp("store") / "a b")
+    assert store.versions("events") == []
+    manifests = store.write_range("events", log, 0, LATEST)
+    assert [manifest.version for manifest in manifests] == list(range(LATEST + 1))
+    return store
+
+
+@pytest.fixture
+def copied(spark: SparkSession, tmp_path: Path, stored: SnapshotStore) -> SnapshotStore:
+    """A copy of the store, for a test to change."""
+    shutil.copytree(stored.root.removeprefix("file://"), tmp_path / "store")
+    return SnapshotStore.open(spark, tmp_path / "store")
+
+
+def folder_of(store: SnapshotStore) -> Path:
+    return Path(store.root.removeprefix("file://"))
+
+
+@pytest.mark.parametrize("version", range(LATEST + 1))
+def test_version_of_a_range_is_what_its_snapshot_is(stored: SnapshotStore, log: DeltaLog, version: int) -> None:
+    check_version(stored, "events", log, version)
+
+
+def test_all_files_are_those_of_delta_rs(stored: SnapshotStore, table: Path) -> None:
+    assert stored.versions("events") == list(range(LATEST + 1))
+    for version in (0, 4, 5, 6, LATEST):
+        found = stored.all_files("events", version)
+        assert paths_and_sizes(found) == files_of_delta_rs(table, version)
+
+
+def test_tombstones_are_kept_by_the_time_of_the_commit(stored: SnapshotStore, log: DeltaLog) -> None:
+    manifest = stored.manifest("events", LATEST)
+    assert manifest.min_file_retention_timestamp == manifest.timestamp - 7 * 24 * 60 * 60 * 1000
+    kept = as_rows(stored.tombstones("events", LATEST))
+    assert len(kept) == stored.computed_state("events", LATEST).num_of_removes > 0
+    everything = log.get_snapshot_at(version=LATEST, min_file_retention_timestamp=0).tombstones
+    assert as_rows(stored.tombstones("events", LATEST, min_file_retention_timestamp=0)) == as_rows(everything)
+    expired = stored.tombstones("events", LATEST, min_file_retention_timestamp=manifest.timestamp + 1)
+    assert as_rows(expired) == []
+
+
+def test_range_is_one_base_and_one_set_of_changes(stored: SnapshotStore) -> None:
+    first, *following = [stored.manifest("events", version) for version in range(LATEST + 1)]
+    assert (first.base.first, first.base.last, first.changes) == (0, 0, ())
+    assert {manifest.base for manifest in following} == {first.base}
+    (changes,) = {data_set for manifest in following for data_set in manifest.changes}
+    assert (changes.first, changes.last, len(changes.files)) == (1, LATEST, 1)
+
+
+def test_manifest_says_what_a_version_changed(stored: SnapshotStore) -> None:
+    before = stored.computed_state("events", 0)
+    for version in range(1, LATEST + 1):
+        changes, state = stored.manifest("events", version).version_changes, stored.computed_state("events", version)
+        assert changes is not None
+        assert state.num_of_files == before.num_of_files + changes.num_added_files - changes.num_removed_files
+        assert state.size_in_bytes == before.size_in_bytes + changes.added_bytes - changes.removed_bytes
+        before = state
+
+
+def test_layout_opens_with_plain_readers(spark: SparkSession, stored: SnapshotStore) -> None:
+    (generation,) = [path for path in (folder_of(stored) / "events").iterdir() if path.name != "manifests"]
+    (changes,) = (generation / "changes").glob("*/*.parquet")
+    assert pq.read_schema(changes).names == ["version", "key", "add", "remove"]
+    frame = spark.read.parquet(to_url(changes.parent))
+    assert {row.version for row in frame.select("version").collect()} <= set(range(1, LATEST + 1))
+    assert {path.suffix for path in folder_of(stored).rglob("*") if path.is_file()} == {".json", ".parquet"}
+
+
+def test_version_written_again_writes_nothing(copied: SnapshotStore, log: DeltaLog) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder_of(copied).rglob("*")}
+    manifests = copied.write_range("events", log, 3, LATEST)
+    assert [manifest.version for manifest in manifests] == list(range(3, LATEST + 1))
+    assert {path: path.stat().st_mtime_ns for path in folder_of(copied).rglob("*")} == before
+
+
+def test_version_by_version_with_merges_and_bases_gives_the_same(
+    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+) -> None:
+    store = SnapshotStore.open(spark, tmp_path, policy=EAGER)
+    bases, most_sets = set(), 0
+    for version in range(LATEST + 1):
+        (manifest,) = store.write_range("events", log, version, version)
+        bases.add(manifest.base.first)
+        most_sets = max(most_sets, len(manifest.changes))
+    assert len(bases) > 2
+    assert 1 <= most_sets <= 3
+    for version in (1, 4, 6, 7, LATEST):
+        assert content(store, "events", version) == content(stored, "events", version)
+
+
+def test_gap_starts_a_new_base_and_is_filled_later(
+    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+) -> None:
+    store = SnapshotStore.open(spark, tmp_path)
+    store.write_range("events", log, 7, 8)
+    store.write_range("events", log, 2, 3)
+    assert store.versions("events") == [2, 3, 7, 8]
+    assert [store.manifest("events", version).base.first for version in (2, 3, 7, 8)] == [2, 2, 7, 7]
+    messages: list[tuple[str, int, int]] = []
+    store.write_range("events", log, 1, LATEST, on_progress=lambda *message: messages.append(message))
+    assert store.versions("events") == list(range(1, LATEST + 1))
+    assert messages
+    for version in (1, 4, LATEST):
+        assert content(store, "events", version) == content(stored, "events", version)
+
+
+def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
+    copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog
+) -> None:
+    for path in (folder_of(copied) / "events" / "manifests").iterdir():
+        if int(path.name.split(".")[1]) > 5:
+            path.unlink()
+    assert copied.versions("events") == list(range(6))
+    copied.write_range("events", log, 6, 8)
+    for version in (5, 6, 8):
+        assert content(copied, "events", version) == content(stored, "events", version)
+
+
+@pytest.mark.parametrize("kind", ["base", "changes"])
+def test_lost_file_is_told_and_repaired(copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, kind: str) -> None:
+    (lost,) = (folder_of(copied) / "events").glob(f"*/{kind}/*/*.parquet")
+    lost.unlink()
+    with pytest.raises(CorruptStoreError, match="found none") as error:
+        copied.state("events", 5)
+    assert error.value.path == to_url(lost)
+    assert copied.computed_state("events", 5) == stored.computed_state("events", 5)
+    copied.write_range("events", log, 5, 6)
+    for version in (5, 6):
+        assert content(copied, "events", version) == content(stored, "events", version)
+
+
+def test_cut_off_file_is_told(copied: SnapshotStore) -> None:
+    (path,) = (folder_of(copied) / "events").glob("*/changes/*/*.parquet")
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(CorruptStoreError, match=r"expected \d+ bytes, found"):
+        copied.all_files("events", 5)
+    assert copied.all_files("events", 0).count() > 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 99}'], ids=["empty", "cut off", "newer"])
+def test_broken_manifest_is_told(copied: SnapshotStore, damage: bytes) -> None:
+    path = next(p for p in (folder_of(copied) / "events" / "manifests").iterdir() if ".00000000000000000005." in p.name)
+    path.write_bytes(damage)
+    with pytest.raises(CorruptStoreError) as error:
+        copied.computed_state("events", 5)
+    assert error.value.path == to_url(path)
+    assert copied.computed_state("events", 4).num_of_files > 0
+
+
+def test_version_that_is_not_stored_is_told(stored: SnapshotStore) -> None:
+    with pytest.raises(StoredVersionNotFoundError, match=f"no version {LATEST + 1} of table events"):
+        stored.all_files("events", LATEST + 1)
+    with pytest.raises(StoredVersionNotFoundError, match="of table others"):
+        stored.manifest("others", 0)
+
+
+def test_small_values_need_no_spark(stored: SnapshotStore) -> None:
+    store = SnapshotStore.open(None, folder_of(stored))
+    assert store.versions("events") == list(range(LATEST + 1))
+    assert store.computed_state("events", 3) == stored.computed_state("events", 3)
+    assert store.log_segment("events", 3) == stored.log_segment("events", 3)
+    with pytest.raises(ValueError, match="without a Spark session"):
+        store.all_files("events", 3)
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 0), (3, 2)])
+def test_range_that_cannot_be_is_refused(stored: SnapshotStore, log: DeltaLog, first: int, last: int) -> None:
+    with pytest.raises(ValueError, match="expected versions"):
+        stored.write_range("events", log, first, last)
+
+
+def test_version_beyond_the_log_changes_nothing(copied: SnapshotStore, log: DeltaLog) -> None:
+    with pytest.raises(VersionNotFoundError):
+        copied.write_range("events", log, LATEST, LATEST + 1)
+    with pytest.raises(VersionNotFoundError):
+        copied.write_range("events", log, LATEST + 5, LATEST + 6)
+    assert copied.versions("events") == list(range(LATEST + 1))
+
+
+def test_tables_are_one_folder_a_version(
+    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+) -> None:
+    store = SnapshotStore.open(spark, tmp_path)
+    store.write_range("events", log, 0, 4)
+    manifests = store.write_range("events", log, 0, LATEST, materialize_as="table")
+    assert all(manifest.tables is not None for manifest in manifests)
+    (folder,) = (tmp_path / "events").glob("*/all_files")
+    assert sorted(int(path.name.removeprefix("version=")) for path in folder.iterdir()) == list(range(LATEST + 1))
+    plain = spark.read.parquet(to_url(folder))
+    for version in (0, 4, 5, LATEST):
+        expected = as_rows(stored.all_files("events", version))
+        assert as_rows(plain.where(f"version = {version}").drop("version")) == expected
+        assert as_rows(store.all_files("events", version)) == expected
+        assert as_rows(store.tombstones("events", version)) == as_rows(stored.tombstones("events", version))
+    assert not list((tmp_path / "events").glob("*/staging/*"))
+    again = store.write_range("events", log, 0, LATEST)
+    assert again == manifests
+
+
+def test_log_that_was_cleaned_up_takes_nothing_from_the_store(
+    spark: SparkSession, tmp_path: Path, table: Path, stored: SnapshotStore
+) -> None:
+    shutil.copytree(table, tmp_path / "table")
+    log, store = DeltaLog.for_table(spark, tmp_path / "table"), SnapshotStore.open(spark, tmp_path / "store")
+    written = store.write_range("events", log, 0, 6)
+    for version in range(8):
+        (tmp_path / "table" / "_delta_log" / f"{version:020d}.json").unlink()
+    before = content(store, "events", 5)
+    assert before[0] == as_rows(stored.state("events", 5))
+    assert store.write_range("events", log, 0, 6) == written
+    with pytest.raises(VersionNotFoundError):
+        store.write_range("events", log, 0, 7)
+    store.write_range("events", log, 8, LATEST)
+    assert store.versions("events") == [*range(7), *range(8, LATEST + 1)]
+    assert content(store, "events", 5) == before
+    check_version(store, "events", log, LATEST)
+
+
+def test_table_created_again_is_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:
+    path, store = tmp_path / "table", SnapshotStore.open(spark, tmp_path / "store")
+    make_table(path, 5)
+    store.write_range("events", DeltaLog.for_table(spark, path), 0, 4)
+    old = as_rows(store.all_files("events", 1))
+    shutil.rmtree(path)
+    make_table(path, 3)
+    DeltaLog.clear_cache()
+    log = DeltaLog.for_table(spark, path)
+    store.write_range("events", log, 1, 2)
+    assert store.versions("events") == [1, 2]
+    check_version(store, "events", log, 1)
+    assert as_rows(store.all_files("events", 1)) != old
+    with pytest.raises(VersionNotFoundError):
+        store.write_range("events", log, 3, 4)
+    report = store.prune("events", min_age_ms=-60_000)
+    assert len(report.generations) == 1
+    assert len(list((tmp_path / "store" / "events").iterdir())) == 2
+    check_version(store, "events", log, 2)
+
+
+def test_two_writers_at_once_store_the_same(
+    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+) -> None:
+    stores = [SnapshotStore.open(spark, tmp_path) for _ in range(2)]
+    both_have_begun = Barrier(2)
+
+    def write(store: SnapshotStore, last: int) -> None:
+        store.write_range(
+            "events", log, 0, last, on_progress=lambda *progress: progress[1:] != (0, 1) or both_have_begun.wait(60)
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, stores, [5, 7]))
+    assert stores[0].versions("events") == list(range(8))
+    for version in (0, 5, 7):
+        assert content(stores[0], "events", version) == content(stored, "events", version)
+    usage = stores[0].usage("events")
+    assert usage.num_unreferenced_files > 0
+    stores[0].prune("events")
+    assert stores[0].usage("events") == usage  # it may be what a run is writing
+    stores[0].prune("events", min_age_ms=-60_000)
+    assert stores[0].usage("events").num_unreferenced_files == 0
+    assert content(stores[0], "events", 7) == content(stored, "events", 7)
+
+
+def test_prune_keeps_the_latest_versions(copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog) -> None:
+    report = copied.prune("events", keep=3, min_age_ms=-60_000)
+    assert report.versions == tuple(range(LATEST - 2))
+    assert copied.versions("events") == [LATEST - 2, LATEST - 1, LATEST]
+    assert report.num_files == LATEST - 2
+    assert content(copied, "events", LATEST) == content(stored, "events", LATEST)
+    assert copied.usage("events").num_versions == 3
+
+
+def test_damaged_commit_leaves_the_store_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    path, store = tmp_path / "table", SnapshotStore.open(spark, tmp_path / "store")
+    make_table(path, 4)
+    commit = path / "_delta_log" / f"{2:020d}.json"
+    whole = commit.read_text()
+    log = DeltaLog.for_table(spark, path)
+    store.write_range("events", log, 0, 1)
+    commit.write_text(whole[:-40])
+    with pytest.raises(CorruptLogError) as error:
+        store.write_range("events", log, 2, 3)
+    assert error.value.path == to_url(commit)
+    assert store.versions("events") == [0, 1]
+    commit.write_text(whole)
+    store.write_range("events", log, 0, 3)
+    assert store.versions("events") == [0, 1, 2, 3]
+
+
+def test_folder_without_a_table_is_told(spark: SparkSession, tmp_path: Path, copied: SnapshotStore) -> None:
+    with pytest.raises(DeltaTableNotFoundError):
+        copied.write_range("events", DeltaLog.for_table(spark, tmp_path / "nothing"), 0, 1)
+
+
+def test_range_stores_a_version_in_few_bytes(copied: SnapshotStore, stored: SnapshotStore) -> None:
+    usage: Any = stored.usage("events")
+    assert (usage.num_versions, usage.num_generations, usage.num_unreferenced_files) == (LATEST + 1, 1, 0)
+    assert usage.size_in_bytes / usage.num_versions < 64 * 1024
