@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltasnap_core.replay.load_actions import ACTIONS
+from deltasnap_core.replay.local_rows import local_rows
 from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.schemas import ADD, REMOVE, STATE
 
@@ -79,7 +80,7 @@ def state_actions(
 
     Expired tombstones are left out; transactions that have expired are the caller's to leave out of `non_file`.
     """
-    small = spark.createDataFrame(_rows(non_file), STATE)
+    small = local_rows(spark, _rows(non_file), STATE)
     if files is None:
         return small
     kept = files.where(f"add.path is not null or {unexpired_tombstone(min_file_retention_timestamp)}")

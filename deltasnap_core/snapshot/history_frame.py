@@ -19,13 +19,14 @@ from pyspark.sql.types import (
 )
 
 from deltasnap_core.log.delta_history_manager import DeltaHistory
+from deltasnap_core.replay.local_rows import local_rows
 
 _TEXTS = MapType(StringType(), StringType())
 
 HISTORY = StructType(
     [
-        StructField("version", LongType(), nullable=False),
-        StructField("timestamp", TimestampType(), nullable=False),
+        StructField("version", LongType()),
+        StructField("timestamp", TimestampType()),
         StructField("userId", StringType()),
         StructField("userName", StringType()),
         StructField("operation", StringType()),
@@ -43,18 +44,20 @@ HISTORY = StructType(
         StructField("txnId", StringType()),
     ]
 )
-"""Columns as in Delta's DESCRIBE HISTORY. Null: the commit does not say. Values that are no text are their JSON."""
+"""Columns as in Delta's DESCRIBE HISTORY. Version and timestamp are always set; of the others null says that the
+commit does not tell. Values that are no text are their JSON."""
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataFrame:
     """Give commits as a DataFrame (HISTORY), in the order given."""
-    return spark.createDataFrame([_row(commit) for commit in history], HISTORY)
+    return local_rows(spark, map(_row, history), HISTORY)
 
 
 def _row(commit: DeltaHistory) -> dict[str, Any]:
-    values = {**commit.to_json(), "timestamp": _EPOCH + timedelta(milliseconds=commit.timestamp)}
+    values = {**commit.to_json(), "timestamp": (_EPOCH + timedelta(milliseconds=commit.timestamp)).isoformat()}
     for column in ("operationParameters", "job", "notebook", "operationMetrics", "tags"):
         values[column] = _texts(values.get(column))
     return {name: values.get(name) for name in HISTORY.names}

@@ -13,6 +13,7 @@ from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTran
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.table_schema import parse_schema
@@ -126,14 +127,14 @@ class Snapshot:
         if self._cache is not None and self._cache.is_cached:
             return self.state.where("add.path is not null").select("add.*")
         if self._files is None:
-            return self._context.spark.createDataFrame([], ADD)
+            return no_rows(self._context.spark, ADD)
         return live_files(self._files)
 
     @once
     def tombstones(self) -> DataFrame:
         """The files removed whose tombstones have not expired, with the columns of RemoveFile."""
         if self._files is None:
-            return self._context.spark.createDataFrame([], REMOVE)
+            return no_rows(self._context.spark, REMOVE)
         return unexpired_tombstones(self._files, self.min_file_retention_timestamp)
 
     @once

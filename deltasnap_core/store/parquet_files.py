@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.spark_files import SparkFiles
 from deltasnap_core.storage.urls import join_url, to_url
@@ -78,7 +79,7 @@ class ParquetFiles:
 
     def no_rows(self, schema: StructType) -> DataFrame:
         """Give a DataFrame without rows."""
-        return self.spark.createDataFrame([], schema)
+        return no_rows(self.spark, schema)
 
     def _written(self, target: str, keep_empty: bool) -> tuple[DataFile, ...]:
         statuses = self.files.walk(target)
