@@ -18,34 +18,30 @@ from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
 
 
-def choose_generation(
-    table: StoredTable, context: TableContext, names: Sequence[ManifestName], first: LogSegment, last: int
-) -> str:
-    """Give the current generation where the log goes on from it, else the name of a new one.
+def generation_of_log(
+    table: StoredTable, context: TableContext, names: Sequence[ManifestName], last: int
+) -> str | None:
+    """Give the current generation where the log is still that of its table; None: a new one must begin.
 
-    names: every stored version, ascending. first, last: the range to be stored, its first version as the log has it.
+    names: every stored version, ascending. last: the version that the log is needed up to.
     Errors: CorruptStoreError; CorruptLogError.
     """
     if not names:
-        return generation_name(1, _table_id(context, first))
+        return None
     current = [name for name in names if name.generation == names[-1].generation]
     at_or_before = [name for name in current if name.version <= last]
-    nearest = at_or_before[-1] if at_or_before else current[0]
-    (stored,) = table.read_manifests([nearest])
-    if _is_commit_of(table, context, stored) or _id_in_log(context, stored.version, first) == stored.table_id:
-        return stored.generation
-    ordinal = generation_ordinal(stored.generation) or 0
-    return generation_name(ordinal + 1, _table_id(context, first))
+    (stored,) = table.read_manifests([at_or_before[-1] if at_or_before else current[0]])
+    is_same = _is_commit_of(table, context, stored) or _id_in_log(context, stored.version) == stored.table_id
+    return stored.generation if is_same else None
 
 
-def is_of_table(table: StoredTable, context: TableContext, name: ManifestName) -> bool:
-    """Whether the log is still of the table that a version was read from, though it may have lost the version."""
-    (stored,) = table.read_manifests([name])
-    try:
-        latest = context.builder.build()
-    except DeltaTableNotFoundError:
-        return False
-    return _is_commit_of(table, context, stored) or _id_in_log(context, stored.version, latest) == stored.table_id
+def new_generation(context: TableContext, names: Sequence[ManifestName], first: int) -> str:
+    """Name the generation that begins with a version of the log, after those that are stored.
+
+    Errors: those of finding and reading the version.
+    """
+    ordinal = generation_ordinal(names[-1].generation) if names else None
+    return generation_name((ordinal or 0) + 1, _table_id(context, context.builder.build(first)) or "")
 
 
 def _is_commit_of(table: StoredTable, context: TableContext, stored: VersionManifest) -> bool:
@@ -54,15 +50,16 @@ def _is_commit_of(table: StoredTable, context: TableContext, stored: VersionMani
     return commit is not None and context.store.status(commit.path) == commit
 
 
-def _id_in_log(context: TableContext, version: int, otherwise: LogSegment) -> str:
-    """Give the table id that the log has at a version, or at another one where it has lost that."""
+def _id_in_log(context: TableContext, version: int) -> str | None:
+    """Give the table id that the log has at a version, or at its latest one where it has lost that; None: no table."""
     try:
-        segment = context.builder.build(version)
-    except (DeltaTableNotFoundError, VersionNotFoundError, VersionGapError):
-        segment = otherwise
-    return _table_id(context, segment)
+        return _table_id(context, context.builder.build(version))
+    except (VersionNotFoundError, VersionGapError):
+        return _table_id(context, context.builder.build())
+    except DeltaTableNotFoundError:
+        return None
 
 
-def _table_id(context: TableContext, segment: LogSegment) -> str:
+def _table_id(context: TableContext, segment: LogSegment) -> str | None:
     _, metadata = newest_protocol_and_metadata(context.store, segment)
-    return "" if metadata is None else metadata.id
+    return None if metadata is None else metadata.id

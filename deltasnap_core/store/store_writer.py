@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from deltasnap_core.errors import VersionGapError, VersionNotFoundError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
-from deltasnap_core.store.generations import choose_generation, is_of_table
+from deltasnap_core.store.generations import generation_of_log, new_generation
 from deltasnap_core.store.layout import ManifestName
 from deltasnap_core.store.log_range import LogRange, contiguous_runs, read_log_range
 from deltasnap_core.store.manifest import VersionManifest
@@ -35,25 +34,22 @@ class StoreWriter:
         as_tables: write `all_files` and `tombstones` of each version out as well.
         Errors: those of reading the log; CorruptStoreError. What is stored stays as it was then.
         """
-        names = self.table.manifest_names()
-        try:
-            logged = read_log_range(self.log.context, first, last)
-        except (VersionNotFoundError, VersionGapError):
-            stored = self._stored_before_cleanup(names, first, last)
-            if stored is None:
-                raise
+        names, context = self.table.manifest_names(), self.log.context
+        generation = generation_of_log(self.table, context, names, last)
+        if generation is None:
+            generation, stored = new_generation(context, names, first), dict[int, VersionManifest]()
         else:
-            stored = self._written(logged, names, first, last)
+            stored = self._whole(names, generation, first - 1, last)
+        for start, end in contiguous_runs(version for version in range(first, last + 1) if version not in stored):
+            writer = self._range_writer(generation, read_log_range(context, start, end))
+            for manifest in _write_run(writer, start, end, stored.get(start - 1)):
+                stored[manifest.version] = manifest
         manifests = [stored[version] for version in range(first, last + 1)]
-        return tuple(self._with_tables(manifests) if as_tables else manifests)
+        return tuple(self._with_tables(generation, manifests) if as_tables else manifests)
 
-    def _written(
-        self, logged: LogRange, names: Sequence[ManifestName], first: int, last: int
-    ) -> dict[int, VersionManifest]:
-        generation = choose_generation(self.table, logged.context, names, logged.segments[first], last)
-        stored = self._whole(names, generation, first - 1, last)
+    def _range_writer(self, generation: str, logged: LogRange) -> RangeWriter:
         rows = self._rows(generation)
-        writer = RangeWriter(
+        return RangeWriter(
             table=self.table,
             generation=generation,
             logged=logged,
@@ -62,20 +58,6 @@ class StoreWriter:
             policy=self.policy,
             progress=self.progress,
         )
-        for start, end in contiguous_runs(version for version in range(first, last + 1) if version not in stored):
-            for manifest in _write_run(writer, start, end, stored.get(start - 1)):
-                stored[manifest.version] = manifest
-        return stored
-
-    def _stored_before_cleanup(
-        self, names: Sequence[ManifestName], first: int, last: int
-    ) -> dict[int, VersionManifest] | None:
-        """Give versions that the log has lost since they were stored; None: they are not all there."""
-        if not names:
-            return None
-        stored = self._whole(names, names[-1].generation, first, last)
-        is_complete = len(stored) == last - first + 1
-        return stored if is_complete and is_of_table(self.table, self.log.context, names[-1]) else None
 
     def _whole(
         self, names: Sequence[ManifestName], generation: str, first: int, last: int
@@ -86,16 +68,15 @@ class StoreWriter:
         broken = self.table.missing_files(manifests)
         return {m.version: m for m in manifests if broken.keys().isdisjoint(self.table.files_of(m))}
 
-    def _with_tables(self, manifests: list[VersionManifest]) -> list[VersionManifest]:
+    def _with_tables(self, generation: str, manifests: list[VersionManifest]) -> list[VersionManifest]:
         missing = [manifest for manifest in manifests if manifest.tables is None]
-        done = {manifest.version: manifest for manifest in manifests}
-        for generation in {manifest.generation for manifest in missing}:
-            first, last = missing[0].version, missing[-1].version
-            self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
-            written = TableWriter(rows=self._rows(generation)).write(missing)
-            self.table.commit(written)
-            done.update((manifest.version, manifest) for manifest in written)
-        return list(done.values())
+        if not missing:
+            return manifests
+        first, last = missing[0].version, missing[-1].version
+        self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
+        written = {m.version: m for m in TableWriter(rows=self._rows(generation)).write(missing)}
+        self.table.commit(written.values())
+        return [written.get(manifest.version, manifest) for manifest in manifests]
 
     def _rows(self, generation: str) -> StoredRows:
         parquet = self.parquet.below(self.table.generation_folder(generation))
