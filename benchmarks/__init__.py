@@ -1,0 +1,3 @@
+"""Measures deltasnap, side by side with deltalake: `python -m benchmarks --help`."""
+
+from __future__ import annotations

@@ -1,0 +1,166 @@
+"""What a file of a made table is, by its number: columns of many files at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from benchmarks.logs.shape import EPOCH_MS
+
+Numbers = NDArray[np.int64]
+
+MAP = pa.map_(pa.string(), pa.string())
+PARTITIONS = 100
+"""How many values a partition column has."""
+
+_MOST_COLUMNS_IN_PATH = 3
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint8).reshape(256, 2)
+_DASHES = (8, 13, 18, 23)
+_DAY_MS = 86_400_000
+_TIMES = pa.array(np.datetime_as_string(np.datetime64(EPOCH_MS, "ms") + np.arange(10_000) * 60_000)).cast(pa.string())
+_WORDS = pa.array([f"{word}-{i:02d}" for i in range(25) for word in ("amber", "cobalt", "jade", "violet")])
+
+
+def blocks(numbers: Numbers, rows: int) -> Iterator[Numbers]:
+    """Cut numbers into blocks of so many."""
+    for start in range(0, len(numbers), rows):
+        yield numbers[start : start + rows]
+
+
+def partition_names(count: int) -> list[str]:
+    """The names of so many partition columns."""
+    return [f"p{i:02d}" for i in range(count)]
+
+
+def paths(numbers: Numbers, partition_columns: int) -> pa.Array:
+    """Paths as Spark writes them: partition values, task, a UUID that nothing compresses."""
+    if partition_columns > _MOST_COLUMNS_IN_PATH:
+        folders = [pc.utf8_slice_codeunits(_uuids(numbers + 1), 0, 2), "/"]
+    else:
+        folders = []
+        for i, name in enumerate(partition_names(partition_columns)):
+            folders += [f"{name}=", _partition_values(numbers, i), "/"]
+    task = pc.utf8_lpad(_text(numbers % 200), 5, "0")
+    return _joined(*folders, "part-", task, "-", _uuids(numbers), ".c000.snappy.parquet")
+
+
+def partition_values(numbers: Numbers, partition_columns: int) -> pa.MapArray:
+    """Partition values as a checkpoint has them."""
+    count, columns = len(numbers), partition_columns
+    names = pa.array(partition_names(columns), pa.string())
+    keys = names.take(pa.array(np.tile(np.arange(columns), count)))
+    codes = np.stack([_partition_codes(numbers, i) for i in range(columns)], axis=1) if columns else np.empty((0,))
+    offsets = np.arange(count + 1, dtype=np.int32) * columns
+    values = _PARTITION_VALUES.take(pa.array(codes.ravel().astype(np.int64)))
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, values)
+
+
+def partition_values_json(numbers: Numbers, partition_columns: int) -> pa.Array:
+    """Partition values as a commit has them."""
+    pieces: list[pa.Array | str] = []
+    for i, name in enumerate(partition_names(partition_columns)):
+        pieces += [f'{"," if i else ""}"{name}":"', _partition_values(numbers, i), '"']
+    return _joined("{", *pieces, _repeated("}", numbers))
+
+
+def sizes(numbers: Numbers) -> Numbers:
+    """Sizes in bytes: from 1 KiB to 128 MiB, as many in one octave as in the next."""
+    fraction = (_mixed(numbers) >> np.uint64(11)) / 2.0**53
+    return np.exp2(10 + 17 * fraction).astype(np.int64)
+
+
+def records(numbers: Numbers) -> Numbers:
+    """How many rows the files have."""
+    return 100 + numbers * 31 % 9_900
+
+
+def stats(numbers: Numbers) -> pa.Array:
+    """Statistics of four columns, as JSON."""
+    low, high = _bounds(numbers)
+    count = records(numbers)
+    nulls = count // 7
+    return _joined(
+        '{"numRecords":', _text(count),
+        ',"minValues":', *_values_json(low),
+        ',"maxValues":', *_values_json(high),
+        ',"nullCount":{"id":0,"event_time":0,"name":', _text(nulls), ',"amount":', _text(nulls), "}}",
+    )  # fmt: skip
+
+
+def stats_parsed(numbers: Numbers) -> pa.StructArray:
+    """The same statistics, as a struct."""
+    low, high = _bounds(numbers)
+    count = records(numbers)
+    zero, nulls = pa.array(np.zeros_like(count)), pa.array(count // 7)
+    null_count = pa.StructArray.from_arrays([zero, zero, nulls, nulls], [name for name, _ in COLUMNS])
+    return pa.StructArray.from_arrays(
+        [pa.array(count), _values_struct(low), _values_struct(high), null_count],
+        ["numRecords", "minValues", "maxValues", "nullCount"],
+    )
+
+
+COLUMNS = (("id", "long"), ("event_time", "timestamp"), ("name", "string"), ("amount", "double"))
+"""The columns with statistics: name, and type in Delta's schema."""
+
+_PARTITION_VALUES = pa.array([f"v{i:03d}" for i in range(PARTITIONS)])
+
+
+def _bounds(numbers: Numbers) -> tuple[list[pa.Array], list[pa.Array]]:
+    hashed = (_mixed(numbers) >> np.uint64(20)).astype(np.int64)
+    time, word, cents = hashed % 9_000, hashed % 50, hashed % 100_000
+    low = [pa.array(numbers * 10_000), _TIMES.take(time), _WORDS.take(word), pa.array(cents / 100)]
+    high = [pa.array(numbers * 10_000 + 9_999), _TIMES.take(time + 999), _WORDS.take(word + 50)]
+    return low, [*high, pa.array((cents + 50_001) / 100)]
+
+
+def _values_json(values: list[pa.Array]) -> list[pa.Array | str]:
+    ids, times, words, amounts = values
+    text = [_text(ids), ',"event_time":"', times, 'Z","name":"', words, '","amount":', _text(amounts)]
+    return ['{"id":', *text, "}"]
+
+
+def _values_struct(values: list[pa.Array]) -> pa.StructArray:
+    ids, times, words, amounts = values
+    moments = times.cast(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    return pa.StructArray.from_arrays([ids, moments, words, amounts], [name for name, _ in COLUMNS])
+
+
+def _partition_codes(numbers: Numbers, column: int) -> Numbers:
+    return numbers // (column + 1) % PARTITIONS
+
+
+def _partition_values(numbers: Numbers, column: int) -> pa.Array:
+    return _PARTITION_VALUES.take(pa.array(_partition_codes(numbers, column)))
+
+
+def _mixed(numbers: Numbers) -> NDArray[np.uint64]:
+    """Hash numbers: splitmix64."""
+    with np.errstate(over="ignore"):
+        bits = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return bits ^ (bits >> np.uint64(31))
+
+
+def _uuids(numbers: Numbers) -> pa.Array:
+    bits = np.stack([_mixed(numbers), _mixed(-2 - numbers)], axis=1)
+    digits = _HEX[bits.view(np.uint8)].reshape(len(numbers), 32)
+    text = np.insert(digits, [dash - i for i, dash in enumerate(_DASHES)], ord("-"), axis=1)
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * text.shape[1]
+    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text)))
+
+
+def _text(values: Numbers | pa.Array) -> pa.Array:
+    return pc.cast(pa.array(values), pa.string())
+
+
+def _repeated(text: str, numbers: Numbers) -> pa.Array:
+    return pa.repeat(pa.scalar(text), len(numbers))
+
+
+def _joined(*pieces: pa.Array | str) -> pa.Array:
+    return pc.binary_join_element_wise(*pieces, "")

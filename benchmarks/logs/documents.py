@@ -1,0 +1,70 @@
+"""The actions that are not of files, and the `.crc` file: one of each kind, as plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from benchmarks.logs.columns import COLUMNS, partition_names
+from benchmarks.logs.shape import EPOCH_MS, LogShape
+
+TABLE_ID = "6a1a2c3e-51ab-4c1e-9f60-00000000be9c"
+
+
+def protocol(shape: LogShape) -> dict[str, Any]:
+    """The lowest protocol that the shape needs."""
+    if not shape.checkpoint.is_v2:
+        return {"minReaderVersion": 1, "minWriterVersion": 2}
+    features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["appendOnly", "invariants", "v2Checkpoint"]}
+    return {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+
+
+def metadata(shape: LogShape) -> dict[str, Any]:
+    """Schema, partition columns and properties. Tombstones are kept for a century: no answer depends on today."""
+    partitions = partition_names(shape.partition_columns)
+    columns = [*COLUMNS, *((name, "string") for name in partitions)]
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
+    configuration = {"delta.deletedFileRetentionDuration": "interval 5200 weeks"}
+    if shape.parsed_stats:
+        configuration |= {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+    if shape.checkpoint.is_v2:
+        configuration["delta.checkpointPolicy"] = "v2"
+    return {
+        "id": TABLE_ID,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}, separators=(",", ":")),
+        "partitionColumns": partitions,
+        "configuration": configuration,
+        "createdTime": EPOCH_MS,
+    }
+
+
+def commit_info(timestamp_ms: int) -> dict[str, Any]:
+    """What a writer says of its commit."""
+    return {
+        "timestamp": timestamp_ms,
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "engineInfo": "benchmarks",
+    }
+
+
+def checksum(shape: LogShape, num_files: int, size_in_bytes: int) -> dict[str, Any]:
+    """The `.crc` file of a version with so many files and bytes."""
+    return {
+        "tableSizeBytes": size_in_bytes,
+        "numFiles": num_files,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": metadata(shape),
+        "protocol": protocol(shape),
+    }
+
+
+def line(name: str, action: dict[str, Any]) -> bytes:
+    """One action as a line of a commit."""
+    return json.dumps({name: action}, separators=(",", ":")).encode() + b"\n"
