@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from deltasnap_core.errors import DeltaTableNotFoundError, VersionNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.log.log_segment import LogSegment, commit_version
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
@@ -57,11 +58,13 @@ def next_segment(
     """
     if previous.version < 0:
         return first_segment(builder, catalog)
+    update = partial(builder.update, previous, log_tail=catalog.log_tail, max_catalog_version=catalog.max_version)
     keep = is_loaded and len(previous.deltas) < _COMMITS_BEFORE_NEWER_CHECKPOINT
     try:
-        segment = builder.update(
-            previous, keep_checkpoint=keep, log_tail=catalog.log_tail, max_catalog_version=catalog.max_version
-        )
+        segment = update(keep_checkpoint=keep)
+    except VersionGapError as error:
+        _log.warning("The log at %s was cleaned up: %s", redacted(builder.log_path), error)
+        segment = update()
     except DeltaTableNotFoundError:
         _log.warning("No delta log found for the Delta table at %s any more", redacted(builder.log_path))
         return None

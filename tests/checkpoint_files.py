@@ -1,0 +1,136 @@
+"""Checkpoints of every kind, written from actions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.protocol import file_names
+from tests.builders import UUIDS, Action, content, mtime_of
+
+CheckpointStyle = Literal["classic", "multipart", "v2-parquet", "v2-json", "v2-parquet-sidecars", "v2-json-sidecars"]
+STYLES: tuple[CheckpointStyle, ...] = (
+    "classic",
+    "multipart",
+    "v2-parquet",
+    "v2-json",
+    "v2-parquet-sidecars",
+    "v2-json-sidecars",
+)
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+_ADD = pa.struct(
+    [
+        ("path", pa.string()),
+        ("partitionValues", _TEXTS),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", _TEXTS),
+        ("deletionVector", _VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+    ]
+)
+_REMOVE = pa.struct(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", _TEXTS),
+        ("size", pa.int64()),
+        ("deletionVector", _VECTOR),
+    ]
+)
+_METADATA = pa.struct(
+    [
+        ("id", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", pa.list_(pa.string())),
+        ("configuration", _TEXTS),
+        ("createdTime", pa.int64()),
+    ]
+)
+_PROTOCOL = pa.struct(
+    [
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("readerFeatures", pa.list_(pa.string())),
+        ("writerFeatures", pa.list_(pa.string())),
+    ]
+)
+_SCHEMA = pa.schema(
+    [
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+        ("add", _ADD),
+        ("remove", _REMOVE),
+        ("metaData", _METADATA),
+        ("protocol", _PROTOCOL),
+        (
+            "domainMetadata",
+            pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+        ),
+        ("checkpointMetadata", pa.struct([("version", pa.int64())])),
+        ("sidecar", pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())])),
+    ]
+)
+
+
+def write_checkpoint(log: Path, version: int, style: CheckpointStyle, actions: Sequence[Action]) -> list[Path]:
+    """Write a checkpoint of a version into a log folder; give its top-level files."""
+    v2_marker = {"checkpointMetadata": {"version": version}}
+    match style:
+        case "classic":
+            files = [_parquet(log / file_names.checkpoint_file(version), actions)]
+        case "multipart":
+            names = file_names.multipart_checkpoint_files(version, 2)
+            files = [_parquet(log / name, actions[part::2]) for part, name in enumerate(names)]
+        case "v2-parquet" | "v2-json":
+            files = [_v2(log, version, style, [v2_marker, *actions])]
+        case _:
+            files = [_v2(log, version, style, [v2_marker, *_with_sidecars(log, version, actions)])]
+    for file in files:
+        os.utime(file, (mtime_of(version) / 1000, mtime_of(version) / 1000))
+    return files
+
+
+def _with_sidecars(log: Path, version: int, actions: Sequence[Action]) -> list[Action]:
+    of_files = [action for action in actions if "add" in action or "remove" in action]
+    kept = [action for action in actions if action not in of_files]
+    (log / file_names.SIDECAR_FOLDER).mkdir(exist_ok=True)
+    for part in range(2):
+        name = f"{version} part {part}.parquet"
+        file = _parquet(log / file_names.SIDECAR_FOLDER / name, of_files[part::2])
+        encoded = name.replace(" ", "%20")
+        kept.append({"sidecar": {"path": encoded, "sizeInBytes": file.stat().st_size, "modificationTime": 1}})
+    return kept
+
+
+def _v2(log: Path, version: int, style: CheckpointStyle, actions: Sequence[Action]) -> Path:
+    if "json" in style:
+        file = log / file_names.uuid_checkpoint_file(version, UUIDS[version % 16], "json")
+        file.write_bytes(content(actions))
+        return file
+    return _parquet(log / file_names.uuid_checkpoint_file(version, UUIDS[version % 16], "parquet"), actions)
+
+
+def _parquet(file: Path, actions: Sequence[Action]) -> Path:
+    pq.write_table(pa.Table.from_pylist(list(actions), schema=_SCHEMA), file)
+    return file

@@ -1,0 +1,116 @@
+"""The oracle: action reconciliation in plain Python, to compare every other replay with.
+
+Source: PROTOCOL.md, Action Reconciliation; Delta's `InMemoryLogReplay`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote
+
+from tests.builders import Action
+
+Key = tuple[str, str | None]
+
+
+@dataclass(frozen=True)
+class OracleState:
+    """The newest action of each kind and key at one version; tombstones include the expired ones."""
+
+    protocol: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    files: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    tombstones: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    transactions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    domains: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def after(self, commit: Iterable[Action]) -> OracleState:
+        """The state after one more commit; of an add and a remove of one file in it, the add wins."""
+        state = replace(
+            self,
+            files=dict(self.files),
+            tombstones=dict(self.tombstones),
+            transactions=dict(self.transactions),
+            domains=dict(self.domains),
+        )
+        in_order = sorted(commit, key=lambda action: "add" in action)
+        for action in in_order:
+            state = state._applied(action)
+        return state
+
+    def _applied(self, action: Action) -> OracleState:
+        match action:
+            case {"add": {**add}}:
+                self.tombstones.pop(key(add), None)
+                self.files[key(add)] = add
+            case {"remove": {**remove}}:
+                self.files.pop(key(remove), None)
+                self.tombstones[key(remove)] = remove
+            case {"txn": {**txn}}:
+                self.transactions[txn["appId"]] = txn
+            case {"domainMetadata": {**domain}} if domain["removed"]:
+                self.domains.pop(domain["domain"], None)
+            case {"domainMetadata": {**domain}}:
+                self.domains[domain["domain"]] = domain
+            case {"protocol": {**protocol}}:
+                return replace(self, protocol=protocol)
+            case {"metaData": {**metadata}}:
+                return replace(self, metadata=metadata)
+        return self
+
+    def actions(self, min_file_retention_timestamp: int) -> list[Action]:
+        """The state as actions, tombstones of that time or before left out (0: none is)."""
+        least = min_file_retention_timestamp
+        kept = [r for r in self.tombstones.values() if least <= 0 or (r.get("deletionTimestamp") or 0) > least]
+        found = [("protocol", self.protocol), ("metaData", self.metadata)]
+        found += [("add", add) for add in self.files.values()] + [("remove", remove) for remove in kept]
+        found += [("txn", txn) for txn in self.transactions.values()]
+        found += [("domainMetadata", domain) for domain in self.domains.values()]
+        return [{name: values} for name, values in found if values is not None]
+
+    def counts(self, min_file_retention_timestamp: int) -> dict[str, Any]:
+        """What the computed state counts."""
+        vectors = [add["deletionVector"] for add in self.files.values() if add.get("deletionVector")]
+        records = [json.loads(add.get("stats") or "{}").get("numRecords") for add in self.files.values()]
+        return {
+            "num_files": len(self.files),
+            "size_in_bytes": sum(add["size"] for add in self.files.values()),
+            "num_records": None if None in records else sum(records),
+            "num_deletion_vectors": len(vectors),
+            "num_deleted_records": sum(vector["cardinality"] for vector in vectors),
+            "num_tombstones": sum("remove" in action for action in self.actions(min_file_retention_timestamp)),
+            "set_transactions": {name: txn["version"] for name, txn in self.transactions.items()},
+            "domain_metadata": {name: domain["configuration"] for name, domain in self.domains.items()},
+            "table_id": self.metadata and self.metadata["id"],
+        }
+
+
+def key(action: dict[str, Any]) -> Key:
+    """The logical file of an add or a remove: its path decoded once, and the id of its deletion vector."""
+    vector = action.get("deletionVector")
+    if not vector:
+        return unquote(action["path"]), None
+    offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
+    return unquote(action["path"]), f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
+
+
+def replay(commits: Sequence[Iterable[Action]]) -> list[OracleState]:
+    """The state of each version."""
+    states: list[OracleState] = []
+    for commit in commits:
+        states.append((states[-1] if states else OracleState()).after(commit))
+    return states
+
+
+def comparable(actions: Iterable[Action]) -> list[str]:
+    """Actions as sorted texts, fields that are null left out."""
+    return sorted(json.dumps(_without_nulls(action), sort_keys=True) for action in actions)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return value
