@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from deltasnap_assets.config import CheckSettings
-from deltasnap_assets.metadata import bytes_text
 from deltasnap_assets.partitions import contiguous
+from deltasnap_assets.sizes import bytes_text
 from deltasnap_core.errors import UnsupportedProtocolError
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.actions import Protocol

@@ -17,7 +17,8 @@ from rich.text import Text
 from deltasnap_assets.config import SparkSettings
 from deltasnap_assets.java import check_java
 from deltasnap_assets.session_config import session_config
-from deltasnap_assets.terminal import bytes_text, output_to
+from deltasnap_assets.sizes import bytes_text
+from deltasnap_assets.terminal import output_to
 from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder

@@ -11,6 +11,7 @@ import dagster as dg
 from pyspark.sql.types import StructType
 
 from deltasnap_assets.commit_sample import ChangedFile
+from deltasnap_assets.sizes import bytes_text
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo
@@ -23,7 +24,6 @@ Entries = dict[str, dg.MetadataValue]
 
 _BAR_WIDTH = 30
 _BLOCK = "█"
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def log_segment_metadata(segment: LogSegment) -> Entries:
@@ -182,16 +182,6 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     """A Markdown table; cells are escaped."""
     lines = [header, ["-"] * len(header), *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def bytes_text(size: int) -> str:
-    """Bytes as a person reads them: `0 B`, `512 KiB`, `1.5 GiB`."""
-    value = float(size)
-    for unit in _UNITS[:-1]:
-        if value < 1024:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} {_UNITS[-1]}"
 
 
 def time_value(timestamp_ms: int) -> dg.MetadataValue:

@@ -35,13 +35,3 @@ def output_to(log: Path) -> Iterator[Console]:
     finally:
         os.close(real_stdout)
         os.close(real_stderr)
-
-
-def bytes_text(count: int) -> str:
-    """A size as a person reads it: 999 B, 1.2 KiB, 3.4 MiB."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")

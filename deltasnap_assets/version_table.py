@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from deltasnap_assets.terminal import bytes_text
+from deltasnap_assets.sizes import bytes_text
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.replay.computed_state import SnapshotState
 from deltasnap_core.store.manifest import VersionChanges

@@ -35,6 +35,7 @@ ALSO_PURE = (
     "deltasnap_assets.demo",
     "deltasnap_assets.java",
     "deltasnap_assets.session_config",
+    "deltasnap_assets.sizes",
     "deltasnap_assets.terminal",
 )
 PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.snapshot", "deltasnap_core.store")

@@ -6,7 +6,6 @@ import dagster as dg
 
 from deltasnap_assets.commit_sample import ChangedFile, sample_changes
 from deltasnap_assets.metadata import (
-    bytes_text,
     commit_metadata,
     computed_state_metadata,
     file_size_chart,
@@ -14,6 +13,7 @@ from deltasnap_assets.metadata import (
     sample_metadata,
     time_value,
 )
+from deltasnap_assets.sizes import bytes_text
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo
