@@ -206,19 +206,20 @@ def _type_text(data_type: Any) -> str:
 
 
 def _history(history: tuple[DeltaHistory, ...]) -> RenderableType:
-    table = Table("version", "committed", "operation", "parameters", "by", box=None, header_style="dim")
+    table = Table(box=None, header_style="dim")
+    for name in ("version", "committed (UTC)", "operation", "by", "parameters"):
+        table.add_column(name, no_wrap=True)
     for entry in history:
         table.add_row(
             str(entry.version),
-            time_text(entry.timestamp),
+            time_text(entry.timestamp).removesuffix(" UTC"),
             entry.operation or "unknown",
-            _parameters_text(entry.operation_parameters or {}),
             entry.user_name or entry.engine_info or "",
+            _parameters_text(entry.operation_parameters or {}),
         )
     title = Text(f"last {len(history)} commits", style="italic")
     return Group(title, table)
 
 
-def _parameters_text(parameters: Mapping[str, str | None], limit: int = 60) -> str:
-    text = ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value not in (None, "", "[]"))
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def _parameters_text(parameters: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value not in (None, "", "[]"))
