@@ -1,0 +1,123 @@
+"""A run killed at any moment: readers see whole versions only, and the next run succeeds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_core.replay.spark_probe import can_read
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.spark_files import SparkFiles
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.store_files import StoreFiles
+from tests.core.store.tables import as_rows, content, make_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+LATEST = 2
+EAGER = ChangePolicy(base_fraction=0.1, least_rows=1, fan_in=2)
+
+
+class KilledError(BaseException):
+    """Nothing in the code under test may catch it."""
+
+
+class MortalFiles(StoreFiles):
+    """Files of a process that is killed just before its n-th step: a write, a move, a look at what Spark wrote."""
+
+    def __init__(self, root: str, steps: int) -> None:
+        super().__init__(root)
+        self.steps = steps
+
+    def _step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise KilledError
+
+    def write(self, path: str, content: bytes) -> None:
+        self._step()
+        super().write(path, content)
+
+    def move(self, source: str, target: str) -> None:
+        self._step()
+        super().move(source, target)
+
+    def walk(self, folder: str) -> list[FileStatus]:
+        self._step()
+        return super().walk(folder)
+
+
+@pytest.fixture(scope="module")
+def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DeltaLog:
+    path = tmp_path_factory.mktemp("tables") / "events"
+    make_table(path, LATEST + 1)
+    return DeltaLog.for_table(spark, path)
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, log: DeltaLog) -> SnapshotStore:
+    store = SnapshotStore.open(spark, tmp_path_factory.mktemp("store"))
+    store.write_range("events", log, 0, LATEST)
+    return store
+
+
+@pytest.fixture(scope="module")
+def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
+    return [content(whole, "events", version) for version in range(LATEST + 1)]
+
+
+def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
+    """Give a store whose process is killed after so many steps."""
+    files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
+    return SnapshotStore(spark, to_url(root), files=files, spark_files=spark_files, policy=EAGER)
+
+
+def survives(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except KilledError:
+        return False
+    return True
+
+
+def test_run_killed_at_any_step_leaves_whole_versions_and_the_next_run_succeeds(
+    spark: SparkSession, tmp_path: Path, log: DeltaLog, expected: list[tuple[object, ...]]
+) -> None:
+    reader, kills, seen = SnapshotStore.open(spark, tmp_path), 0, set[tuple[int, ...]]()
+    while not survives(partial(mortal(spark, tmp_path, kills).write_range, f"killed_{kills}", log, 0, LATEST)):
+        versions = reader.versions(f"killed_{kills}")
+        seen.add(tuple(versions))
+        for version in versions[-1:]:
+            assert content(reader, f"killed_{kills}", version) == expected[version]
+        kills += 1
+    assert kills > 5
+    assert {(), (0,), (0, 1)} <= seen
+    for name in ("killed_0", f"killed_{kills - 1}"):
+        reader.write_range(name, log, 0, LATEST)
+        reader.prune(name, min_age_ms=-60_000)
+        assert reader.usage(name).num_unreferenced_files == 0
+        assert [content(reader, name, version) for version in range(LATEST + 1)] == expected
+
+
+def test_tables_killed_at_any_step_leave_the_versions_whole(
+    spark: SparkSession, tmp_path: Path, log: DeltaLog, whole: SnapshotStore, expected: list[tuple[object, ...]]
+) -> None:
+    shutil.copytree(whole.root.removeprefix("file://"), tmp_path / "store")
+    reader, kills = SnapshotStore.open(spark, tmp_path / "store"), 0
+    write = partial(SnapshotStore.write_range, table="events", log=log, first=0, last=1, materialize_as="table")
+    while not survives(partial(write, mortal(spark, tmp_path / "store", kills))):
+        assert reader.versions("events") == list(range(LATEST + 1))
+        kills += 1
+    assert kills > 6
+    assert [manifest.tables is not None for manifest in write(reader)] == [True, True]
+    assert content(reader, "events", 1) == expected[1]
+    assert as_rows(reader.all_files("events", 1)) == as_rows(whole.all_files("events", 1))
+    assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files
