@@ -206,9 +206,8 @@ def _type_text(data_type: Any) -> str:
 
 
 def _history(history: tuple[DeltaHistory, ...]) -> RenderableType:
-    table = Table(box=None, header_style="dim")
-    for name in ("version", "committed (UTC)", "operation", "by", "parameters"):
-        table.add_column(name, no_wrap=True)
+    table = Table("version", "committed (UTC)", "operation", "by", box=None, header_style="dim", expand=True)
+    table.add_column("parameters", no_wrap=True, ratio=1)
     for entry in history:
         table.add_row(
             str(entry.version),
