@@ -134,9 +134,7 @@ def _adds(numbers: Numbers, shape: LogShape) -> pa.StructArray:
         dataChange=pa.repeat(pa.scalar(False), len(numbers)),
         tags=pa.nulls(len(numbers), MAP),
         **(
-            {"stats_parsed": columns.stats_parsed(numbers)}
-            if shape.parsed_stats
-            else {"stats": columns.stats(numbers)}
+            {"stats_parsed": columns.stats_parsed(numbers)} if shape.parsed_stats else {"stats": columns.stats(numbers)}
         ),
     )
 

@@ -122,10 +122,9 @@ def _removes(numbers: Numbers, seconds: Numbers, shape: LogShape) -> _Lines:
 
 def _lines(*pieces: pa.Array | str) -> _Lines:
     texts = [piece if isinstance(piece, str) else pc.cast(piece, pa.large_string()) for piece in pieces]
-    lines = pc.binary_join_element_wise(*(pa.scalar(t, pa.large_string()) if isinstance(t, str) else t for t in texts),
-                                        pa.scalar("", pa.large_string()))
+    lines = pc.binary_join_element_wise(
+        *(pa.scalar(t, pa.large_string()) if isinstance(t, str) else t for t in texts), pa.scalar("", pa.large_string())
+    )
     _, offsets, data = lines.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
     return _Lines(memoryview(data or b"")[: ends[-1]], ends)
-
-

@@ -32,7 +32,7 @@ class CheckpointKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogShape:
-    """A base version with `files` live files and `tombstones`, then `commits` of `actions` each: half adds, half removes.
+    """A base version of `files` live files and `tombstones`, then `commits` of `actions` each: half adds, half removes.
 
     The base version is a checkpoint at version 10, or without one the commit of version 0.
     parts:             of a multi-part checkpoint, or sidecars of a V2 one.

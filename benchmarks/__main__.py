@@ -1,0 +1,138 @@
+"""The command: `python -m benchmarks [NAME ...] [--files N] [--commits N] [--repeat N] [--keep FOLDER]`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from benchmarks import (
+    checksum,
+    cold_state,
+    dagster_run,
+    event_log,
+    file_list,
+    large_commits,
+    memory,
+    new_process,
+    one_more_version,
+    update,
+    version_range,
+)
+from benchmarks.bench import Bench
+from benchmarks.measure import Finding
+from benchmarks.report import show
+
+BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
+    "cold_state": cold_state.run,
+    "update": update.run,
+    "version_range": version_range.run,
+    "file_list": file_list.run,
+    "checksum": checksum.run,
+    "one_more_version": one_more_version.run,
+    "memory": memory.run,
+    "new_process": new_process.run,
+    "connect": new_process.run_connect,
+    "dagster_run": dagster_run.run,
+    "dagster_run_connect": dagster_run.run_connect,
+    "event_log": event_log.run,
+    "large_commits": large_commits.run,
+}
+PACKAGES = ("pyspark", "deltalake", "dagster", "pyarrow")
+
+
+def main(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))] = None,
+    files: Annotated[int, typer.Option(min=1_000, help="Live files of the table.")] = 1_000_000,
+    commits: Annotated[int, typer.Option(min=12, help="Commits since its checkpoint.")] = 100,
+    repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after one that is not.")] = 5,
+    cores: Annotated[int, typer.Option(min=1, help="Cores of the Spark session.")] = 2,
+    spark: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; repeatable.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep the made tables here, for the next time.")] = None,
+    output: Annotated[Path | None, typer.Option("--json", help="Write the findings here too.")] = None,
+) -> None:
+    """Measure deltasnap, mostly beside deltalake on the same table; without names everything.
+
+    Both sides are timed in turn, after their answers were found to be the same. Shown are medians, with the least
+    beside them: on a busy machine ratios tell more than times, and ratios of the least more than those of medians.
+    The aims are set for a million files, a hundred commits and two cores.
+    """
+    wanted = names or list(BENCHMARKS)
+    if unknown := [name for name in wanted if name not in BENCHMARKS]:
+        raise typer.BadParameter(f"no benchmark named {', '.join(unknown)}: there are {', '.join(BENCHMARKS)}")
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    folder = Path(tempfile.mkdtemp(prefix="deltasnap-bench-")) if keep is None else keep.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with console.status("") as status:
+        bench = Bench(
+            files=files,
+            commits=commits,
+            repeat=repeat,
+            cores=cores,
+            spark_config=dict(setting.split("=", 1) for setting in spark or []),
+            folder=folder,
+            report=status.update,
+        )
+        try:
+            results = [_run(console, bench, name, status.update) for name in wanted]
+        finally:
+            bench.close()
+            if keep is None:
+                shutil.rmtree(folder)
+    if len(results) > 1:
+        show(console, f"All of it: {bench.shape}", [finding for result in results for finding in result["found"]])
+    if output is not None:
+        output.write_text(json.dumps(_document(bench, results), indent=1))
+    if failed := [result["name"] for result in results if result["error"]]:
+        console.print(f"[red]failed: {', '.join(failed)}[/red]")
+        sys.exit(1)
+
+
+def _run(console: Console, bench: Bench, name: str, report: Callable[[str], None]) -> dict[str, Any]:
+    report(name)
+    start, load = time.perf_counter(), os.getloadavg()[0]
+    found: list[Finding] = []
+    error = ""
+    try:
+        found = BENCHMARKS[name](bench)
+    except Exception:  # noqa: BLE001 - one that fails must not take the others' findings with it
+        error = traceback.format_exc()
+        console.print(f"[red]{name} failed[/red]")
+        console.print(error, markup=False, highlight=False)
+    seconds = time.perf_counter() - start
+    show(console, f"{name} ({seconds:.0f} s; load of the machine {load:.1f} before)", found)
+    return {"name": name, "seconds": seconds, "load_before": load, "error": error, "found": found}
+
+
+def _document(bench: Bench, results: list[dict[str, Any]]) -> dict[str, Any]:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit,
+        "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
+        "packages": {name: version(name) for name in PACKAGES},
+        "files": bench.files,
+        "commits": bench.commits,
+        "repeat": bench.repeat,
+        "cores": bench.cores,
+        "spark_config": bench.spark_config,
+        "benchmarks": [result | {"found": [finding.to_json() for finding in result["found"]]} for result in results],
+    }
+
+
+if __name__ == "__main__":
+    typer.run(main)

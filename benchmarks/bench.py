@@ -1,0 +1,114 @@
+"""Bench: what the benchmarks share: sizes, made tables, one warm Spark session."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import mkdtemp
+
+from pyspark.sql import SparkSession
+
+from benchmarks.logs.maker import make_table
+from benchmarks.logs.shape import LogShape
+from deltasnap_assets.config import SparkSettings
+from deltasnap_assets.session_config import session_config
+from deltasnap_core import DeltaLog
+
+OURS, PEER = "deltasnap", "deltalake"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """files, commits: of the table that most questions are asked about. repeat: timed rounds.
+
+    cores:  of the embedded Spark session. spark_config: settings of it that take the place of the app's.
+    folder: for everything that is written; made tables stay in it.
+    report: called with what is being done.
+    """
+
+    files: int
+    commits: int
+    repeat: int
+    cores: int
+    spark_config: dict[str, str]
+    folder: Path
+    report: Callable[[str], None]
+
+    @property
+    def shape(self) -> LogShape:
+        """The table that most questions are asked about: a tombstone for ten files, commits of 20 actions."""
+        return LogShape(files=self.files, tombstones=self.files // 10, commits=self.commits, checksums=True)
+
+    @property
+    def spark_settings(self) -> SparkSettings:
+        """The app's own, on `cores` cores."""
+        return SparkSettings(master=f"local[{self.cores}]", config=dict(self.spark_config))
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The one session, with the app's settings."""
+        self.report("starting Spark")
+        logging.getLogger("py4j").setLevel(logging.ERROR)
+        builder = SparkSession.builder
+        for key, value in session_config(self.spark_settings).items():
+            builder = builder.config(key, value)
+        return builder.config("spark.sql.warehouse.dir", str(self.folder / "warehouse")).getOrCreate()
+
+    def table(self, shape: LogShape) -> Path:
+        """The folder of a table, made if it is not there."""
+        folder = self.folder / "tables" / shape.name
+        if not folder.exists():
+            self.report(f"making a table of {shape}")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_table(shape, folder)
+        return folder
+
+    def scratch(self, name: str) -> Path:
+        """A new folder, that no caller has had."""
+        (self.folder / "scratch").mkdir(parents=True, exist_ok=True)
+        return Path(mkdtemp(prefix=f"{name}-", dir=self.folder / "scratch"))
+
+    def growing_table(self, shape: LogShape, version: int) -> GrowingTable:
+        """A table of that shape that has come as far as a version."""
+        table = GrowingTable(source=self.table(shape), folder=self.scratch("table"))
+        table.grow(version)
+        return table
+
+    def cold_log(self, table: Path) -> DeltaLog:
+        """The log of a table as a process has it that has read nothing yet, but for the warm Spark session."""
+        DeltaLog.clear_cache()
+        return DeltaLog.for_table(self.spark, table)
+
+    def close(self) -> None:
+        """Stop the session, remove what benchmarks wrote; made tables stay."""
+        if "spark" in self.__dict__:
+            DeltaLog.clear_cache()
+            self.spark.stop()
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowingTable:
+    """A table whose commits appear as they are asked for: hard links to those of a made one."""
+
+    source: Path
+    folder: Path
+
+    def grow(self, version: int) -> None:
+        """Let the log reach a version."""
+        for source in sorted((self.source / "_delta_log").rglob("*")):
+            target = self.folder / source.relative_to(self.source)
+            name = source.name[:20]
+            if source.is_dir() or target.exists() or (name.isdigit() and int(name) > version):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(source, target)
+
+    def remove(self) -> None:
+        """Take the table away."""
+        shutil.rmtree(self.folder)

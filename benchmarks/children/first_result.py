@@ -1,0 +1,25 @@
+"""deltasnap in a new process: from its start to the computed state of a table."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from benchmarks.children.said import arguments, report
+from deltasnap_core import DeltaLog
+
+
+def main() -> None:
+    """Reports `imports`, `session` and `result` as they are there."""
+    given = arguments()
+    report("imports")
+    builder = SparkSession.builder
+    for key, value in given["config"].items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    report("session")
+    snapshot = DeltaLog.for_table(spark, given["table"]).update()
+    report("result", version=snapshot.version, files=snapshot.computed_state.num_of_files)
+
+
+if __name__ == "__main__":
+    main()

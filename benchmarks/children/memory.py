@@ -1,0 +1,65 @@
+"""deltasnap with little memory: computes the state of a table and stores some versions; reports the peaks."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from benchmarks.children.said import arguments, report
+from deltasnap_core import DeltaLog, SnapshotStore
+
+
+def main() -> None:
+    """Reports `done` with the answer, the seconds it took, and peaks in MiB."""
+    given = arguments()
+    builder = SparkSession.builder
+    for key, value in given["config"].items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    start = time.perf_counter()
+    log = DeltaLog.for_table(spark, given["table"])
+    snapshot = log.update()
+    files = snapshot.computed_state.num_of_files
+    loaded = time.perf_counter()
+    store = SnapshotStore.open(spark, given["store"])
+    store.write_range("bench", log, given["first"], given["last"])
+    stored_files = store.all_files("bench", given["last"]).count()
+    report(
+        "done",
+        files=files,
+        stored_files=stored_files,
+        load_seconds=loaded - start,
+        store_seconds=time.perf_counter() - loaded,
+        python_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        jvm_mib=_peak_of_process(_jvm_pid(spark)),
+        heap_mib=_live_heap(spark),
+    )
+
+
+def _jvm_pid(spark: SparkSession) -> int:
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    return int(gateway.proc.pid)
+
+
+def _peak_of_process(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"expected VmHWM of process {pid}, found none")
+
+
+def _live_heap(spark: SparkSession) -> float:
+    """What is still in use after a full collection: what grows here with a table would grow without bound."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.java.lang.System.gc()
+    used = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
+    return float(used) / 2**20
+
+
+if __name__ == "__main__":
+    main()

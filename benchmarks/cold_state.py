@@ -1,0 +1,32 @@
+"""How long from nothing known of a table to the computed state of its latest version?"""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+
+from benchmarks import answers
+from benchmarks.bench import OURS, PEER, Bench
+from benchmarks.logs.shape import LogShape
+from benchmarks.measure import Aim, Finding, Side, time_in_turn
+
+
+def run(bench: Bench) -> list[Finding]:
+    """The table of the aims."""
+    return [cold_state(bench, bench.shape, "Computed state of the latest version, cold", Aim(0.4))]
+
+
+def cold_state(bench: Bench, shape: LogShape, question: str, aim: Aim | None = None) -> Finding:
+    """Cold load of any shape: listing, log, replay, aggregation, against deltalake's load."""
+    table = bench.table(shape)
+    version = shape.last_version
+    times = time_in_turn(
+        {
+            OURS: Side(
+                run=lambda: bench.cold_log(table).update().computed_state,
+                answer=lambda state: answers.ours(version, state),
+            ),
+            PEER: Side(run=lambda: DeltaTable(table), answer=answers.theirs),
+        },
+        bench.repeat,
+    )
+    return Finding(question=question, ours=times[OURS], theirs=times[PEER], peer="deltalake load", aim=aim)

@@ -1,0 +1,74 @@
+"""What does Dagster's event log cost a version, when there is nothing left to compute?"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+
+import dagster as dg
+
+from benchmarks.bench import Bench
+from benchmarks.measure import Finding, Samples
+from deltasnap_assets.config import Settings, TableSettings
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.local_instance import DAGSTER_YAML
+from deltasnap_assets.partitions import version_partitions
+from deltasnap_assets.plan import job_name, run_tags
+from deltasnap_core import SnapshotStore
+
+_TABLE = "bench"
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def run(bench: Bench) -> list[Finding]:
+    """Runs of few and of many versions that are stored already, in one process with a warm session, on SQLite.
+
+    What the many take beyond the few, shared out among them, is a version's cost.
+    """
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    first, last = bench.shape.base_version, bench.shape.last_version
+    few, many = max(1, bench.commits // 10), bench.commits + 1
+    folder = bench.scratch("event-log")
+    table = TableSettings(name=_TABLE, path=str(bench.table(bench.shape)))
+    settings = Settings(storage=str(folder / "store"), spark=bench.spark_settings, tables=(table,))
+    log = bench.cold_log(bench.table(bench.shape))
+    SnapshotStore.open(bench.spark, settings.storage).write_range(_TABLE, log, first, last)
+    home = folder / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(DAGSTER_YAML)
+    a_version, a_run, events = [], [], 0.0
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        job = build_definitions(settings).resolve_job_def(job_name(_TABLE))
+        name = version_partitions(_TABLE).name or ""
+        instance.add_dynamic_partitions(name, [str(version) for version in range(first, last + 1)])
+        for number in range(bench.repeat + 1):
+            bench.report(f"runs of {few} and {many} versions, round {number}")
+            short, short_events = _timed_run(job, instance, first, first + few - 1)
+            long, long_events = _timed_run(job, instance, first, first + many - 1)
+            events = (long_events - short_events) / (many - few)
+            if number:
+                a_version.append((long - short) / (many - few) * 1000)
+                a_run.append(short)
+    return [
+        Finding(
+            question="Dagster's own cost of a version in a run of many, SQLite",
+            ours=Samples(tuple(a_version)),
+            unit="ms",
+            note=f"{events:.1f} events a version; runs of {few} and of {many} versions, stored before",
+        ),
+        Finding(question=f"A run of {few} versions, stored before, in one process", ours=Samples(tuple(a_run))),
+    ]
+
+
+def _timed_run(job: dg.JobDefinition, instance: dg.DagsterInstance, first: int, last: int) -> tuple[float, int]:
+    """Give the seconds a run took, and how many events it recorded."""
+    run_id = str(uuid.uuid4())
+    start = time.perf_counter()
+    result = job.execute_in_process(
+        instance=instance, run_id=run_id, tags=run_tags(_TABLE, first, last), run_config=_QUIET
+    )
+    seconds = time.perf_counter() - start
+    if not result.success:
+        raise RuntimeError(f"expected the run of versions {first} to {last} to succeed")
+    return seconds, len(instance.all_logs(run_id))

@@ -1,0 +1,57 @@
+"""Findings as a table on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import Finding, Samples
+
+
+def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
+    """Print findings: medians with the least beside them, ratios of both, aims; then what times are made of."""
+    table = Table("question", title=title, title_justify="left", caption_justify="left")
+    for column in ("deltasnap", "compared with", "ratio", "aim"):
+        table.add_column(column, justify="right" if column != "compared with" else "left")
+    for finding in findings:
+        question = f"{finding.question}\n[dim]{finding.note}[/dim]" if finding.note else finding.question
+        table.add_row(question, _samples(finding.ours, finding.unit), _peer(finding), _ratio(finding), _aim(finding))
+    console.print(table)
+    for finding in findings:
+        if finding.parts:
+            parts = ", ".join(f"{name} {number(value)}" for name, value in finding.parts.items())
+            console.print(f"[dim]{finding.question}, {finding.unit}: {parts}[/dim]", highlight=False)
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+def _samples(samples: Samples, unit: str) -> str:
+    text = f"{number(samples.median)} {unit}"
+    return text if len(samples.values) == 1 else f"{text}\n[dim]min {number(samples.minimum)}[/dim]"
+
+
+def _peer(finding: Finding) -> str:
+    if finding.theirs is None:
+        return ""
+    return f"{_samples(finding.theirs, finding.unit)}\n[dim]{finding.peer}[/dim]"
+
+
+def _ratio(finding: Finding) -> str:
+    if finding.ratio is None or finding.ratio_of_minima is None:
+        return ""
+    text = number(finding.ratio)
+    is_one = finding.theirs is not None and len(finding.ours.values) == len(finding.theirs.values) == 1
+    return text if is_one else f"{text}\n[dim]minima {number(finding.ratio_of_minima)}[/dim]"
+
+
+def _aim(finding: Finding) -> str:
+    if finding.aim is None:
+        return ""
+    unit = "x" if finding.aim.is_ratio else finding.unit
+    colour, word = ("green", "met") if finding.is_met else ("red", "missed")
+    return f"<= {finding.aim.at_most:g} {unit}\n[{colour}]{word}[/{colour}]"

@@ -1,0 +1,71 @@
+"""How long to follow ten commits on a snapshot that is loaded?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from deltalake import DeltaTable
+
+from benchmarks import answers
+from benchmarks.bench import OURS, PEER, Bench, GrowingTable
+from benchmarks.measure import Aim, Finding, Side, time_in_turn
+from deltasnap_core import DeltaLog, SnapshotState
+
+NEW_COMMITS = 10
+
+
+def run(bench: Bench) -> list[Finding]:
+    """Each round has a table of its own, loaded before its last ten commits appear."""
+    following = _Following(bench)
+    times = time_in_turn(
+        {
+            OURS: Side(
+                prepare=following.load_ours,
+                run=following.update_ours,
+                answer=lambda state: answers.ours(bench.shape.last_version, state),
+                finish=lambda _: following.forget(),
+            ),
+            PEER: Side(
+                prepare=following.load_theirs,
+                run=following.update_theirs,
+                answer=answers.theirs,
+                finish=lambda _: following.forget(),
+            ),
+        },
+        bench.repeat,
+    )
+    question = f"+{NEW_COMMITS} commits on a loaded snapshot"
+    peer = "deltalake update_incremental"
+    return [Finding(question=question, ours=times[OURS], theirs=times[PEER], peer=peer, aim=Aim(0.2))]
+
+
+@dataclass(slots=True)
+class _Following:
+    bench: Bench
+    table: GrowingTable = field(init=False)
+    log: DeltaLog = field(init=False)
+    peer: DeltaTable = field(init=False)
+
+    def load_ours(self) -> None:
+        self._start()
+        self.log = self.bench.cold_log(self.table.folder)
+        _ = self.log.update().computed_state
+        self.table.grow(self.bench.shape.last_version)
+
+    def update_ours(self) -> SnapshotState:
+        return self.log.update().computed_state
+
+    def load_theirs(self) -> None:
+        self._start()
+        self.peer = DeltaTable(self.table.folder)
+        self.table.grow(self.bench.shape.last_version)
+
+    def update_theirs(self) -> DeltaTable:
+        self.peer.update_incremental()
+        return self.peer
+
+    def forget(self) -> None:
+        self.table.remove()
+
+    def _start(self) -> None:
+        self.table = self.bench.growing_table(self.bench.shape, self.bench.shape.last_version - NEW_COMMITS)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("deltalake")
+
+import numpy as np
+from deltalake import DeltaTable
+
+from benchmarks import answers
+from benchmarks.logs import columns
+from benchmarks.logs.maker import make_table
+from benchmarks.logs.shape import CheckpointKind, LogShape
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+
+FILES, COMMITS = 200, 12
+SHAPES = {
+    "classic": {},
+    "none": {"checkpoint": CheckpointKind.NONE},
+    "multi-part": {"checkpoint": CheckpointKind.MULTI_PART, "parts": 3},
+    "v2-parquet": {"checkpoint": CheckpointKind.V2_PARQUET, "parts": 2},
+    "v2-json": {"checkpoint": CheckpointKind.V2_JSON, "parts": 2},
+    "many-partition-columns": {"partition_columns": 40},
+    "no-partition-column": {"partition_columns": 0},
+    "statistics-as-struct": {"parsed_stats": True},
+    "more-removes-than-base-files": {"actions": 40},
+}
+
+
+def shape_of(name: str) -> LogShape:
+    return LogShape(files=FILES, tombstones=30, commits=COMMITS, checksums=True, **SHAPES[name])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_made_table_of_any_shape_is_what_a_reader_finds(name: str, tmp_path: Path) -> None:
+    shape = shape_of(name)
+    table = make_table(shape, tmp_path / "table")
+    found = answers.theirs(DeltaTable(table))
+    checksum = VersionChecksum.parse((table / f"_delta_log/{shape.last_version:020d}.crc").read_bytes())
+    assert (found.version, found.files) == (shape.last_version, shape.live_files)
+    assert (found.files, found.size_in_bytes) == (checksum.num_files, checksum.table_size_bytes)
+
+
+def test_same_shape_gives_the_same_bytes(tmp_path: Path) -> None:
+    tables = [make_table(shape_of("v2-json"), tmp_path / name) for name in "ab"]
+    files = [
+        {path.relative_to(table): path.read_bytes() for path in table.rglob("*") if path.is_file()} for table in tables
+    ]
+    assert len(files[0]) > 2 * COMMITS
+    assert files[0] == files[1]
+
+
+def test_commits_in_blocks_and_a_commit_of_its_own_are_the_same_files(tmp_path: Path) -> None:
+    shape = LogShape(files=100, tombstones=0, commits=3, actions=20)
+    live = set(range(shape.files)) | set(shape.added(0, 2).tolist())
+    removed = shape.removed(0, 2)
+    assert len(set(removed.tolist())) == len(removed)
+    assert len(live - set(removed.tolist())) == shape.live_files
+    one_by_one = np.concatenate([shape.removed(number, number) for number in range(3)])
+    assert one_by_one.tolist() == removed.tolist()
+
+
+def test_paths_are_all_different() -> None:
+    numbers = np.arange(50_000)
+    assert len(set(columns.paths(numbers, 1).to_pylist())) == len(numbers)
+    assert len(set(columns.paths(numbers, 100).to_pylist())) == len(numbers)
+
+
+def test_more_than_one_part_of_a_classic_checkpoint_is_refused() -> None:
+    with pytest.raises(ValueError, match="one part"):
+        LogShape(parts=2)
