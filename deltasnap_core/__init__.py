@@ -8,7 +8,6 @@
 The names below are resolved at first use: importing the package, or one of its pure modules, loads no PySpark.
 """
 
-# ruff: noqa: F401 - what type checkers import here, __getattr__ does at run time
 from __future__ import annotations
 
 from importlib import import_module
@@ -88,7 +87,41 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [*_MODULE_OF]
+# In full, not from the mapping above: type checkers read it.
+__all__ = [
+    "ActionNotFoundError",
+    "AddFile",
+    "ChecksumDifference",
+    "CommitInfo",
+    "CorruptLogError",
+    "CorruptStoreError",
+    "DeltaHistory",
+    "DeltaHistoryManager",
+    "DeltaLog",
+    "DeltaSnapError",
+    "DeltaTableNotFoundError",
+    "DomainMetadata",
+    "FileStatus",
+    "Format",
+    "FsspecLogStore",
+    "InitialSnapshot",
+    "LogSegment",
+    "LogStore",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "SetTransaction",
+    "Snapshot",
+    "SnapshotOptions",
+    "SnapshotState",
+    "SnapshotStore",
+    "StoredVersionNotFoundError",
+    "TimestampNotFoundError",
+    "UnsupportedProtocolError",
+    "VersionChecksum",
+    "VersionGapError",
+    "VersionNotFoundError",
+]
 
 
 def __getattr__(name: str) -> Any:
