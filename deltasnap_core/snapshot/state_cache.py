@@ -10,6 +10,7 @@ from threading import Lock
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -62,8 +63,8 @@ class StateCache:
             try:
                 self._spark.catalog.uncacheTable(self._view)
                 self._spark.catalog.dropTempView(self.name)
-            except PySparkException as error:
-                _log.warning("%s could not be released: %s", self.name, error)
+            except (PySparkException, Py4JError, OSError) as error:  # a stopped session keeps nothing
+                _log.info("%s could not be released: %s", self.name, error)
 
     @property
     def _view(self) -> str:

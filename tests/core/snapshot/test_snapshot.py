@@ -1,0 +1,276 @@
+"""Snapshots in Spark: frames, caches, checksums, and readers beside a writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
+from deltasnap_core.protocol import file_names
+from deltasnap_core.replay.schemas import ADD, REMOVE, STATE
+from tests.builders import FIRST_COMMIT_MS, CountingLogStore, add, commit_info, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
+from tests.conftest import FixedClock, golden_folder
+from tests.golden import GoldenTable, load_golden_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 1, "sizeInBytes": 40, "cardinality": 3}
+
+
+@pytest.fixture(autouse=True)
+def forget_tables() -> Iterator[None]:
+    yield
+    DeltaLog.clear_cache()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three versions: two files, one of them replaced by one with a deletion vector, one removed."""
+    stats = json.dumps({"numRecords": 10})
+    write_log(
+        tmp_path,
+        {
+            0: [
+                commit_info("CREATE"),
+                protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=[]),
+                metadata(),
+            ],
+            1: [commit_info("WRITE", operationMetrics={"n": 2}), add("a", size=5, stats=stats), add("b", size=7)],
+            2: [remove("a", deletion_timestamp=5), add("a", size=5, stats=stats, deletionVector=VECTOR), remove("b")],
+        },
+    )
+    return tmp_path
+
+
+def stored_rdds(spark: SparkSession) -> list[str]:
+    found: Any = spark.sparkContext._jsc.sc().getRDDStorageInfo()
+    return [info.name() for info in found]
+
+
+def test_members_agree_with_the_log(spark: SparkSession, table: Path, clock: FixedClock) -> None:
+    snapshot = DeltaLog.for_table(spark, table, clock=clock).get_snapshot_at(2, min_file_retention_timestamp=0)
+    assert (snapshot.all_files.schema.names, snapshot.tombstones.schema.names) == (ADD.names, REMOVE.names)
+    assert [(row.path, row.deletionVector.offset) for row in snapshot.all_files.collect()] == [("a", 1)]
+    assert sorted(row.path for row in snapshot.tombstones.collect()) == ["a", "b"]
+    state = snapshot.computed_state
+    assert (state.num_of_files, state.num_of_removes, state.size_in_bytes, state.num_records) == (1, 2, 5, 10)
+    assert (state.num_deletion_vectors, state.num_deleted_records) == (1, 3)
+    assert snapshot.computed_state is state
+    assert spark.conf.get("spark.job.description", None) is None
+
+
+def test_tombstones_expire_at_the_boundary_strictly(spark: SparkSession, table: Path) -> None:
+    log = DeltaLog.for_table(spark, table)
+    kept = {time: log.get_snapshot_at(2, min_file_retention_timestamp=time).tombstones.count() for time in (0, 4, 5)}
+    assert kept == {0: 2, 4: 2, 5: 1}
+    assert log.get_snapshot_at(2, min_file_retention_timestamp=FIRST_COMMIT_MS).computed_state.num_of_removes == 0
+
+
+def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
+    spark: SparkSession, table: Path, clock: FixedClock
+) -> None:
+    log = DeltaLog.for_table(spark, table, clock=clock)
+    name = f"In-memory table `Delta Table State #2 - {log.path}`"
+    old = log.snapshot
+    assert old.state.count() == old.state.count() == 3
+    assert stored_rdds(spark).count(name) == 1
+    assert (old.all_files.count(), old.state.schema) == (1, STATE)
+    assert not [rdd for rdd in stored_rdds(spark) if rdd.endswith(f"{log.path} (2)`")]
+    write_log(table, {3: [add("c")]})
+    new = log.update()
+    assert name not in stored_rdds(spark)
+    assert (old.state.count(), new.state.count()) == (3, 4)
+    assert name not in stored_rdds(spark)
+    log.close()
+    assert not [rdd for rdd in stored_rdds(spark) if log.path in rdd]
+    assert not spark.catalog.listTables()
+
+
+def test_states_that_are_not_to_be_cached_are_not(spark: SparkSession, table: Path) -> None:
+    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(cache_state=False))
+    assert log.snapshot.state.count() == 3
+    assert log.get_snapshot_at(1).state.count() == 4
+    assert not [rdd for rdd in stored_rdds(spark) if log.path in rdd]
+
+
+def test_statistics_can_be_left_out(spark: SparkSession, table: Path) -> None:
+    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(load_stats=False))
+    assert [(row.path, row.size, row.stats) for row in log.snapshot.all_files.collect()] == [("a", 5, None)]
+    assert log.snapshot.all_files.schema.names == ADD.names
+    assert log.snapshot.computed_state.num_records == 10
+
+
+def test_initial_snapshot_is_empty_and_has_every_column(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = DeltaLog.for_table(spark, tmp_path / "nothing").snapshot
+    assert isinstance(snapshot, InitialSnapshot)
+    assert (snapshot.state.schema, snapshot.state.count()) == (STATE, 0)
+    assert (snapshot.all_files.schema.names, snapshot.all_files.count()) == (ADD.names, 0)
+    assert (snapshot.tombstones.schema.names, snapshot.tombstones.count()) == (REMOVE.names, 0)
+    state = snapshot.computed_state
+    assert (state.num_of_files, state.size_in_bytes, state.metadata, state.protocol) == (0, 0, None, None)
+
+
+def test_computed_state_of_an_updated_snapshot_reads_the_new_commits_only(
+    spark: SparkSession, table: Path, clock: FixedClock
+) -> None:
+    log_folder = table / file_names.LOG_FOLDER
+    write_checkpoint(log_folder, 2, "classic", [protocol(), metadata(), add("a", size=5), remove("b")])
+    cold = DeltaLog.for_table(spark, table, clock=clock)
+    store = CountingLogStore(cold.context.store)
+    log = DeltaLog.for_table(spark, table, clock=clock, store=store)
+    assert log.snapshot.computed_state.num_of_files == 1
+    store.reset()
+    write_log(table, {3: [add("c", size=3)], 4: [remove("a", deletion_timestamp=clock()), add("d")]})
+    state = log.update().computed_state
+    assert (len(store.lists), store.opens) == (1, [])
+    assert [path[-25:-5] for path in store.reads] == [f"{3:020}", f"{4:020}"]
+    assert state == cold.update().computed_state
+    assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (2, 4, 1)
+
+
+def test_history_is_a_frame_of_one_row_a_commit(spark: SparkSession, table: Path) -> None:
+    frame = DeltaLog.for_table(spark, table).history_frame(limit=2)
+    assert frame.schema.names[:5] == ["version", "timestamp", "userId", "userName", "operation"]
+    assert [(row.version, row.operation, row.operationMetrics) for row in frame.collect()] == [
+        (2, None, None),
+        (1, "WRITE", {"n": "2"}),
+    ]
+
+
+def test_checksum_that_contradicts_its_log_is_told_of_field_by_field(
+    spark: SparkSession, table: Path, clock: FixedClock
+) -> None:
+    log = DeltaLog.for_table(spark, table, clock=clock)
+    state = log.snapshot.computed_state
+    assert state.protocol is not None
+    assert state.metadata is not None
+    said = {
+        "tableSizeBytes": 5,
+        "numFiles": 1,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "protocol": state.protocol.to_json(),
+        "metadata": {**state.metadata.to_json(), "schemaString": " " + (state.metadata.schema_string or "")},
+        "setTransactions": [],
+        "domainMetadata": [],
+        "numDeletedRecordsOpt": 3,
+        "numDeletionVectorsOpt": 1,
+        "histogramOpt": state.file_size_histogram.to_json(),
+        "deletedRecordCountsHistogramOpt": state.deleted_record_counts_histogram.to_json(),
+        "allFiles": [{**row.asDict(recursive=True), "dataChange": False} for row in log.snapshot.all_files.collect()],
+    }
+
+    def differences(**fields: Any) -> dict[str, tuple[Any, Any]]:
+        file = table / file_names.LOG_FOLDER / file_names.checksum_file(2)
+        file.write_text(json.dumps({**said, **fields}), encoding="utf-8")
+        DeltaLog.clear_cache()
+        found = DeltaLog.for_table(spark, table, clock=clock).snapshot.validate_checksum()
+        return {difference.field: (difference.in_checksum, difference.in_log) for difference in found}
+
+    assert differences() == {}
+    assert differences(tableSizeBytes=6, numFiles=2) == {"table_size_bytes": (6, 5), "num_files": (2, 1)}
+    assert differences(numDeletedRecordsOpt=4, numDeletionVectorsOpt=None) == {"num_deleted_records": (4, 3)}
+    wrong = {"setTransactions": [{"appId": "a", "version": 1}], "protocol": protocol()["protocol"], "allFiles": []}
+    assert set(differences(**wrong)) == {"set_transactions", "protocol", "all_files"}
+    assert set(differences(metadata=metadata(table_id="another")["metaData"])) == {"metadata"}
+    empty = {name: [0] * len(values) for name, values in state.file_size_histogram.to_json().items()}
+    empty["sortedBinBoundaries"] = list(state.file_size_histogram.sorted_bin_boundaries)
+    assert set(differences(histogramOpt=empty)) == {"file_size_histogram"}
+
+
+@pytest.mark.skipif(golden_folder() is None, reason="no golden tables: set DELTASNAP_GOLDEN to their folder")
+@pytest.mark.usefixtures("interpreted")
+def test_checksums_of_the_golden_tables_agree_with_their_logs(
+    spark: SparkSession, golden: Path, clock: FixedClock
+) -> None:
+    contradicting: dict[tuple[str, int], list[str]] = {}
+    checked = 0
+    for golden_table in load_golden_tables(golden):
+        for version in _with_checksum(golden_table):
+            snapshot = DeltaLog.for_table(spark, golden_table.path, clock=clock).get_snapshot_at(version)
+            checked += snapshot.checksum is not None
+            if found := snapshot.validate_checksum():
+                contradicting[golden_table.name, version] = [difference.field for difference in found]
+    assert checked >= 50
+    assert contradicting == {}
+
+
+def _with_checksum(table: GoldenTable) -> list[int]:
+    files = (table.path / file_names.LOG_FOLDER).glob("[0-9]*.crc")
+    return [version for version in sorted(int(file.stem) for file in files) if version in table.states]
+
+
+class Reader(Thread):
+    """Follows a table until told that its writer is done, and keeps what it saw."""
+
+    def __init__(self, log: DeltaLog, done: Event) -> None:
+        super().__init__()
+        self.log, self.done = log, done
+        self.versions: list[int] = []
+        self.counts: dict[int, tuple[int, int]] = {}
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            is_last = False
+            while not is_last:
+                is_last = self.done.is_set()
+                snapshot = self.log.update()
+                state = snapshot.computed_state
+                self.versions.append(snapshot.version)
+                self.counts[snapshot.version] = (state.num_of_files, state.size_in_bytes)
+        except BaseException as failure:  # noqa: BLE001 - a thread's failure is the test's
+            self.failure = failure
+
+
+def write_commits(path: Path, first: int, last: int) -> None:
+    for version in range(first, last + 1):
+        match version % 10:
+            case 7:
+                DeltaTable(str(path)).delete(f"id = {version - 5}")
+            case 9:
+                DeltaTable(str(path)).optimize.compact()
+            case _:
+                write_deltalake(str(path), pa.table({"id": pa.array([version, version + 1])}), mode="append")
+        if version % 40 == 0:
+            DeltaTable(str(path)).create_checkpoint()
+
+
+def test_readers_beside_a_writer_see_what_cold_loads_see(spark: SparkSession, tmp_path: Path) -> None:
+    write_commits(tmp_path, 0, 0)
+    done = Event()
+    readers = [Reader(DeltaLog.for_table(spark, tmp_path), done) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for first in range(1, 200, 20):
+        write_commits(tmp_path, first, first + 19)
+        while any(reader.is_alive() and max(reader.versions, default=0) < first for reader in readers):
+            sleep(0.01)  # a reader whose first query is slow should not miss everything in between
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert [reader.failure for reader in readers] == [None] * 3
+    latest = DeltaTable(str(tmp_path)).version()
+    assert all(reader.versions == sorted(reader.versions) and reader.versions[-1] == latest for reader in readers)
+    seen = {version: counts for reader in readers for version, counts in reader.counts.items()}
+    assert len(seen) > 10
+    assert all(reader.counts.items() <= seen.items() for reader in readers)
+    for version, counts in seen.items():
+        files = pa.table(DeltaTable(str(tmp_path), version=version).get_add_actions(flatten=True))
+        assert counts == (files.num_rows, sum(files["size_bytes"].to_pylist()))
+    for version in list(seen)[:: max(1, len(seen) // 4)]:
+        DeltaLog.clear_cache()
+        cold = DeltaLog.for_table(spark, tmp_path).get_snapshot_at(version).computed_state
+        assert seen[version] == (cold.num_of_files, cold.size_in_bytes)

@@ -1,0 +1,249 @@
+"""What a version says of itself without Spark, from the checksum or the log, also where part of the log is broken."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    TimestampNotFoundError,
+    UnsupportedProtocolError,
+)
+from deltasnap_core.protocol import file_names
+from tests.builders import FIRST_COMMIT_MS, LOG_PATH, TABLE_PATH, add, commit_info, metadata, mtime_of, protocol
+from tests.conftest import NOW_MS
+from tests.core.snapshot.conftest import Table
+
+WEEK_MS = 7 * 24 * 60 * 60 * 1000
+ICT = {"delta.enableInCommitTimestamps": "true"}
+
+
+def test_protocol_metadata_and_counts_with_a_checksum_are_one_listing_and_one_read(table: Table) -> None:
+    table.commits(0, 12)
+    table.checkpoint(10)
+    table.checksum(12, tableSizeBytes=70, numFiles=7, setTransactions=[{"appId": "a", "version": 3}], domainMetadata=[])
+    snapshot = table.log().get_snapshot_at(12)
+    assert (snapshot.protocol.min_writer_version, snapshot.metadata.id) == (2, "table-id")
+    assert (snapshot.size_in_bytes, snapshot.num_of_files) == (70, 7)
+    assert (snapshot.transactions, snapshot.domain_metadata) == ({"a": 3}, {})
+    assert snapshot.timestamp == mtime_of(12)
+    assert (len(table.store.lists), table.store.opens, table.store.statuses) == (1, [], [])
+    assert table.store.reads == [f"{LOG_PATH}/{file_names.checksum_file(12)}"]
+
+
+def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table: Table) -> None:
+    table.commits(0, 1)
+    table.checksum(1, metadata=metadata(configuration=ICT)["metaData"], inCommitTimestampOpt=77)
+    snapshot = table.log().get_snapshot_at(1)
+    assert (snapshot.timestamp, len(table.store.reads)) == (77, 1)
+
+
+def test_checksum_that_cannot_be_understood_is_left_with_a_warning(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    table.commit(0)
+    table.files.put(file_names.checksum_file(0), b"not json")
+    snapshot = table.log().snapshot
+    assert (snapshot.checksum, snapshot.metadata.id, snapshot.validate_checksum()) == (None, "table-id", ())
+    assert f"{file_names.checksum_file(0)} is ignored" in caplog.text
+
+
+def test_transactions_of_a_checksum_do_not_count_where_they_expire(table: Table) -> None:
+    kept = metadata(configuration={"delta.setTransactionRetentionDuration": "interval 1 week"})
+    old, new = NOW_MS - WEEK_MS, NOW_MS - WEEK_MS + 1
+    txns = [{"appId": name, "version": 1, "lastUpdated": time} for name, time in (("old", old), ("new", new))]
+    table.commit(0, protocol(), kept, *[{"txn": txn} for txn in txns], {"txn": {"appId": "undated", "version": 1}})
+    table.checksum(0, metadata=kept["metaData"], setTransactions=txns)
+    snapshot = table.log().snapshot
+    assert snapshot.transactions == {"new": 1}
+    assert [txn.last_updated for txn in snapshot.set_transactions] == [new]
+
+
+def test_without_a_checksum_protocol_and_metadata_come_from_the_log(table: Table) -> None:
+    table.commit(0)
+    table.commit(1, metadata(configuration={"path": "x", "delta.dataSkippingNumIndexedCols": "5"}))
+    table.commit(2, protocol(3, 7, readerFeatures=["columnMapping"], writerFeatures=["columnMapping", "identity"]))
+    snapshot = table.log().snapshot
+    assert snapshot.get_properties() == {
+        "delta.dataSkippingNumIndexedCols": "5",
+        "delta.minReaderVersion": "3",
+        "delta.minWriterVersion": "7",
+        "delta.feature.columnMapping": "supported",
+        "delta.feature.identity": "supported",
+    }
+    assert (snapshot.num_indexed_cols, snapshot.column_mapping_mode) == (5, "none")
+
+
+def test_schemas_of_data_and_partitions_are_told_apart(table: Table) -> None:
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("a", "p", "b", "q")]
+    schema = '{"type":"struct","fields":' + str(fields).replace("'", '"').replace("True", "true") + "}"
+    table.commit(0, protocol(), metadata(schemaString=schema, partitionColumns=["q", "p"]))
+    snapshot = table.log().snapshot
+    assert snapshot.data_schema.names == ["a", "b"]
+    assert snapshot.partition_schema.names == ["q", "p"]
+    assert snapshot.partition_columns == ("q", "p")
+
+
+@pytest.mark.parametrize("missing", ["protocol", "metadata"])
+def test_log_without_protocol_or_metadata_is_an_error_on_access(table: Table, missing: str) -> None:
+    table.commit(0, metadata() if missing == "protocol" else protocol())
+    snapshot = table.log().get_snapshot_at(0)
+    for member in (missing, "state", "computed_state", "transactions"):
+        with pytest.raises(ActionNotFoundError) as caught:
+            getattr(snapshot, member)
+        assert str(caught.value) == (
+            f"The {missing} of your Delta table couldn't be recovered while Reconstructing version: 0. "
+            "Did you manually delete files in the _delta_log directory?"
+        )
+
+
+def test_validation_turned_off_shows_what_a_log_without_metadata_holds(table: Table) -> None:
+    table.commit(0, protocol(), {"txn": {"appId": "a", "version": 1}})
+    snapshot = table.log(validate_state=False).snapshot
+    assert (snapshot.transactions, snapshot.min_file_retention_timestamp) == ({"a": 1}, NOW_MS - WEEK_MS)
+
+
+@pytest.mark.parametrize("with_checksum", [False, True])
+def test_unsupported_protocol_leaves_what_needs_no_replay(table: Table, with_checksum: bool) -> None:
+    new = protocol(3, 7, readerFeatures=["fromTheFuture", "deletionVectors"], writerFeatures=["fromTheFuture"])
+    table.commit(0, new, metadata())
+    if with_checksum:
+        table.checksum(0, protocol=new["protocol"], setTransactions=None)
+    log = table.log()
+    snapshot = log.get_snapshot_at(0)
+    assert snapshot.protocol.reader_features == ("fromTheFuture", "deletionVectors")
+    assert (snapshot.metadata.id, snapshot.version, snapshot.timestamp) == ("table-id", 0, mtime_of(0))
+    assert log.history.get_history()[0].version == 0
+    for member in ("state", "all_files", "tombstones", "computed_state", "transactions", "domain_metadata"):
+        with pytest.raises(UnsupportedProtocolError) as caught:
+            getattr(snapshot, member)
+        assert (caught.value.features, caught.value.path) == (("fromTheFuture",), TABLE_PATH)
+
+
+def test_unsupported_protocol_is_told_of_where_its_log_looks_broken(table: Table) -> None:
+    table.commits(0, 1)
+    table.checkpoint(1, broken=True)
+    table.files.delete(table.files.statuses[f"{LOG_PATH}/{file_names.commit_file(0)}"])
+    table.commit(2, protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=[]), metadata())
+    snapshot = table.log().snapshot
+    assert snapshot.protocol.reader_features == ("fromTheFuture",)
+    with pytest.raises(UnsupportedProtocolError):
+        _ = snapshot.all_files
+
+
+def test_manifest_commit_is_refused_never_misread(table: Table) -> None:
+    table.commit(0)
+    table.commit(1, {"checkpoint": {"version": 1, "path": "tree"}})
+    with pytest.raises(UnsupportedProtocolError):
+        _ = table.log().snapshot.transactions
+
+
+def test_unreadable_checkpoint_is_left_for_an_older_one_with_a_warning_that_names_it(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    table.commits(0, 9)
+    table.checkpoint(3, protocol(), metadata(), {"txn": {"appId": "of the checkpoint", "version": 3}})
+    broken = table.checkpoint(7, broken=True)
+    log = table.log()
+    snapshot = log.snapshot
+    assert snapshot.transactions == {"of the checkpoint": 3}
+    assert f"{broken} cannot be used for version 9" in caplog.text
+    assert (snapshot.log.loaded.contents and snapshot.log.loaded.contents.version) == 3
+    table.store.reset()
+    assert log.update() is snapshot
+    table.commit(10, {"txn": {"appId": "new", "version": 1}})
+    caplog.clear()
+    assert log.update().transactions == {"of the checkpoint": 3, "new": 1}
+    assert table.store.reads == [f"{LOG_PATH}/{file_names.commit_file(10)}"]
+    assert caplog.text == ""
+
+
+def test_unreadable_checkpoint_is_left_for_the_commits(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    table.commits(0, 4)
+    table.checkpoint(3, protocol(), metadata(), {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1}})
+    assert table.log().snapshot.log.loaded.contents is None
+    assert "_sidecars/gone.parquet cannot be used" in caplog.text
+
+
+def test_unreadable_checkpoint_that_nothing_replaces_is_an_error_naming_it(table: Table) -> None:
+    table.commits(3, 4)
+    broken = table.checkpoint(3, broken=True)
+    with pytest.raises(CorruptLogError) as caught:
+        _ = table.log().snapshot.metadata
+    assert caught.value.path == f"{LOG_PATH}/{broken}"
+
+
+def test_broken_line_of_a_commit_is_an_error_naming_file_and_line(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    table.commits(0, 4)
+    table.checkpoint(3)
+    table.files.put(file_names.commit_file(4), b'{"commitInfo":{}}\n\n{"add":{"path":"x","siz')
+    with pytest.raises(CorruptLogError) as caught:
+        _ = table.log().snapshot.metadata
+    assert (caught.value.path, caught.value.line) == (f"{LOG_PATH}/{file_names.commit_file(4)}", 3)
+    assert "cannot be used" not in caplog.text
+
+
+def test_tombstones_expire_by_the_tables_own_property(table: Table) -> None:
+    table.commit(0, protocol(), metadata(configuration={"delta.deletedFileRetentionDuration": "interval 2 hours"}))
+    log = table.log()
+    assert log.snapshot.min_file_retention_timestamp == NOW_MS - 2 * 60 * 60 * 1000
+    assert log.get_snapshot_at(0, min_file_retention_timestamp=0).min_file_retention_timestamp == 0
+
+
+def tampered(table: Table) -> dict[int, int]:
+    """Commits whose files were touched: times that stand still and go back. Give the time each version has."""
+    for version, minute in enumerate((5, 5, 3, 9, 8)):
+        table.files.put_commit(version, *([protocol(), metadata()] if version == 0 else []), mtime=minute * 60_000)
+    five, nine = 5 * 60_000, 9 * 60_000
+    return {0: five, 1: five + 1, 2: five + 2, 3: nine, 4: nine + 1}
+
+
+def test_time_travel_over_tampered_times_finds_the_last_version_at_or_before(table: Table) -> None:
+    times = tampered(table)
+    log = table.log()
+    for version, time in times.items():
+        assert log.get_snapshot_at(timestamp=time).version == version
+    assert log.get_snapshot_at(timestamp=times[3] - 1).version == 2
+    assert {commit.version: commit.timestamp for commit in log.history.get_history()} == times
+
+
+def test_time_travel_outside_the_range_is_an_error_that_states_it_or_allowed(table: Table) -> None:
+    times = tampered(table)
+    log = table.log()
+    for wrong in (times[0] - 1, times[4] + 1):
+        with pytest.raises(TimestampNotFoundError) as caught:
+            log.get_snapshot_at(timestamp=wrong)
+        assert (caught.value.earliest_ms, caught.value.latest_ms) == (times[0], times[4])
+    assert log.get_snapshot_at(timestamp=times[4] + 1, can_return_last_commit=True).version == 4
+    assert log.get_snapshot_at(timestamp=times[0] - 1, can_return_earliest_commit=True).version == 0
+
+
+def test_time_travel_takes_a_datetime_of_any_zone(table: Table) -> None:
+    table.commits(0, 2)
+    log = table.log()
+    exactly = datetime.fromtimestamp(mtime_of(1) / 1000, UTC)
+    assert log.get_snapshot_at(timestamp=exactly).version == 1
+    assert log.get_snapshot_at(timestamp=exactly.astimezone(timezone(timedelta(hours=-7)))).version == 1
+    assert log.get_snapshot_at(timestamp=exactly.astimezone().replace(tzinfo=None)).version == 1
+    assert log.get_snapshot_at(timestamp=exactly - timedelta(milliseconds=1)).version == 0
+
+
+def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Table) -> None:
+    enabled = {
+        **ICT,
+        "delta.inCommitTimestampEnablementVersion": "2",
+        "delta.inCommitTimestampEnablementTimestamp": str(FIRST_COMMIT_MS + 500_000),
+    }
+    table.commits(0, 1)
+    table.commit(2, commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 500_000), metadata(configuration=enabled))
+    table.commit(3, commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 600_000), add("x"))
+    log = table.log()
+    times = [mtime_of(0), mtime_of(1), FIRST_COMMIT_MS + 500_000, FIRST_COMMIT_MS + 600_000]
+    assert [log.get_snapshot_at(version).timestamp for version in range(4)] == times
+    assert [log.get_snapshot_at(timestamp=time).version for time in times] == [0, 1, 2, 3]
+    assert log.get_snapshot_at(timestamp=times[2] - 1).version == 1
