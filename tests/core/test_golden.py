@@ -104,7 +104,6 @@ def test_golden_latest_version_is_as_expected(table: GoldenTable, log_of: LogOf)
         assert version == table.expected["latest_version"]
         latest = log.get_snapshot_at(version, min_file_retention_timestamp=KEEP_ALL)
         assert counts(latest.computed_state) == expected_counts(table.expected["latest"])
-        assert log.snapshot.validate_checksum() == ()
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.refusals], ids=ids([t for t in TABLES if t.refusals]))
