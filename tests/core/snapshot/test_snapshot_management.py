@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import weakref
-from threading import Barrier, Event, Thread, enumerate as enumerate_threads
+from threading import Barrier, Event, Thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
