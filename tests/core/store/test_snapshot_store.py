@@ -345,7 +345,7 @@ def test_damaged_commit_leaves_the_store_as_it_was(spark: SparkSession, tmp_path
 
 def test_folder_without_a_table_is_told(spark: SparkSession, tmp_path: Path, copied: SnapshotStore) -> None:
     with pytest.raises(DeltaTableNotFoundError):
-        copied.write_range("events", DeltaLog.for_table(spark, tmp_path / "nothing"), 0, 1)
+        copied.write_range("nothing", DeltaLog.for_table(spark, tmp_path / "nothing"), 0, 1)
 
 
 def test_range_stores_a_version_in_few_bytes(copied: SnapshotStore, stored: SnapshotStore) -> None:
