@@ -16,6 +16,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.layout import ManifestName, generation_name, generation_ordinal
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.version_documents import last_commit_file_of
 
 
 def generation_of_log(
@@ -24,14 +25,16 @@ def generation_of_log(
     """Give the current generation where the log is still that of its table; None: a new one must begin.
 
     names: every stored version, ascending. last: the version that the log is needed up to.
-    Errors: CorruptStoreError; CorruptLogError.
+    Errors: CorruptLogError.
     """
     if not names:
         return None
     current = [name for name in names if name.generation == names[-1].generation]
-    at_or_before = [name for name in current if name.version <= last]
-    (stored,) = table.read_manifests([at_or_before[-1] if at_or_before else current[0]])
-    is_same = _is_commit_of(table, context, stored) or _id_in_log(context, stored.version) == stored.table_id
+    nearest_first = sorted(current, key=lambda name: (name.version > last, abs(last - name.version)))
+    stored = next((found for name in nearest_first for found in table.read_sound_manifests([name])), None)
+    if stored is None:
+        return None
+    is_same = _is_commit_of(context, stored) or _id_in_log(context, stored.version) == stored.table_id
     return stored.generation if is_same else None
 
 
@@ -44,9 +47,9 @@ def new_generation(context: TableContext, names: Sequence[ManifestName], first: 
     return generation_name((ordinal or 0) + 1, _table_id(context, context.builder.build(first)) or "")
 
 
-def _is_commit_of(table: StoredTable, context: TableContext, stored: VersionManifest) -> bool:
+def _is_commit_of(context: TableContext, stored: VersionManifest) -> bool:
     """Whether the commit of a stored version is in the log as it was: the cheapest of signs."""
-    commit = table.log_segment(stored).last_commit_file
+    commit = last_commit_file_of(stored) if stored.log_path == context.log_path else None
     return commit is not None and context.store.status(commit.path) == commit
 
 

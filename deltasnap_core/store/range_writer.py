@@ -86,20 +86,18 @@ class RangeWriter:
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
         sets = self._write_changes(previous, batch, last)
         self.progress(f"Computing the state of versions {first} to {last}", 0, count)
+        retention = {v: retention_timestamp(state, timestamps[v]) for v, state in actions.states.items()}
+        changes = self._changes_since(previous, sets, last)
+        until = max(retention.values())
+        keys = self.rows.keys_in_play(previous, changes, previous.min_file_retention_timestamp, until)
         start = RangeBase(
             version=previous.version,
-            files=self.counted_rows.state_of(previous),
+            files=self.counted_rows.state_of(previous, keys),
             non_file=non_file_actions_of(known),
             computed_state=known,
             min_file_retention_timestamp=previous.min_file_retention_timestamp,
         )
-        versions = replay_range(
-            start,
-            self._changes_since(previous, sets, last),
-            actions.by_version,
-            {v: retention_timestamp(state, timestamps[v]) for v, state in actions.states.items()},
-            broadcast=is_small(batch),
-        )
+        versions = replay_range(start, changes, actions.by_version, retention, broadcast=is_small(batch))
         documents = VersionDocuments(previous, self.table.read_documents([previous]))
         manifests = []
         for version in versions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.generations import generation_of_log, new_generation
@@ -64,9 +65,15 @@ class StoreWriter:
     ) -> dict[int, VersionManifest]:
         """Give the stored versions of a range whose every file is there, by version."""
         wanted = [name for name in names if name.generation == generation and first <= name.version <= last]
-        manifests = self.table.read_manifests(wanted)
+        manifests = self._read(wanted)
         broken = self.table.missing_files(manifests)
         return {m.version: m for m in manifests if broken.keys().isdisjoint(self.table.files_of(m))}
+
+    def _read(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
+        try:
+            return self.table.read_manifests(names)
+        except (CorruptStoreError, StoredVersionNotFoundError):
+            return self.table.read_sound_manifests(names)  # one by one: a broken one is written again
 
     def _with_tables(self, generation: str, manifests: list[VersionManifest]) -> list[VersionManifest]:
         missing = [manifest for manifest in manifests if manifest.tables is None]

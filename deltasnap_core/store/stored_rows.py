@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +29,10 @@ SINGLE_TASK_ROWS = 50_000
 
 ROWS_A_FILE = 500_000
 
+MOST_KEYS = 256
+"""Up to this many logical files are looked up by their keys; for more, all of a base is read."""
+
+_DELETION_TIME = StructType([StructField("deletionTimestamp", LongType())])
 _KEY_FIELD = StructField(KEY, LongType())
 _VERSION_FIELD = StructField("version", LongType())
 
@@ -62,6 +67,27 @@ class StoredRows:
             newest = newest_file_actions(in_order).select(*ACTIONS)
         base_rows = None if base is None else self._keyed(_only(base, keys))
         return reconcile(base_rows, newest, broadcast=manifest.change_rows <= BROADCAST_ROWS)
+
+    def keys_in_play(
+        self, manifest: VersionManifest, changes: DataFrame | None, expired_after: int, expired_until: int
+    ) -> list[int] | None:
+        """Give the keys of the stored rows that what follows a version is about; None: too many to look up.
+
+        changes: what follows (ACTIONS). Besides, the tombstones that expire after one time and until another (ms).
+        Reads the deletion times and the keys of the tombstones alone.
+        """
+        if expired_after < 0:  # tombstones without a time would count
+            return None
+        keys = [] if changes is None else [changes.select(_key().alias(KEY))]
+        schema = StructType([_KEY_FIELD, StructField("remove", _DELETION_TIME)])
+        files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
+        stored = self.parquet.read(files, schema)
+        if stored is not None and expired_until > expired_after:
+            expires = f"remove.deletionTimestamp > {expired_after} and remove.deletionTimestamp <= {expired_until}"
+            keys.append(stored.where(expires).select(KEY))
+        found = reduce(DataFrame.unionByName, keys).limit(MOST_KEYS * 4).collect() if keys else []
+        distinct = {row[KEY] for row in found}
+        return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
 
     def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
         """Give the changes of the versions in sets, up to a version: version, and ACTIONS; None: there are none."""
@@ -104,7 +130,4 @@ def _only(rows: DataFrame, keys: Sequence[int] | None) -> DataFrame:
     if keys is None:
         return rows
     # A chain of comparisons, which Parquet checks against the pages one by one; of a list it takes the range only.
-    wanted = F.lit(False)
-    for key in keys:
-        wanted = wanted | (F.col(KEY) == F.lit(key))
-    return rows.where(wanted)
+    return rows.where(" or ".join(f"{KEY} = {key}L" for key in keys) or "false")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parts import JsonObject, decode, digest, encode
 from deltasnap_core.store.store_files import StoreFiles
 from deltasnap_core.store.version_documents import computed_state_of, log_segment_of
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,16 @@ class StoredTable:
                 store=self.root, table=self.name, version=names[0].version if len(names) == 1 else None
             ) from error
         return tuple(self._parsed(name, content) for name, content in zip(names, contents, strict=True))
+
+    def read_sound_manifests(self, names: Iterable[ManifestName]) -> tuple[VersionManifest, ...]:
+        """Read manifests, in order, leaving out with a warning those that are not what was written, or just went."""
+        found: list[VersionManifest] = []
+        for name in names:
+            try:
+                found += self.read_manifests([name])
+            except (CorruptStoreError, StoredVersionNotFoundError) as error:
+                _log.warning("Version %d of table %s counts as not stored: %s", name.version, self.name, error)
+        return tuple(found)
 
     def read_documents(self, manifests: Iterable[VersionManifest]) -> dict[str, JsonObject]:
         """Read the shared documents that manifests of one generation need, by digest."""

@@ -91,6 +91,12 @@ def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject
     )
 
 
+def last_commit_file_of(manifest: VersionManifest) -> FileStatus | None:
+    """Give the commit of a stored version as it was in the log, without reading more than the manifest."""
+    values = manifest.log_segment.get("lastCommitFile")
+    return None if values is None else FileStatus.from_json(values)
+
+
 def non_file_actions_of(state: SnapshotState) -> NonFileActions:
     """Give the actions that are not of files at the version that a computed state is of."""
     return NonFileActions(

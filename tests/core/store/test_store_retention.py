@@ -1,0 +1,166 @@
+"""What expires at a stored version depends on its commit alone, however it came into the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.snapshot_store import SnapshotStore
+from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
+from tests.core.store.tables import as_rows
+from tests.oracle import OracleState, comparable, replay
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+RETENTION_MS = 2 * 60_000
+"""Two versions: they are a minute apart."""
+CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 2 minutes"}
+COMMITS: list[list[Action]] = [
+    [protocol(), metadata(configuration=CONFIGURATION), add("a"), add("b", size=7), add("c d")],
+    [remove("a", deletion_timestamp=mtime_of(1)), {"txn": {"appId": "app", "version": 1, "lastUpdated": mtime_of(1)}}],
+    [remove("b", deletion_timestamp=None), add("e")],
+    [remove("c d", deletion_timestamp=mtime_of(3)), remove("never added", deletion_timestamp=mtime_of(1))],
+    [{"commitInfo": {"operation": "NOTHING"}}],
+    [add("a", size=3), remove("e", deletion_timestamp=mtime_of(5))],
+    [metadata(table_id="another", configuration=CONFIGURATION)],
+    [{"txn": {"appId": "app", "version": 0, "lastUpdated": mtime_of(7)}}, remove("a", deletion_timestamp=mtime_of(6))],
+]
+LATEST = len(COMMITS) - 1
+
+
+def expired_at(version: int) -> int:
+    return mtime_of(version) - RETENTION_MS
+
+
+def rows(frame: Any) -> list[Action]:
+    return [
+        {name: values for name, values in row.items() if values is not None}
+        for row in frame.toArrow().to_pylist(maps_as_pydicts="strict")
+    ]
+
+
+@pytest.fixture(scope="module")
+def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DeltaLog:
+    table = tmp_path_factory.mktemp("tables") / "events"
+    write_log(table, dict(enumerate(COMMITS)))
+    return DeltaLog.for_table(spark, table)
+
+
+@pytest.fixture(scope="module")
+def states() -> list[OracleState]:
+    return replay(COMMITS)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "policy"),
+    [
+        ([(0, LATEST)], ChangePolicy()),
+        ([(version, version) for version in range(LATEST + 1)], ChangePolicy(base_fraction=9, least_rows=99, fan_in=3)),
+        ([(0, 2), (3, 4), (5, LATEST)], ChangePolicy(base_fraction=0.1, least_rows=1, fan_in=2)),
+        ([(4, LATEST), (0, 3)], ChangePolicy()),
+    ],
+    ids=["one range", "one by one", "a base each time", "backwards"],
+)
+def test_tombstones_expire_by_the_time_of_the_commit(
+    spark: SparkSession,
+    tmp_path: Path,
+    log: DeltaLog,
+    states: list[OracleState],
+    ranges: list[tuple[int, int]],
+    policy: ChangePolicy,
+) -> None:
+    store = SnapshotStore.open(spark, tmp_path, policy=policy)
+    for first, last in ranges:
+        store.write_range("events", log, first, last)
+    assert store.versions("events") == list(range(LATEST + 1))
+    for version, state in enumerate(states):
+        expected = state.actions(expired_at(version))
+        assert comparable(rows(store.state("events", version))) == comparable(expected)
+        computed = store.computed_state("events", version)
+        assert computed.num_of_removes == sum("remove" in action for action in expected)
+        assert computed.num_of_files == len(state.files)
+        assert store.manifest("events", version).min_file_retention_timestamp == expired_at(version)
+        assert store.manifest("events", version).timestamp == mtime_of(version)
+
+
+def test_tables_hold_what_has_not_expired_at_each_version(
+    spark: SparkSession, tmp_path: Path, log: DeltaLog, states: list[OracleState]
+) -> None:
+    store = SnapshotStore.open(spark, tmp_path)
+    store.write_range("events", log, 0, LATEST, materialize_as="table")
+    for version, state in enumerate(states):
+        expected = state.actions(expired_at(version))
+        removed = [action["remove"]["path"] for action in expected if "remove" in action]
+        assert sorted(row.path for row in store.tombstones("events", version).collect()) == sorted(removed)
+        assert sorted(row.path for row in store.all_files("events", version).collect()) == sorted(
+            add["path"] for add in state.files.values()
+        )
+    kept = store.tombstones("events", 1, min_file_retention_timestamp=0)
+    assert [row.path for row in kept.collect()] == ["a"]
+
+
+def test_id_that_changes_within_a_log_begins_no_generation(spark: SparkSession, tmp_path: Path, log: DeltaLog) -> None:
+    store = SnapshotStore.open(spark, tmp_path)
+    store.write_range("events", log, 4, 5)
+    store.write_range("events", log, 6, 7)
+    store.write_range("events", log, 3, 3)
+    assert store.versions("events") == [3, 4, 5, 6, 7]
+    assert [store.manifest("events", version).table_id for version in (5, 6)] == ["table-id", "another"]
+
+
+def test_transactions_expire_by_the_time_of_the_commit(spark: SparkSession, tmp_path: Path) -> None:
+    configuration = {"delta.setTransactionRetentionDuration": "interval 2 minutes"}
+    commits: list[list[Action]] = [
+        [protocol(), metadata(configuration=configuration), {"txn": {"appId": "timeless", "version": 1}}],
+        [{"txn": {"appId": "app", "version": 5, "lastUpdated": mtime_of(1)}}],
+        [],
+        [add("a")],
+    ]
+    write_log(tmp_path / "events", dict(enumerate(commits)))
+    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    store.write_range("events", log, 0, 2)
+    store.write_range("events", log, 3, 3)
+    found = [[txn.app_id for txn in store.computed_state("events", v).set_transactions] for v in range(4)]
+    assert found == [[], ["app"], ["app"], []]
+    in_state = [
+        [row.txn.appId for row in store.state("events", v).where("txn is not null").collect()] for v in range(4)
+    ]
+    assert in_state == found
+
+
+def test_in_commit_timestamps_count_from_where_they_are_enabled(spark: SparkSession, tmp_path: Path) -> None:
+    enabled = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "1",
+        "delta.inCommitTimestampEnablementTimestamp": "5",
+    }
+    commits: list[list[Action]] = [
+        [protocol(), metadata()],
+        [{"commitInfo": {"inCommitTimestamp": 5}}, metadata(configuration=enabled)],
+        [{"commitInfo": {"inCommitTimestamp": 6}}, add("a")],
+    ]
+    write_log(tmp_path / "events", dict(enumerate(commits)))
+    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    manifests = store.write_range("events", log, 0, 2)
+    assert [manifest.timestamp for manifest in manifests] == [mtime_of(0), 5, 6]
+    assert [manifest.timestamp for manifest in manifests] == [
+        log.get_snapshot_at(version=v).timestamp for v in range(3)
+    ]
+
+
+def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path / "events", {0: [protocol(), metadata()], 1: [], 2: [metadata(name="named")]})
+    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    store.write_range("events", log, 0, 1)
+    store.write_range("events", log, 2, 2, materialize_as="table")
+    for version in range(3):
+        assert store.all_files("events", version).collect() == store.tombstones("events", version).collect() == []
+        assert store.all_files("events", version).columns[:3] == ["path", "partitionValues", "size"]
+        expected = log.get_snapshot_at(version=version)
+        assert as_rows(store.state("events", version)) == as_rows(expected.state)
+        assert store.computed_state("events", version) == expected.computed_state
