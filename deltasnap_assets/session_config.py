@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from deltasnap_assets.config import SparkSettings
+from deltasnap_assets.jvm_options import archive_options, quick_start_options
 
 # Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job, or
 # shuffling them into 200 partitions, would cost more than the work itself.
@@ -22,17 +25,62 @@ _DRIVER_CONFIG = {
 }
 # Where the driver is the whole of Spark, it need not be reached from elsewhere, nor know a name for this machine.
 _LOCAL_CONFIG = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Of the process that has the driver: a Connect server was started with its own.
+_DRIVER_ONLY = ("spark.driver.", "spark.executor.", "spark.connect.", "spark.ui.", "spark.jars", "spark.app.")
+_MEMORY = "spark.driver.memory"
+_SMALL_HEAP_BYTES = 4 << 30
+_UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_USER_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Spark puts these before the options above, so that what a user chooses there wins.
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 
 
 def session_config(spark: SparkSettings) -> dict[str, str]:
-    """Spark's settings: what the configuration file says, over defaults that suit reading logs."""
+    """Spark's settings: what the configuration file says, over defaults that suit reading logs.
+
+    For a Connect server, without those that only the process that starts the driver can give.
+    """
+    chosen = {key: _spark_text(value) for key, value in spark.config.items()}
     if spark.remote is not None:
-        defaults = {"spark.remote": spark.remote, **_SESSION_CONFIG}
+        of_session = {key: value for key, value in chosen.items() if not key.startswith(_DRIVER_ONLY)}
+        return {"spark.remote": spark.remote, **_SESSION_CONFIG, **of_session}
+    master = spark.master or "local[*]"
+    is_local = master.startswith("local") and not master.startswith("local-cluster")
+    user_options = chosen.get(_USER_JAVA_OPTIONS, "")
+    if is_local:
+        memory = chosen.get(_MEMORY, _DRIVER_CONFIG[_MEMORY])
+        options = quick_start_options(small_heap=_bytes(memory) <= _SMALL_HEAP_BYTES, chosen=user_options)
     else:
-        master = spark.master or "local[*]"
-        local = _LOCAL_CONFIG if master.startswith("local") and not master.startswith("local-cluster") else {}
-        defaults = {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **local}
-    return defaults | {key: _spark_text(value) for key, value in spark.config.items()}
+        options = archive_options(chosen=user_options)
+    local = _LOCAL_CONFIG if is_local else {}
+    java = {_JAVA_OPTIONS: " ".join(options)} if options else {}
+    return {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **local, **java, **chosen}
+
+
+def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
+    """Spark's settings for a Connect server on this machine, which nobody reaches from another.
+
+    It lives long: its JVM compiles as it does by itself, and only starts from the archive.
+    """
+    chosen = {key: _spark_text(value) for key, value in spark.config.items()}
+    options = archive_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))
+    return {
+        "spark.master": spark.master or "local[*]",
+        **_SESSION_CONFIG,
+        **_DRIVER_CONFIG,
+        **_LOCAL_CONFIG,
+        "spark.app.name": "deltasnap spark-server",
+        **({_JAVA_OPTIONS: " ".join(options)} if options else {}),
+        **chosen,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+
+
+def _bytes(memory: str) -> int:
+    """A size as Spark writes it ("2g", "512m", "1024mb"; a bare number counts MiB); 0: no such size."""
+    found = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", memory, re.IGNORECASE)
+    return int(found[1]) << _UNITS[found[2].lower() or "m"] if found else 0
 
 
 def _spark_text(value: str | bool | int | float) -> str:
