@@ -58,6 +58,10 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect server on this machine, for every run.")
+app.add_typer(spark_server, name="spark-server")
+
+
 @app.callback()
 def common(
     _version: Annotated[
@@ -128,6 +132,55 @@ def refresh(
 
     if None in refresh_tables(settings, tables or known).values():
         raise typer.Exit(1)
+
+
+@app.command(name="warm-up")
+def warm_up() -> None:
+    """Make sessions that start in a run's own process start in a fraction of the time, from now on.
+
+    Takes a minute and 200 MB below ~/.cache/deltasnap, once for each Java and PySpark on this machine.
+    """
+    from deltasnap_assets.warm_up import make_archive
+
+    archive = make_archive()
+    typer.echo(f"{archive}: {archive.stat().st_size >> 20} MiB of classes. Sessions use it from now on.")
+
+
+@spark_server.command()
+def start(port: Annotated[int, typer.Option(min=1, max=65535, help="Where it listens, on 127.0.0.1.")] = 15002) -> None:
+    """Start a server with the Spark settings of the configuration, and wait until it answers."""
+    _require("grpc", "connect")
+    from deltasnap_assets.config import load_settings
+    from deltasnap_assets.spark_server import DEFAULT_FOLDER, exercise_server, start_server
+
+    server = start_server(load_settings().spark, DEFAULT_FOLDER, port)
+    exercise_server(server)
+    typer.echo(f"A Spark Connect server answers. In deltasnap.yaml:\n\nspark:\n  remote: {server.remote}\n")
+    typer.echo(f"It runs until `deltasnap spark-server stop`. What it prints: {DEFAULT_FOLDER / 'server.log'}")
+
+
+@spark_server.command()
+def stop() -> None:
+    """Stop the server that was started in this folder."""
+    from deltasnap_assets.spark_server import DEFAULT_FOLDER, stop_server
+
+    server = stop_server(DEFAULT_FOLDER)
+    typer.echo("No server runs here." if server is None else f"The server at {server.remote} has stopped.")
+
+
+@spark_server.command()
+def status() -> None:
+    """Tell whether the server of this folder runs and answers; exits with 1 unless it does."""
+    from deltasnap_assets.spark_server import DEFAULT_FOLDER, answers, running_server
+
+    server = running_server(DEFAULT_FOLDER)
+    if server is None:
+        typer.echo("No server runs here.")
+        raise typer.Exit(1)
+    if not answers(server.port):
+        typer.echo(f"A server is starting, or does not answer, at {server.remote}: {DEFAULT_FOLDER / 'server.log'}")
+        raise typer.Exit(1)
+    typer.echo(f"A server answers at {server.remote}")
 
 
 @app.command(name="inspect")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from deltasnap_assets.config import Settings, TableSettings
 from deltasnap_assets.java import check_java
 from deltasnap_assets.partitions import contiguous
+from deltasnap_assets.remote import check_remote
 from deltasnap_core.errors import StoredVersionNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.file_names import commit_file
@@ -38,10 +39,17 @@ class Snapshots:
         self._pyspark = pyspark
         self._manifests: dict[tuple[str, int], VersionManifest] = {}
         self._states: dict[tuple[str, int], SnapshotState] = {}
+        self._is_connected = False
 
     @property
     def spark(self) -> SparkSession:
-        """The session of this process. Errors: `JavaError` where it cannot start for want of Java."""
+        """The session of this process.
+
+        Errors: `JavaError` where it cannot start for want of Java; `RemoteError` where nobody answers at `remote`.
+        """
+        if self._settings.spark.remote is not None and not self._is_connected:
+            check_remote(self._settings.spark.remote)
+            self._is_connected = True
         try:
             session: SparkSession = self._pyspark.spark_session
         except PySparkRuntimeError:

@@ -1,0 +1,41 @@
+"""Does a Spark Connect server answer? Asked before its client is, which tries for minutes before it gives up."""
+
+from __future__ import annotations
+
+import socket
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from deltasnap_core.errors import DeltaSnapError
+
+DEFAULT_PORT = 15002
+_PATIENCE_SECONDS = 10.0
+
+
+class RemoteError(DeltaSnapError):
+    """No session on `spark.remote` is possible; the message is one line that says what is missing."""
+
+
+def check_remote(remote: str) -> None:
+    """Raise RemoteError unless the client is installed and something listens at an address, `sc://HOST:PORT/;...`."""
+    if find_spec("grpc") is None:
+        raise RemoteError("Spark Connect needs packages that are not installed: pip install 'deltasnap[connect]'.")
+    host, port = _address(remote)
+    try:
+        socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
+    except OSError as error:
+        raise RemoteError(
+            f"No Spark Connect server at sc://{host}:{port} ({error}). `deltasnap spark-server start` starts one here."
+        ) from error
+
+
+def _address(remote: str) -> tuple[str, int]:
+    # Without what follows the address: it may hold a token.
+    try:
+        url = urlsplit(remote)
+        port = url.port or DEFAULT_PORT
+    except ValueError as error:
+        raise RemoteError(f"Expected spark.remote to be sc://HOST:PORT: {error}") from error
+    if not url.hostname:
+        raise RemoteError("Expected spark.remote to be sc://HOST:PORT, found no host in it.")
+    return url.hostname, port
