@@ -1,0 +1,168 @@
+"""The core and the five assets on a Spark of another kind than the test run's own, in a process of its own.
+
+As a program, it reads a Task from stdin as JSON and writes what it found to the task's file.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_PYTHON = "/no/such/python"
+"""Stands for the Python of executors that have none."""
+
+VERSIONS = 9
+LOOKED_AT = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What to do where: the `spark` of a configuration, a table, a store to write, a file for the answers."""
+
+    table: str
+    store: str
+    answers: str
+    spark: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Do it in a new process; gives what it found."""
+        result = subprocess.run(
+            [sys.executable, "-m", "tests.core.elsewhere"],
+            input=json.dumps(asdict(self)),
+            cwd=ROOT,
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
+        assert result.returncode == 0, result.stderr[-6000:]
+        return json.loads(Path(self.answers).read_text(encoding="utf-8"))
+
+
+def make_events(path: Path) -> Path:
+    """Write a table with deltalake, with a checkpoint and commits after it."""
+    from deltalake import DeltaTable
+
+    from deltasnap_assets.demo import grow
+
+    for _ in grow(path, VERSIONS - 3):
+        pass
+    DeltaTable(path).create_checkpoint()
+    for _ in grow(path, VERSIONS):
+        pass
+    return path
+
+
+def live_paths(path: Path, version: int) -> list[str]:
+    """The names of a version's files as deltalake has them, sorted."""
+    from deltalake import DeltaTable
+
+    return sorted(Path(uri).name for uri in DeltaTable(path, version=version).file_uris())
+
+
+def core_answers(spark: SparkSession, table: str) -> dict[str, Any]:
+    """What the core gives of a table and one version of it."""
+    from deltasnap_core import DeltaLog
+
+    log = DeltaLog.for_table(spark, table)
+    snapshot = log.get_snapshot_at(version=LOOKED_AT, min_file_retention_timestamp=0)
+    return {
+        "latest": log.update().computed_state.to_json(),
+        "history": _rows(log.history_frame(limit=3)),
+        "computed_state": snapshot.computed_state.to_json(),
+        "all_files": _rows(snapshot.all_files),
+        "tombstones": _rows(snapshot.tombstones),
+        "state": _rows(snapshot.state),
+        "schema": snapshot.data_schema.json(),
+        "transactions": snapshot.transactions,
+    }
+
+
+def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str, Any]:
+    """What the five assets hold of one version, all of them materialized with a configuration's `spark`."""
+    import dagster as dg
+
+    from deltasnap_assets.config import Settings, SparkSettings, TableSettings
+    from deltasnap_assets.definitions import build_definitions
+    from deltasnap_assets.refresh import refresh_table
+
+    events = TableSettings(name="events", path=table, materialize_as="table")
+    defs = build_definitions(Settings(storage=store, spark=SparkSettings(**spark), tables=(events,)))
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = refresh_table(defs, events, instance, log_level="ERROR")
+
+        def load(name: str) -> Any:
+            return defs.load_asset_value(["events", name], partition_key=str(LOOKED_AT), instance=instance)
+
+        return {
+            "versions": list(done),
+            "log_segment": [file.name for file in load("log_segment").deltas],
+            "reconstructed_state": _rows(load("reconstructed_state")),
+            "computed_state": load("computed_state").to_json(),
+            "all_files": _rows(load("all_files")),
+            "tombstones": _rows(load("tombstones")),
+        }
+
+
+def has_python(spark: SparkSession) -> bool:
+    """Whether Python runs where the rows are."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    try:
+        spark.range(1).select(F.udf(lambda value: value, "long")("id")).collect()
+    except (PySparkException, Py4JJavaError) as error:
+        return NO_PYTHON not in str(error)
+    return True
+
+
+def _names(spark: SparkSession, table: str) -> list[str]:
+    from deltasnap_core import DeltaLog
+
+    files = DeltaLog.for_table(spark, table).get_snapshot_at(version=LOOKED_AT).all_files
+    return sorted(Path(row.path).name for row in files.select("path").collect())
+
+
+def _rows(rows: DataFrame) -> list[str]:
+    return sorted(json.dumps(row.asDict(recursive=True), default=str, sort_keys=True) for row in rows.collect())
+
+
+def main() -> None:
+    """Do the task on stdin."""
+    task = Task(**json.load(sys.stdin))
+    from pyspark.sql import SparkSession
+
+    from deltasnap_assets.config import SparkSettings
+    from deltasnap_assets.session_config import session_config
+
+    config = session_config(SparkSettings(**task.spark))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        spark = SparkSession.builder.config(map=config).getOrCreate()
+    warnings.simplefilter("ignore")
+    found = {
+        "session": type(spark).__module__,
+        "master": spark.conf.get("spark.master", None),
+        "warnings": [str(warning.message) for warning in told if warning.category is UserWarning],
+        "core": core_answers(spark, task.table),
+        "core_paths": _names(spark, task.table),
+        "assets": asset_answers(task.spark, task.table, task.store),
+        "has_python": has_python(spark),
+    }
+    Path(task.answers).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
