@@ -49,7 +49,7 @@ def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
     Its name is a digest of all that must be the same for it to fit: another Java, another PySpark, another place of
     either, have other archives.
     """
-    java, spark_home = _java(environment), find_spark_home(environment)
+    java, spark_home = find_java(environment), find_spark_home(environment)
     if java is None or spark_home is None:
         return None
     facts = (
@@ -72,6 +72,13 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(cache) / "deltasnap"
 
 
+def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The Java that Spark would start: that of JAVA_HOME, else the one on PATH. None: there is none."""
+    home = environment.get("JAVA_HOME")
+    found = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
+    return None if found is None else Path(found).resolve()
+
+
 def find_spark_home(environment: Mapping[str, str] = os.environ) -> Path | None:
     """The Spark that PySpark would start: SPARK_HOME, else PySpark's own folder. None: there is no PySpark."""
     spec = find_spec("pyspark")
@@ -83,12 +90,6 @@ def find_spark_home(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 def _names_collector(options: str) -> bool:
     return any(option.startswith("-XX:+Use") and option.endswith("GC") for option in options.split())
-
-
-def _java(environment: Mapping[str, str]) -> Path | None:
-    home = environment.get("JAVA_HOME")
-    found = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
-    return None if found is None else Path(found).resolve()
 
 
 def _java_facts(java: Path) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def write_table(table: Path) -> None:
         if version == 0:
             actions += [{"protocol": _PROTOCOL}, {"metaData": _METADATA}]
         actions += [{"add": _add(version, number)} for number in range(4)]
-        if version > 1:
+        if version > _CHECKPOINT:
             removed = {"path": _path(version - 1, 0), "deletionTimestamp": 1 << 50, "dataChange": True}
             actions += [{"remove": removed}]
         (log / commit_file(version)).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")

@@ -34,9 +34,13 @@ ALSO_PURE = (
     "deltasnap_assets.config",
     "deltasnap_assets.demo",
     "deltasnap_assets.java",
+    "deltasnap_assets.jvm_options",
+    "deltasnap_assets.remote",
     "deltasnap_assets.session_config",
     "deltasnap_assets.sizes",
+    "deltasnap_assets.spark_server",
     "deltasnap_assets.terminal",
+    "deltasnap_assets.warm_up",
 )
 PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.snapshot", "deltasnap_core.store")
 FSSPEC_USERS = ("deltasnap_core.storage", "deltasnap_core.store")
