@@ -6,8 +6,9 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import fsspec
 import pytest
 
 if TYPE_CHECKING:
@@ -71,6 +72,21 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
     yield
     for name in settings:
         spark.conf.unset(name)
+
+
+@pytest.fixture(scope="session")
+def s3_options() -> Iterator[dict[str, Any]]:
+    """Options of the bucket `s3://lake` on the one S3 server of the run; one, for moto's buckets are a process's."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    endpoint = {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "eu-west-1"}
+    options = {"key": "testing", "secret": "testing", "client_kwargs": endpoint}
+    fsspec.filesystem("s3", **options).mkdir("lake")
+    yield options
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -39,22 +37,6 @@ class Storage:
 
     def names_from(self, name: str) -> list[str]:
         return [file.name for file in self.store.list_from(join_url(self.root, name))]
-
-
-@pytest.fixture(scope="module")
-def s3_options() -> Iterator[dict[str, Any]]:
-    pytest.importorskip("s3fs")
-    server_module = pytest.importorskip("moto.server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
-    server.start()
-    endpoint = {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "eu-west-1"}
-    options = {"key": "testing", "secret": "testing", "client_kwargs": endpoint}
-    fsspec.filesystem("s3", **options).mkdir("lake")
-    yield options
-    server.stop()
 
 
 @pytest.fixture(params=["local", "memory", "s3"])

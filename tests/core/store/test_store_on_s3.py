@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +15,6 @@ from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.core.store.tables import as_rows, check_version, make_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
-
-
-@pytest.fixture(scope="module")
-def s3_options() -> Iterator[dict[str, Any]]:
-    pytest.importorskip("s3fs")
-    server_module = pytest.importorskip("moto.server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
-    server.start()
-    endpoint = {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "eu-west-1"}
-    options = {"key": "testing", "secret": "testing", "client_kwargs": endpoint}
-    fsspec.filesystem("s3", **options).mkdir("lake")
-    yield options
-    server.stop()
 
 
 def test_store_on_s3_answers_as_the_snapshots_do(
