@@ -21,12 +21,21 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.storage.spark_files import SparkFiles
 
 ACTIONS = ("add", "remove", "path", "path_key", "dv_id")
-COUNTED_ADD = ("path", "size", "stats", "deletionVector")
-COUNTED_REMOVE = ("path", "deletionTimestamp", "deletionVector")
+_VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
+
+
+def _counted(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
+    deletion_vector = StructType([DELETION_VECTOR[name] for name in vector])
+    return StructType([*(action[name] for name in names), StructField("deletionVector", deletion_vector)])
+
+
+COUNTED_ADD = _counted(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "cardinality"))
+COUNTED_REMOVE = _counted(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
+"""No more of an action than its key and what the computed state counts."""
 
 _FAIL_FAST = {"mode": "FAILFAST"}
 _FILE_ACTION = '"(add|remove)"'
@@ -49,12 +58,12 @@ class ActionReader:
     @property
     def add_schema(self) -> StructType:
         """The type of `add` as this reader gives it."""
-        return StructType([ADD[name] for name in COUNTED_ADD]) if self.counts_only else ADD
+        return COUNTED_ADD if self.counts_only else ADD
 
     @property
     def remove_schema(self) -> StructType:
         """The type of `remove` as this reader gives it."""
-        return StructType([REMOVE[name] for name in COUNTED_REMOVE]) if self.counts_only else REMOVE
+        return COUNTED_REMOVE if self.counts_only else REMOVE
 
     @property
     def schema(self) -> StructType:

@@ -36,18 +36,21 @@ def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> 
     return commits.selectExpr("*", f"{rank} as rank").where("rank = 1").drop("rank")
 
 
-def reconcile(base: DataFrame | None, newest: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
+def reconcile(base: DataFrame | None, commits: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
     """Put the newest actions of commits over a base that is reconciled already: a checkpoint, or a stored state.
 
-    In:  base and newest with ACTIONS, one row a key each. None: no rows.
+    In:  base with ACTIONS, one row a key; commits as `newest_file_actions` takes them. None: no rows.
     Out: ACTIONS, one row a key, any order. The base is scanned and never shuffled when the keys are broadcast.
     """
-    if base is None or newest is None:
-        present = base if newest is None else newest
-        return None if present is None else present.select(*ACTIONS)
-    keys = newest.select(*FILE_KEY)
-    untouched = base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left_anti")
-    return untouched.select(*ACTIONS).unionByName(newest.select(*ACTIONS))
+    untouched = None if base is None else base.select(*ACTIONS)
+    if commits is None:
+        return untouched
+    newest = newest_file_actions(commits).select(*ACTIONS)
+    if untouched is None:
+        return newest
+    keys = commits.select(*FILE_KEY)  # some of them twice: to find that out takes longer than to send them
+    kept = untouched.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left_anti")
+    return kept.select(*ACTIONS).union(newest)
 
 
 def live_files(files: DataFrame) -> DataFrame:

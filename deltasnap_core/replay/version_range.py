@@ -72,7 +72,8 @@ def replay_range(
 ) -> tuple[RangeVersion, ...]:
     """Give every version of a range, ascending, in one pass over what they changed and one look at the base.
 
-    changes:              as `changes_of_versions` gives them; None: no version changed a file.
+    changes:              as `changes_of_versions` gives them, read with the schema of the base; None: no version
+                          changed a file.
     non_file_by_version:  the other actions of each version, in the order of the log.
     retention_timestamps: for each version of the range, the time (ms) up to which its tombstones have expired. One
                           that has expired stays so: a version whose time is earlier takes that of the one before.
@@ -145,17 +146,7 @@ def _timeline(
             known = looked_up.where(f"is_touched or {expires}").select("version", *ACTIONS)
     if changes is None or known is None:
         return changes if known is None else known
-    return known.unionByName(_like(changes.select("version", *ACTIONS), known))
-
-
-def _like(changes: DataFrame, known: DataFrame) -> DataFrame:
-    """Cut the actions of changes down to the fields that the base was read with."""
-    cut = {}
-    for kind in ("add", "remove"):
-        known_fields = known.select(f"{kind}.*").columns
-        struct = F.struct(*(F.col(f"{kind}.{name}").alias(name) for name in known_fields))
-        cut[kind] = F.when(F.col(f"{kind}.path").isNotNull(), struct)
-    return changes.withColumns(cut)
+    return known.union(changes.select("version", *ACTIONS))
 
 
 _DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"

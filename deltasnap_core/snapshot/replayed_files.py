@@ -33,7 +33,7 @@ def reconciled_files(reader: ActionReader, log: LoadedLog) -> DataFrame | None:
     Source: PROTOCOL.md, Action Reconciliation.
     """
     base = None if log.contents is None else reader.checkpoint_actions(log.contents)
-    return reconcile(base, _newest(reader, log.batch), broadcast=is_small(log.batch))
+    return reconcile(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch))
 
 
 def state_of(reader: ActionReader, log: LoadedLog, min_file_retention_timestamp: int) -> SnapshotState:
@@ -50,8 +50,9 @@ def advanced_state(
     log: one that `known.log` is the beginning of. Its commits since then count as one change: only the last is asked.
     """
     newer = log.batch.after(known.log.version)
-    newest = _newest(reader, newer)
-    changes = None if newest is None else newest.select(F.lit(log.version).cast("long").alias("version"), *ACTIONS)
+    commits = reader.commit_actions(newer)
+    version = F.lit(log.version).cast("long").alias("version")
+    changes = None if commits is None else newest_file_actions(commits).select(version, *ACTIONS)
     base = RangeBase(
         version=known.log.version,
         files=reconciled_files(reader, known.log),
@@ -78,8 +79,3 @@ def can_advance(known: ComputedVersion, log: LoadedLog, min_file_retention_times
 def is_small(batch: CommitBatch) -> bool:
     """Whether the keys of a batch are few enough to send to every task."""
     return batch.size_in_bytes <= BROADCAST_BYTES
-
-
-def _newest(reader: ActionReader, batch: CommitBatch) -> DataFrame | None:
-    actions = reader.commit_actions(batch)
-    return None if actions is None else newest_file_actions(actions)

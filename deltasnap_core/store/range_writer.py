@@ -137,7 +137,7 @@ class RangeWriter:
         return sets[: len(sets) - count], sets[len(sets) - count :]
 
     def _changes_since(self, previous: VersionManifest, sets: tuple[DataSet, ...], last: int) -> DataFrame | None:
-        changes = self.rows.changes(sets[-1:], last)
+        changes = self.counted_rows.changes(sets[-1:], last)
         return None if changes is None else changes.where(F.col("version") > previous.version)
 
     def _rebased(self, manifest: VersionManifest) -> VersionManifest:

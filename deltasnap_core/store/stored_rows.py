@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from deltasnap_core.replay.load_actions import ACTIONS, with_keys
+from deltasnap_core.replay.load_actions import with_keys
 from deltasnap_core.replay.schemas import FILE_ACTIONS
-from deltasnap_core.replay.state_reconstruction import newest_file_actions, reconcile
+from deltasnap_core.replay.state_reconstruction import reconcile
 from deltasnap_core.store.manifest import DataSet, VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 
@@ -59,14 +59,12 @@ class StoredRows:
         """
         base = self.parquet.read(manifest.base.files, self._schema())
         changes = self.changes(manifest.changes, manifest.version, keys)
-        newest = None
+        commits = None
         if changes is not None:
-            if manifest.change_rows <= SINGLE_TASK_ROWS:
-                changes = changes.coalesce(1)
-            in_order = changes.withColumnRenamed("version", "commit_version").withColumn("line_number", F.lit(0))
-            newest = newest_file_actions(in_order).select(*ACTIONS)
+            in_one = changes.coalesce(1) if manifest.change_rows <= SINGLE_TASK_ROWS else changes
+            commits = in_one.selectExpr("*", "version as commit_version", "0 as line_number")
         base_rows = None if base is None else self._keyed(_only(base, keys))
-        return reconcile(base_rows, newest, broadcast=manifest.change_rows <= BROADCAST_ROWS)
+        return reconcile(base_rows, commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
 
     def keys_in_play(
         self, manifest: VersionManifest, changes: DataFrame | None, expired_after: int, expired_until: int

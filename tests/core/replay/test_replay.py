@@ -14,7 +14,6 @@ from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
 from deltasnap_core.replay.state_reconstruction import (
     live_files,
-    newest_file_actions,
     reconcile,
     state_actions,
     unexpired_tombstones,
@@ -54,8 +53,7 @@ class Replay:
     def files(self) -> DataFrame:
         base = None if self.contents is None else self.reader.checkpoint_actions(self.contents)
         commits = self.reader.commit_actions(self.batch)
-        newest = None if commits is None else newest_file_actions(commits)
-        files = reconcile(base, newest, broadcast=True)
+        files = reconcile(base, commits, broadcast=True)
         assert files is not None
         return files
 
