@@ -8,12 +8,13 @@ from deltasnap_assets.config import SparkSettings
 from deltasnap_assets.jvm_options import archive_options, quick_start_options
 
 # Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job, or
-# shuffling them into 200 partitions, would cost more than the work itself.
+# shuffling them into 200 partitions, would cost more than the work itself; so would to compress what is kept of them.
 _SESSION_CONFIG = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 # Of a session that this process starts.
 _DRIVER_CONFIG = {
@@ -23,8 +24,14 @@ _DRIVER_CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Where the driver is the whole of Spark, it need not be reached from elsewhere, nor know a name for this machine.
-_LOCAL_CONFIG = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Where the driver is the whole of Spark, it need not be reached from elsewhere, nor know a name for this machine. Our
+# joins say themselves what to send to every task: to plan again between the stages takes longer than it saves.
+_LOCAL_CONFIG = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+}
 # Of the process that has the driver: a Connect server was started with its own.
 _DRIVER_ONLY = ("spark.driver.", "spark.executor.", "spark.connect.", "spark.ui.", "spark.jars", "spark.app.")
 _MEMORY = "spark.driver.memory"

@@ -73,6 +73,12 @@ class CheckpointContents:
         """The Parquet files that add and remove actions are read from."""
         return tuple(file for file in (*self.top_level, *self.sidecars) if file.has_file_actions)
 
+    @property
+    def num_rows(self) -> int:
+        """How many actions it holds."""
+        rows = [file.metadata.num_rows for file in (*self.top_level, *self.sidecars)]
+        return int(self.lines.num_rows + sum(rows))
+
 
 def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str) -> CheckpointContents:
     """Open a checkpoint by its footers alone, its sidecars resolved.

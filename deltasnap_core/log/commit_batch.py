@@ -104,6 +104,14 @@ class CommitBatch:
             large=tuple(file for file in self.large if commit_version(file) > version),
         )
 
+    def up_to(self, version: int) -> CommitBatch:
+        """Give the commits up to a version."""
+        return CommitBatch(
+            files=tuple(file for file in self.files if commit_version(file) <= version),
+            lines=self.lines.filter(pc.less_equal(self.lines["commit_version"], version)),
+            large=tuple(file for file in self.large if commit_version(file) <= version),
+        )
+
     @property
     def size_in_bytes(self) -> int:
         """Bytes of all the lines, those of the large commits too."""

@@ -14,7 +14,6 @@ from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, 
 from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.replay.non_file_actions import NonFileActions
-from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +116,8 @@ class FileTotals:
     deleted_counts: list[int] = field(default_factory=lambda: [0] * len(BIN_STARTS))
 
     def add(self, group: Row) -> None:
-        """Add one group of `TOTALS`, grouped by `BINS`."""
-        if group.size_class is None:
+        """Add one group of `totals`, grouped by `bins`."""
+        if group.size_class == _NONE:
             self.tombstones += group.actions
             return
         size_bin = bisect_right(DEFAULT_BIN_BOUNDARIES, group.size_class) - 1
@@ -128,8 +127,8 @@ class FileTotals:
         self.files_without_records += group.actions - group.files_with_records
         self.file_counts[size_bin] += group.actions
         self.file_bytes[size_bin] += group.size
-        self.deleted_counts[group.deleted_bin or 0] += group.actions
-        if group.deleted_bin is not None:
+        self.deleted_counts[max(group.deleted_bin, 0)] += group.actions
+        if group.deleted_bin != _NONE:
             self.deletion_vectors += group.actions
             self.deleted_records += group.deleted_records or 0
 
@@ -177,63 +176,94 @@ class FileTotals:
         )
 
 
-BINS = ("size_class", "deleted_bin")
-"""What totals are grouped by: the bins of the two histograms."""
-
-
 def compute_state(
     files: DataFrame | None, non_file: NonFileActions, *, min_file_retention_timestamp: int
 ) -> SnapshotState:
-    """Compute the state of a version in one aggregation of its reconciled file actions.
+    """Compute the state of a version in one aggregation of its files.
 
-    files: ACTIONS, one row a logical file. None: no files.
+    files: its reconciled file actions as `counted_files` gives them, one row a logical file. None: no files.
     """
     found = FileTotals()
     if files is not None:
-        kept = f"add.path is not null or {unexpired_tombstone(min_file_retention_timestamp)}"
-        for group in files.where(kept).selectExpr(*MEASURES).groupBy(*BINS).agg(*totals()).collect():
+        for group in files.where(unexpired(min_file_retention_timestamp)).groupBy(*bins()).agg(*totals()).collect():
             found.add(group)
     return found.state(non_file)
 
 
-_NUM_RECORDS_FIRST = '{"numRecords":'
-# Numbers of up to 19 digits and the comma after them.
-_AFTER_IT = f"substring(add.stats, {len(_NUM_RECORDS_FIRST) + 1}, 20)"
+def unexpired(min_file_retention_timestamp: int) -> str:
+    """Give the condition on COUNTS for an action to count: a live file, or a tombstone that has not expired."""
+    if min_file_retention_timestamp <= 0:
+        return "true"
+    return f"deleted_at is null or deleted_at > {min_file_retention_timestamp}"
+
+
+# `substring` would count the characters of the whole text first.
+_NUM_RECORDS_FIRST = """startswith(add.stats, '{"numRecords":') and contains(add.stats, ',')"""
 _RECORDS = (
-    f"coalesce(case when startswith(add.stats, '{_NUM_RECORDS_FIRST}') and contains({_AFTER_IT}, ',')"
-    f" then try_cast(substring_index({_AFTER_IT}, ',', 1) as bigint) end,"
+    f"coalesce(case when {_NUM_RECORDS_FIRST}"
+    " then try_cast(substring_index(substring_index(add.stats, ',', 1), ':', -1) as bigint) end,"
     " try_cast(get_json_object(add.stats, '$.numRecords') as bigint))"
 )
-# Rather a bit too few than too many: the logarithm of a number just below a power of two may be rounded up to it.
-_MORE_BITS = "greatest(cast(log2(add.size) - 1e-9d as int) - 5, 0)"
-_SIZE_CLASS = f"shiftleft(shiftright(add.size, {_MORE_BITS}), {_MORE_BITS})"
-_DELETED = "coalesce(add.deletionVector.cardinality, 0)"
-_DELETED_BIN = " ".join(f"when {_DELETED} >= {start} then {i}" for i, start in reversed(list(enumerate(BIN_STARTS))))
+DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
+"""When (ms) a tombstone was made, one without a time in 1970; null: no tombstone."""
 
-MEASURES = (
-    f"case when add.path is not null then {_SIZE_CLASS} end as size_class",
-    f"case when add.deletionVector.storageType is not null then case {_DELETED_BIN} end end as deleted_bin",
+COUNTED = ("size", "records", "deleted", "deleted_at")
+COUNTS = (
     "add.size as size",
-    f"case when add.path is not null then {_RECORDS} end as records",
-    "add.deletionVector.cardinality as deleted",
+    f"{_RECORDS} as records",
+    "case when add.deletionVector.storageType is not null then coalesce(add.deletionVector.cardinality, 0) end"
+    " as deleted",
+    f"{DELETED_AT} as deleted_at",
 )
-"""What is summed of one action: a live file's size, records and deleted rows, and its bins in the two histograms.
+"""What is counted of one action, COUNTED: four longs. Of a live file its size, records and, with a deletion vector,
+the rows that it deletes; of a tombstone its time.
 
-size_class: the size rounded down to its six or seven leading bits; null: a tombstone. That keeps it in its bin, since
-no boundary has more than six, and costs a fraction of comparing each size with 95 boundaries.
-deleted_bin: null without a deletion vector.
 records: cut out of the JSON where writers put `numRecords`, at the front, for a tenth of a JSON parser's cost.
-Source: PROTOCOL.md, Per-file Statistics; File Size Histogram Schema; Deleted Record Counts Histogram Schema.
+Source: PROTOCOL.md, Per-file Statistics.
 """
 
+COUNTED_KEY = ("key_high", "key_low")
+_KEYED = ("xxhash64(path_key, dv_id) as key_high", "xxhash64(dv_id, path_key) as key_low")
 
-def totals(sign: str = "1") -> list[Column]:
-    """Give the totals of MEASURES, each measure times a sign (a column of 1 and -1); sums of nothing are null."""
+
+def counted_files(files: DataFrame) -> DataFrame:
+    """Give of ACTIONS what is counted: COUNTED_KEY and COUNTS, six longs a logical file.
+
+    The key stands for that of the logical file in 128 bits, so that a million files fit into 50 MB.
+    """
+    return files.selectExpr(*_KEYED, *COUNTS)
+
+
+_NONE = -1
+# Rather a bit too few than too many: the logarithm of a number just below a power of two may be rounded up to it.
+_MORE_BITS = "greatest(cast(log2(size) - 1e-9d as int) - 5, 0)"
+_DELETED_BIN = " ".join(f"when deleted >= {start} then {i}" for i, start in reversed(list(enumerate(BIN_STARTS))))
+_BINS = {
+    "size_class": f"case when deleted_at is null then shiftleft(shiftright(size, {_MORE_BITS}), {_MORE_BITS})"
+    f" else {_NONE} end",
+    "deleted_bin": f"case when deleted is null then {_NONE} {_DELETED_BIN} else 0 end",
+}
+
+
+def bins() -> list[Column]:
+    """Give what to group COUNTS by: the bins of the two histograms.
+
+    size_class:  the size rounded down to its six or seven leading bits; -1: a tombstone. That keeps it in its bin,
+                 since no boundary has more than six, and costs a fraction of comparing each size with 95 boundaries.
+    deleted_bin: -1 without a deletion vector. (Spark is slow to group by what is null.)
+    Source: PROTOCOL.md, File Size Histogram Schema; Deleted Record Counts Histogram Schema.
+    """
+    return [F.expr(f"{bin_} as {name}") for name, bin_ in _BINS.items()]
+
+
+def totals(sign: str | None = None) -> list[Column]:
+    """Give the totals of COUNTS, each count times a sign (a column of 1 and -1); sums of nothing are null."""
+    times = "" if sign is None else f"{sign} * "
     summed = {
-        "actions": sign,
-        "size": f"{sign} * size",
-        "records": f"{sign} * records",
-        "files_with_records": f"if(records is null, 0, {sign})",
-        "deleted_records": f"{sign} * deleted",
+        "actions": "count(*)" if sign is None else f"sum({sign})",
+        "size": f"sum({times}size)",
+        "records": f"sum({times}records)",
+        "files_with_records": "count(records)" if sign is None else f"sum(if(records is null, 0, {sign}))",
+        "deleted_records": f"sum({times}deleted)",
     }
-    return [F.expr(f"sum({measure}) as {name}") for name, measure in summed.items()]
+    return [F.expr(f"{total} as {name}") for name, total in summed.items()]

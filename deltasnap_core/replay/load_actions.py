@@ -1,8 +1,8 @@
 """File actions out of a checkpoint and out of commits, as DataFrames, with their keys.
 
-Every frame has the columns of ACTIONS: add, remove (structs as the log has them, one of them set), path (string, not
-null: the action's, made canonical), path_key (string, not null: the path decoded once), dv_id (string, not null: the
-deletion vector's unique id, empty without one); commits also commit_version (long) and line_number (int; null for a
+Every frame has the columns of ACTIONS: path_key (string, not null: the path decoded once), dv_id (string, not null: the
+deletion vector's unique id, empty without one), add, remove (structs as the log has them, one of them set), path
+(string, not null: the action's, made canonical); commits also commit_version (long) and line_number (int; null for a
 commit read by its path).
 """
 
@@ -24,7 +24,7 @@ from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.storage.spark_files import SparkFiles
 
-ACTIONS = ("add", "remove", "path", "path_key", "dv_id")
+ACTIONS = ("path_key", "dv_id", "add", "remove", "path")
 _VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
 
@@ -148,25 +148,22 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
     # than the work on a small table.
     root = _file_system_of(log_path).replace("'", "\\'")
-    path = "coalesce(add.path, remove.path)"
-    canonical = (
-        f"case when startswith({path}, '/') then concat('{root}', {path})"
-        f" when startswith({path}, 'file:///') then concat('file:', substring({path}, {len('file:///')}))"
-        f" else {path} end as path"
+    # All in one projection: Spark reads single fields of a struct through one, not through two.
+    raw = "coalesce(add.path, remove.path)"
+    path = (
+        f"case when startswith({raw}, '/') then concat('{root}', {raw})"
+        f" when startswith({raw}, 'file:///') then concat('file:', substring({raw}, {len('file:///')}))"
+        f" else {raw} end"
     )
     # url_decode takes `+` for a space; a path that is no valid encoding is its own key.
-    decoded = "coalesce(try_url_decode(replace(path, '+', '%2B')), path)"
-    return (
-        actions.where("add.path is not null or remove.path is not null")
-        .selectExpr(*others, "add", "remove", canonical)
-        .selectExpr(
-            *others,
-            "add",
-            "remove",
-            "path",
-            f"case when contains(path, '%') then {decoded} else path end as path_key",
-            f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id",
-        )
+    decoded = f"coalesce(try_url_decode(replace({path}, '+', '%2B')), {path})"
+    return actions.where("add.path is not null or remove.path is not null").selectExpr(
+        *others,
+        f"case when contains({raw}, '%') then {decoded} else {path} end as path_key",
+        f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id",
+        "add",
+        "remove",
+        f"{path} as path",
     )
 
 

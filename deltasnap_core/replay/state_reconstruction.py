@@ -25,15 +25,15 @@ BROADCAST_BYTES = 32 << 20
 def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> DataFrame:
     """Keep the newest action of each logical file among commits.
 
-    In:  add, remove, path_key, dv_id, commit_version, line_number.
-    Out: the same columns; one row a (path_key, dv_id), or a (*within, path_key, dv_id).
+    In:  ACTIONS, commit_version, line_number.
+    Out: the same columns, and others; one row a (path_key, dv_id), or a (*within, path_key, dv_id).
     An add and a remove of one key in one commit: the add wins. The protocol does not settle it; a test pins it.
     Source: PROTOCOL.md, Action Reconciliation.
     """
     key = ", ".join((*within, *FILE_KEY))
     newest_first = "commit_version desc, add.path is not null desc, line_number desc"
     rank = f"row_number() over (partition by {key} order by {newest_first})"
-    return commits.selectExpr("*", f"{rank} as rank").where("rank = 1").drop("rank")
+    return commits.selectExpr("*", f"{rank} as rank").where("rank = 1")
 
 
 def reconcile(base: DataFrame | None, commits: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
@@ -42,15 +42,13 @@ def reconcile(base: DataFrame | None, commits: DataFrame | None, *, broadcast: b
     In:  base with ACTIONS, one row a key; commits as `newest_file_actions` takes them. None: no rows.
     Out: ACTIONS, one row a key, any order. The base is scanned and never shuffled when the keys are broadcast.
     """
-    untouched = None if base is None else base.select(*ACTIONS)
     if commits is None:
-        return untouched
+        return base
     newest = newest_file_actions(commits).select(*ACTIONS)
-    if untouched is None:
+    if base is None:
         return newest
     keys = commits.select(*FILE_KEY)  # some of them twice: to find that out takes longer than to send them
-    kept = untouched.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left_anti")
-    return kept.select(*ACTIONS).union(newest)
+    return base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left_anti").union(newest)
 
 
 def live_files(files: DataFrame) -> DataFrame:

@@ -15,9 +15,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.computed_state import BINS, MEASURES, FileTotals, SnapshotState, totals
+from deltasnap_core.replay.computed_state import COUNTED, COUNTS, DELETED_AT, FileTotals, SnapshotState, bins, totals
 from deltasnap_core.replay.load_actions import ACTIONS
 from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.replay.state_advance import files_in_play
 from deltasnap_core.replay.state_reconstruction import FILE_KEY, newest_file_actions
 
 
@@ -116,13 +117,13 @@ def _thresholds(base: RangeBase, timestamps: Mapping[int, int]) -> dict[int, int
 def _events_by_version(
     base: RangeBase, changes: DataFrame | None, thresholds: Mapping[int, int], *, broadcast: bool
 ) -> dict[int, list[Row]]:
-    """Sum what begins and what ends at each version; `totals` by `BINS`, negative where something ends."""
+    """Sum what begins and what ends at each version; `totals` by `bins`, negative where something ends."""
     timeline = _timeline(base, changes, thresholds, broadcast=broadcast)
     if timeline is None:
         return {}
     events = _events(timeline, thresholds)
     grouped: dict[int, list[Row]] = defaultdict(list)
-    for row in events.groupBy("event_version", "begins", *BINS).agg(*totals("if(begins, 1, -1)")).collect():
+    for row in events.groupBy("event_version", "begins", *bins()).agg(*totals("if(begins, 1, -1)")).collect():
         grouped[row.event_version].append(row)
     return grouped
 
@@ -136,35 +137,27 @@ def _timeline(
     """
     known = None
     if base.files is not None:
-        expires = f"({_DELETED_AT}) between {thresholds[base.version] + 1} and {max(thresholds.values())}"
-        at_base = base.files.select(F.lit(base.version).cast("long").alias("version"), *ACTIONS)
-        if changes is None:
-            known = at_base.where(expires)
-        else:
-            keys = changes.select(*FILE_KEY).distinct().withColumn("is_touched", F.lit(True))
-            looked_up = at_base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left")
-            known = looked_up.where(f"is_touched or {expires}").select("version", *ACTIONS)
+        before, after = thresholds[base.version], max(thresholds.values())
+        keys = None if changes is None else changes.select(*FILE_KEY).distinct()
+        in_play = files_in_play(base.files, keys, FILE_KEY, DELETED_AT, before, after, broadcast=broadcast)
+        known = in_play.select(F.lit(base.version).cast("long").alias("version"), *ACTIONS)
     if changes is None or known is None:
         return changes if known is None else known
     return known.union(changes.select("version", *ACTIONS))
 
 
-_DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
-
-
 def _events(timeline: DataFrame, thresholds: Mapping[int, int]) -> DataFrame:
-    """Give an event where an action begins to count and one where it ceases to: event_version, begins, measures.
+    """Give an event where an action begins to count and one where it ceases to: event_version, begins, COUNTS.
 
     An action counts from its version to the next of its key; a tombstone no longer than until it expires.
     """
     next_version = f"lead(version) over (partition by {', '.join(FILE_KEY)} order by version)"
     end = F.least(F.expr(next_version), _expiry_version(thresholds)).alias("end")
-    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, MEASURES))
-    measured = [name for name in lives.columns if name not in ("first", "end")]
+    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, COUNTS))
     begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
     return (
         lives.where("end is null or end > first")
-        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *measured)
+        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *COUNTED)
         .where(f"event_version > {min(thresholds)}")
     )
 
@@ -174,5 +167,5 @@ def _expiry_version(thresholds: Mapping[int, int]) -> Column:
     last = max(thresholds.values())
     versions = ", ".join(f"{version}L" for version in thresholds)
     times = ", ".join(f"{time}L" for time in thresholds.values())
-    still_kept = f"size(filter(array({times}), time -> time < ({_DELETED_AT})))"
-    return F.expr(f"case when ({_DELETED_AT}) <= {last} then get(array({versions}), {still_kept}) end")
+    still_kept = f"size(filter(array({times}), time -> time < ({DELETED_AT})))"
+    return F.expr(f"case when ({DELETED_AT}) <= {last} then get(array({versions}), {still_kept}) end")

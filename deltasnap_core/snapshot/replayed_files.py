@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.computed_state import FileTotals, SnapshotState, compute_state
-from deltasnap_core.replay.load_actions import ACTIONS, ActionReader
-from deltasnap_core.replay.state_reconstruction import BROADCAST_BYTES, newest_file_actions, reconcile
-from deltasnap_core.replay.version_range import RangeBase, replay_range
+from deltasnap_core.replay.computed_state import SnapshotState, compute_state, counted_files
+from deltasnap_core.replay.load_actions import ActionReader
+from deltasnap_core.replay.state_advance import advance_state, counted_after
+from deltasnap_core.replay.state_reconstruction import BROADCAST_BYTES, reconcile
 from deltasnap_core.snapshot.loaded_log import LoadedLog
+from deltasnap_core.snapshot.state_cache import StateCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,24 @@ class ComputedVersion:
     log: LoadedLog
     state: SnapshotState
     min_file_retention_timestamp: int
+    files: CountedFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedFiles:
+    """What is counted of the files of a version, to be looked up again for the versions after it.
+
+    rows:  as `counted_files` gives them; None: no files. cache: what keeps them in Spark's storage; None: nothing.
+    """
+
+    version: int
+    rows: DataFrame | None
+    cache: StateCache | None
+
+    def release(self) -> None:
+        """Keep them no longer. They are still there, from the log."""
+        if self.cache is not None:
+            self.cache.release()
 
 
 def reconciled_files(reader: ActionReader, log: LoadedLog) -> DataFrame | None:
@@ -36,10 +54,19 @@ def reconciled_files(reader: ActionReader, log: LoadedLog) -> DataFrame | None:
     return reconcile(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch))
 
 
-def state_of(reader: ActionReader, log: LoadedLog, min_file_retention_timestamp: int) -> SnapshotState:
-    """Compute the state of a version from the whole log, in one aggregation."""
-    files = reconciled_files(reader, log)
-    return compute_state(files, log.non_file, min_file_retention_timestamp=min_file_retention_timestamp)
+def count_files(reader: ActionReader, log: LoadedLog, cache: StateCache | None) -> CountedFiles:
+    """Give what is counted of the files of a version; kept from now on where there is a cache."""
+    checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)
+    base = None if checkpoint is None else counted_files(checkpoint)
+    rows = counted_after(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch))
+    if rows is not None and cache is not None:
+        rows = cache.cached(rows)
+    return CountedFiles(version=log.version, rows=rows, cache=cache)
+
+
+def state_of(files: CountedFiles, log: LoadedLog, min_file_retention_timestamp: int) -> SnapshotState:
+    """Compute the state of a version from its files, in one aggregation."""
+    return compute_state(files.rows, log.non_file, min_file_retention_timestamp=min_file_retention_timestamp)
 
 
 def advanced_state(
@@ -49,30 +76,29 @@ def advanced_state(
 
     log: one that `known.log` is the beginning of. Its commits since then count as one change: only the last is asked.
     """
-    newer = log.batch.after(known.log.version)
-    commits = reader.commit_actions(newer)
-    version = F.lit(log.version).cast("long").alias("version")
-    changes = None if commits is None else newest_file_actions(commits).select(version, *ACTIONS)
-    base = RangeBase(
-        version=known.log.version,
-        files=reconciled_files(reader, known.log),
-        non_file=known.log.non_file,
-        computed_state=known.state,
-        min_file_retention_timestamp=known.min_file_retention_timestamp,
+    since_counted = log.batch.after(known.files.version)
+    return advance_state(
+        known.state,
+        known.files.rows,
+        reader.commit_actions(since_counted.up_to(known.log.version)),
+        reader.commit_actions(since_counted.after(known.log.version)),
+        log.non_file,
+        expired_until=known.min_file_retention_timestamp,
+        expires_until=min_file_retention_timestamp,
     )
-    (advanced,) = replay_range(
-        base, changes, {}, {log.version: min_file_retention_timestamp}, broadcast=is_small(newer)
-    )
-    return FileTotals.of(advanced.computed_state).state(log.non_file)
 
 
 def can_advance(known: ComputedVersion, log: LoadedLog, min_file_retention_timestamp: int) -> bool:
-    """Whether `advanced_state` applies: the log goes on from the known one, and no expired tombstone comes back."""
+    """Whether `advanced_state` applies: the log goes on from the known one, and no expired tombstone comes back.
+
+    And it pays: what was counted is not too many commits ago.
+    """
     return (
         known.log.contents is log.contents
         and known.log.is_extended_by(log.segment)
         and known.log.version < log.version
         and (known.min_file_retention_timestamp or -1) <= (min_file_retention_timestamp or -1)
+        and not log.batch.after(known.files.version).is_large
     )
 
 

@@ -23,6 +23,7 @@ from deltasnap_core.snapshot.replayed_files import (
     ComputedVersion,
     advanced_state,
     can_advance,
+    count_files,
     reconciled_files,
     state_of,
 )
@@ -41,7 +42,8 @@ class Snapshot:
     log:         what the log says of the version.
     min_file_retention_timestamp: see the member; None: from the table's own property.
     known_state: the computed state of an earlier version, to start from where the log goes on from there.
-    keep_state:  whether Spark keeps `state` once it was computed, until `close`.
+    keep_state:  whether Spark keeps `state` once it was computed, until `close`, and of a large table what the
+                 computed state counts, from which that of the next version is computed.
     """
 
     def __init__(
@@ -57,8 +59,9 @@ class Snapshot:
         self._log = log
         self._chosen_retention_timestamp = min_file_retention_timestamp
         self._known_state = known_state
-        name = f"Delta Table State #{self.version} - {redacted(self.path)}"
-        self._cache = StateCache(context.spark, name) if keep_state else None
+        name = f"#{self.version} - {redacted(self.path)}"
+        self._cache = StateCache(context.spark, f"Delta Table State {name}") if keep_state else None
+        self._counts = StateCache(context.spark, f"Delta Table Counts {name}") if keep_state else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(path={redacted(self.path)}, version={self.version})"
@@ -143,11 +146,17 @@ class Snapshot:
         log = replace(self._log.replayable, non_file=self._log.non_file)
         retention, reader = self.min_file_retention_timestamp, self._context.reader(counts_only=True)
         with job_description(self._context.spark, f"Delta: Compute snapshot for version: {self.version}"):
-            if self._known_state is not None and can_advance(self._known_state, log, retention):
-                state = advanced_state(reader, self._known_state, log, retention)
+            known = self._known_state
+            if known is not None and can_advance(known, log, retention):
+                files, state = known.files, advanced_state(reader, known, log, retention)
             else:
-                state = state_of(reader, log, retention)
-        self._known_state = ComputedVersion(log=log, state=state, min_file_retention_timestamp=retention)
+                size = 0 if log.contents is None else log.contents.num_rows
+                is_large = size >= self._context.options.cached_counts_from
+                files = count_files(reader, log, self._counts if is_large else None)
+                state = state_of(files, log, retention)
+                if known is not None and self._counts is not None:
+                    known.files.release()
+        self._known_state = ComputedVersion(log=log, state=state, min_file_retention_timestamp=retention, files=files)
         return state
 
     @property
@@ -226,10 +235,17 @@ class Snapshot:
             checksum, self.computed_state, in_commit_timestamp=self._log.in_commit_timestamp, all_files=all_files
         )
 
-    def close(self) -> None:
-        """Release what Spark keeps of the state. The snapshot still answers, from the log."""
-        if self._cache is not None:
-            self._cache.release()
+    def close(self, successor: Snapshot | None = None) -> None:
+        """Release what Spark keeps of the state, but for what a successor builds on. The snapshot still answers."""
+        if self._cache is None or self._counts is None:
+            return
+        self._cache.release()
+        known = self._known_state
+        handed_on = None if successor is None else successor.known_state
+        if known is not None and (handed_on is None or handed_on.files is not known.files):
+            known.files.release()
+        if known is None or known.files.cache is not self._counts:
+            self._counts.release()
 
     @property
     def log(self) -> VersionLog:

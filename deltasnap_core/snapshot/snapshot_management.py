@@ -201,7 +201,7 @@ class SnapshotManagement:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
         if snapshot is not previous:
             tell_of_replaced_log(previous, snapshot)
-            previous.close()
+            previous.close(successor=snapshot)
             _log.info("Updated snapshot to %s", snapshot)
         return snapshot
 

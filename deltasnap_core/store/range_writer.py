@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.computed_state import FileTotals, compute_state
+from deltasnap_core.replay.computed_state import FileTotals, compute_state, counted_files
 from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
@@ -61,8 +61,9 @@ class RangeWriter:
         base = self.rows.write_base(files, new_folder(BASE, version, version), version)
         threshold = retention_timestamp(loaded.non_file, timestamp)
         draft = self._manifest(version, timestamp, loaded.non_file, base, threshold)
+        stored = self.counted_rows.state_of(draft)
         state = compute_state(
-            self.counted_rows.state_of(draft),
+            None if stored is None else counted_files(stored),
             without_expired_transactions(loaded.non_file, timestamp),
             min_file_retention_timestamp=threshold,
         )

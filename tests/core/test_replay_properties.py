@@ -252,7 +252,7 @@ def test_following_a_log_gives_what_a_cold_load_gives(spark: SparkSession, made:
     clock = FixedClock(EXPIRED + 7 * 24 * 60 * 60 * 1000)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "table")
-        log = DeltaLog.for_table(spark, table, clock=clock, options=SnapshotOptions(cache_state=False))
+        log = DeltaLog.for_table(spark, table, clock=clock, options=SnapshotOptions(cached_counts_from=0))
         assert log.update().version == -1
         for version, commit in enumerate(made.commits):
             write_log(table, {version: commit})

@@ -9,7 +9,7 @@ import pytest
 from deltasnap_core.log.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.commit_batch import read_commits
-from deltasnap_core.replay.computed_state import SnapshotState, compute_state
+from deltasnap_core.replay.computed_state import SnapshotState, compute_state, counted_files
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
 from deltasnap_core.replay.state_reconstruction import (
@@ -64,7 +64,7 @@ class Replay:
         return {row.path for row in unexpired_tombstones(self.files, retention).collect()}
 
     def computed(self, retention: int = 0) -> SnapshotState:
-        return compute_state(self.files, self.non_file, min_file_retention_timestamp=retention)
+        return compute_state(counted_files(self.files), self.non_file, min_file_retention_timestamp=retention)
 
 
 def test_a_file_removed_after_it_was_added_is_a_tombstone(spark: SparkSession) -> None:
@@ -192,6 +192,26 @@ def test_a_column_named_num_records_is_not_the_number_of_records(spark: SparkSes
     stats = '{"minValues":{"numRecords":99},"numRecords":5}'
 
     assert Replay(spark, [add("a", stats=stats)]).computed().num_records == 5
+
+
+@pytest.mark.parametrize(
+    ("stats", "records"),
+    [
+        ('{"numRecords":5,"minValues":{}}', 5),
+        ('{"numRecords":9223372036854775807,"minValues":{}}', 2**63 - 1),
+        ('{"numRecords": 5 , "minValues": {}}', 5),
+        ('{ "minValues":{"a":1},"numRecords":5}', 5),
+        ('{"numRecords":92233720368547758070,"minValues":{}}', None),
+        ('{"numRecords":null,"minValues":{}}', None),
+        ('{"numRecords":"x,y","minValues":{}}', None),
+        ('{"numRecords":5', None),
+        ("", None),
+    ],
+)
+def test_records_are_found_wherever_the_statistics_have_them(
+    spark: SparkSession, stats: str, records: int | None
+) -> None:
+    assert Replay(spark, [add("a", stats=stats)]).computed().num_records == records
 
 
 def test_computed_state_survives_json(spark: SparkSession) -> None:

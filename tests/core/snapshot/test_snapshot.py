@@ -98,6 +98,29 @@ def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
     assert not spark.catalog.listTables()
 
 
+def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
+    spark: SparkSession, table: Path, clock: FixedClock
+) -> None:
+    log = DeltaLog.for_table(spark, table, clock=clock, options=SnapshotOptions(cached_counts_from=0))
+    kept = [f"In-memory table `Delta Table Counts #2 - {log.path}`"]
+    assert (log.snapshot.computed_state.num_of_files, stored_rdds(spark)) == (1, kept)
+    write_log(table, {3: [add("c")]})
+    assert (log.update().computed_state.num_of_files, stored_rdds(spark)) == (2, kept)
+    write_log(table, {4: [remove("a"), add("d"), add("e")]})
+    log.update()
+    write_log(table, {5: [add("f")]})
+    assert (log.update().computed_state.num_of_files, stored_rdds(spark)) == (5, kept)
+    log.close()
+    assert stored_rdds(spark) == []
+    assert not spark.catalog.listTables()
+
+
+def test_counts_of_a_small_table_are_not_kept(spark: SparkSession, table: Path) -> None:
+    log = DeltaLog.for_table(spark, table)
+    assert log.snapshot.computed_state.num_of_files == 1
+    assert stored_rdds(spark) == []
+
+
 def test_states_that_are_not_to_be_cached_are_not(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(cache_state=False))
     assert log.snapshot.state.count() == 3

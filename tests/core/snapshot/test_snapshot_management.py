@@ -112,7 +112,7 @@ def test_replacing_the_snapshot_closes_the_old_one_and_says_so(table: Table, cap
     table.commits(0, 1)
     log = table.log()
     old, closed = log.snapshot, []
-    old.close = lambda: closed.append(old)  # type: ignore[method-assign]
+    old.close = lambda successor=None: closed.append(old)  # type: ignore[method-assign]
     table.commit(2)
     with caplog.at_level(logging.INFO, INFO):
         new = log.update()
