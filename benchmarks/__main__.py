@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import (
+    capacity,
     checksum,
     cold_state,
     dagster_run,
@@ -35,7 +36,7 @@ from benchmarks import (
 )
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding
-from benchmarks.report import show
+from benchmarks.report import markdown, show
 
 BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "cold_state": cold_state.run,
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "dagster_run_connect": dagster_run.run_connect,
     "event_log": event_log.run,
     "large_commits": large_commits.run,
+    "capacity": capacity.run,
 }
 PACKAGES = ("pyspark", "deltalake", "dagster", "pyarrow")
 
@@ -64,6 +66,7 @@ def main(
     spark: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; repeatable.")] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the made tables here, for the next time.")] = None,
     output: Annotated[Path | None, typer.Option("--json", help="Write the findings here too.")] = None,
+    page: Annotated[Path | None, typer.Option("--markdown", help="Write them here as a table for a page.")] = None,
 ) -> None:
     """Measure deltasnap, mostly beside deltalake on the same table; without names everything.
 
@@ -95,6 +98,8 @@ def main(
                 shutil.rmtree(folder)
     if len(results) > 1:
         show(console, f"All of it: {bench.shape}", [finding for result in results for finding in result["found"]])
+    if page is not None:
+        page.write_text(markdown([finding for result in results for finding in result["found"]]))
     if output is not None:
         output.write_text(json.dumps(_document(bench, results), indent=1))
     if failed := [result["name"] for result in results if result["error"]]:

@@ -8,6 +8,7 @@ from benchmarks import answers
 from benchmarks.bench import OURS, PEER, Bench
 from benchmarks.logs.shape import LogShape
 from benchmarks.measure import Aim, Finding, Side, time_in_turn
+from deltasnap_core import DeltaLog
 
 
 def run(bench: Bench) -> list[Finding]:
@@ -22,6 +23,7 @@ def cold_state(bench: Bench, shape: LogShape, question: str, aim: Aim | None = N
     times = time_in_turn(
         {
             OURS: Side(
+                prepare=DeltaLog.clear_cache,
                 run=lambda: bench.cold_log(table).update().computed_state,
                 answer=lambda state: answers.ours(version, state),
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import uuid
 
@@ -17,47 +18,63 @@ from deltasnap_assets.partitions import version_partitions
 from deltasnap_assets.plan import job_name, run_tags
 from deltasnap_core import SnapshotStore
 
+POSTGRES = "DELTASNAP_BENCH_POSTGRES"
+"""Names an empty database (postgresql://user:password@host/name) to measure beside SQLite; needs dagster-postgres."""
+
 _TABLE = "bench"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Runs of few and of many versions that are stored already, in one process with a warm session, on SQLite.
+    """Runs of few and of many versions that are stored already, in one process with a warm session.
 
     What the many take beyond the few, shared out among them, is a version's cost.
     """
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    first, last = bench.shape.base_version, bench.shape.last_version
-    few, many = max(1, bench.commits // 10), bench.commits + 1
+    storages = {"SQLite": DAGSTER_YAML}
+    if os.environ.get(POSTGRES):
+        storages["Postgres"] = f"{DAGSTER_YAML}storage:\n  postgres:\n    postgres_url: {{env: {POSTGRES}}}\n"
     folder = bench.scratch("event-log")
     table = TableSettings(name=_TABLE, path=str(bench.table(bench.shape)))
     settings = Settings(storage=str(folder / "store"), spark=bench.spark_settings, tables=(table,))
     log = bench.cold_log(bench.table(bench.shape))
-    SnapshotStore.open(bench.spark, settings.storage).write_range(_TABLE, log, first, last)
-    home = folder / "home"
-    home.mkdir()
-    (home / "dagster.yaml").write_text(DAGSTER_YAML)
+    store = SnapshotStore.open(bench.spark, settings.storage)
+    store.write_range(_TABLE, log, bench.shape.base_version, bench.shape.last_version)
+    found = []
+    for storage, dagster_yaml in storages.items():
+        home = folder / storage
+        home.mkdir()
+        (home / "dagster.yaml").write_text(dagster_yaml)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            found += _measure(bench, settings, instance, storage)
+    return found
+
+
+def _measure(bench: Bench, settings: Settings, instance: dg.DagsterInstance, storage: str) -> list[Finding]:
+    first, last = bench.shape.base_version, bench.shape.last_version
+    few, many = max(1, bench.commits // 10), bench.commits + 1
+    job = build_definitions(settings).resolve_job_def(job_name(_TABLE))
+    name = version_partitions(_TABLE).name or ""
+    instance.add_dynamic_partitions(name, [str(version) for version in range(first, last + 1)])
     a_version, a_run, events = [], [], 0.0
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        job = build_definitions(settings).resolve_job_def(job_name(_TABLE))
-        name = version_partitions(_TABLE).name or ""
-        instance.add_dynamic_partitions(name, [str(version) for version in range(first, last + 1)])
-        for number in range(bench.repeat + 1):
-            bench.report(f"runs of {few} and {many} versions, round {number}")
-            short, short_events = _timed_run(job, instance, first, first + few - 1)
-            long, long_events = _timed_run(job, instance, first, first + many - 1)
-            events = (long_events - short_events) / (many - few)
-            if number:
-                a_version.append((long - short) / (many - few) * 1000)
-                a_run.append(short)
+    for number in range(bench.repeat + 1):
+        bench.report(f"{storage}: runs of {few} and {many} versions, round {number}")
+        short, short_events = _timed_run(job, instance, first, first + few - 1)
+        long, long_events = _timed_run(job, instance, first, first + many - 1)
+        events = (long_events - short_events) / (many - few)
+        if number:
+            a_version.append((long - short) / (many - few) * 1000)
+            a_run.append(short)
     return [
         Finding(
-            question="Dagster's own cost of a version in a run of many, SQLite",
+            question=f"Dagster's own cost of a version in a run of many, {storage}",
             ours=Samples(tuple(a_version)),
             unit="ms",
             note=f"{events:.1f} events a version; runs of {few} and of {many} versions, stored before",
         ),
-        Finding(question=f"A run of {few} versions, stored before, in one process", ours=Samples(tuple(a_run))),
+        Finding(
+            question=f"A run of {few} versions, stored before, in one process, {storage}", ours=Samples(tuple(a_run))
+        ),
     ]
 
 

@@ -2,78 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 from benchmarks.bench import Bench
 from benchmarks.logs.shape import LogShape
 from benchmarks.measure import Aim, Finding, Samples, compare
-from benchmarks.processes import Report, connect_server, run_child
+from benchmarks.processes import Report, caches_in, connect_server, run_child
 from deltasnap_assets.config import SparkSettings
 from deltasnap_assets.session_config import session_config
+from deltasnap_assets.warm_up import make_archive
+
+Reports = dict[str, Report]
 
 _TABLE = LogShape(files=10_000, tombstones=1_000)
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Pairs of processes, ours and plain PySpark, in turn: what starts is asked about, so the table is a small one."""
-    ours, plain = [], []
-    log = bench.scratch("processes") / "child.log"
+    """Processes of each kind in turn; what starts is asked about, so the table is a small one."""
+    folder = bench.scratch("processes")
+    with caches_in(folder):
+        without_archive = session_config(bench.spark_settings)
+        bench.report("making a class-data archive")
+        make_archive()
+        with_archive = session_config(bench.spark_settings)
+    kinds: dict[str, Callable[[], Reports]] = {
+        "archive": lambda: _first_result(bench, folder, with_archive),
+        "no archive": lambda: _first_result(bench, folder, without_archive),
+        "plain": lambda: run_child("plain_spark", folder / "child.log", master=bench.spark_settings.master),
+    }
+    rounds: dict[str, list[Reports]] = {kind: [] for kind in kinds}
     for number in range(bench.repeat + 1):
         bench.report(f"new processes, round {number}")
-        pair = (_first_result(bench, log, bench.spark_settings), _plain(bench, log))
-        if number:
-            ours.append(pair[0])
-            plain.append(pair[1])
-    result = Samples(tuple(reports["result"].seconds for reports in ours))
+        for kind, start in kinds.items():
+            reports = start()
+            if number:
+                rounds[kind].append(reports)
+    started, answered = _seconds(rounds["plain"], "session"), _seconds(rounds["plain"], "result")
+    with_it, without_it = _seconds(rounds["archive"], "result"), _seconds(rounds["no archive"], "result")
+    question, peer = "First result from a new process, embedded session", "plain PySpark, session started"
     return [
         Finding(
-            question="First result from a new process, embedded session",
-            ours=result,
-            theirs=Samples(tuple(reports["session"].seconds for reports in plain)),
-            peer="plain PySpark, session started",
+            question=question,
+            ours=with_it,
+            theirs=started,
+            peer=peer,
             aim=Aim(0.6),
-            parts=_parts(ours),
+            note="after `deltasnap warm-up`",
+            parts=_parts(rounds["archive"]),
         ),
         Finding(
-            question="The same, over plain PySpark's first result",
-            ours=result,
-            theirs=Samples(tuple(reports["result"].seconds for reports in plain)),
+            question=f"{question}, without the archive",
+            ours=without_it,
+            theirs=started,
+            peer=peer,
+            parts=_parts(rounds["no archive"]),
+        ),
+        Finding(
+            question="The first of these, over plain PySpark's first result",
+            ours=with_it,
+            theirs=answered,
             peer="plain PySpark, range(1).count()",
-            parts=_parts(plain),
         ),
     ]
 
 
 def run_connect(bench: Bench) -> list[Finding]:
-    """The same from a Spark Connect server that is up and has answered before."""
+    """The same from a Spark Connect server that is warm."""
     folder = bench.scratch("connect")
     with connect_server(folder, bench.cores) as remote:
-        rounds = [
-            _first_result(bench, folder / "child.log", SparkSettings(remote=remote)) for _ in range(bench.repeat + 2)
-        ][2:]
+        config = session_config(SparkSettings(remote=remote))
+        rounds = [_first_result(bench, folder, config) for _ in range(bench.repeat + 1)][1:]
     return [
         Finding(
             question="First result from a new process, Spark Connect",
-            ours=Samples(tuple(reports["result"].seconds for reports in rounds)),
+            ours=_seconds(rounds, "result"),
             aim=Aim(3, is_ratio=False),
             parts=_parts(rounds),
         )
     ]
 
 
-def _first_result(bench: Bench, log: Path, spark: SparkSettings) -> dict[str, Report]:
-    reports = run_child("first_result", log, table=str(bench.table(_TABLE)), config=session_config(spark))
+def _first_result(bench: Bench, folder: Path, config: dict[str, str]) -> Reports:
+    reports = run_child("first_result", folder / "child.log", table=str(bench.table(_TABLE)), config=config)
     found = reports["result"].values
     compare({"found": found, "made": {"version": _TABLE.last_version, "files": _TABLE.live_files}})
     return reports
 
 
-def _plain(bench: Bench, log: Path) -> dict[str, Report]:
-    return run_child("plain_spark", log, master=bench.spark_settings.master)
+def _seconds(rounds: list[Reports], name: str) -> Samples:
+    return Samples(tuple(reports[name].seconds for reports in rounds))
 
 
-def _parts(rounds: list[dict[str, Report]]) -> dict[str, float]:
+def _parts(rounds: list[Reports]) -> dict[str, float]:
     """The median time from each report to the next."""
     parts = {}
     before = [0.0] * len(rounds)

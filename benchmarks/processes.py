@@ -14,12 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
 from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.session_config import session_config
-
-_CONNECT_SECONDS = 120
+from deltasnap_assets.spark_server import exercise_server, start_server, stop_server
 
 
 class ChildFailedError(RuntimeError):
@@ -63,32 +59,26 @@ def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
 
 @contextmanager
 def connect_server(folder: Path, cores: int) -> Iterator[str]:
-    """A Spark Connect server from pip's PySpark, on this machine alone; gives its `sc://` address.
-
-    Errors: ChildFailedError where it does not listen in time.
-    """
-    sbin = Path(pyspark.__file__).parent / "sbin"
-    port = free_port()
-    environment = os.environ | {
-        "SPARK_LOG_DIR": str(folder / "logs"),
-        "SPARK_PID_DIR": str(folder),
-        "SPARK_HOME": str(sbin.parent),
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    config = session_config(SparkSettings(master=f"local[{cores}]")) | {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-    options = [part for item in config.items() for part in ("--conf", "=".join(item))]
-    script = ["bash", str(sbin / "start-connect-server.sh"), *options]
-    subprocess.run(script, env=environment, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    """A warm server as `deltasnap spark-server` starts it; gives its `sc://` address. Errors: SparkServerError."""
+    server = start_server(SparkSettings(master=f"local[{cores}]"), folder, free_port())
     try:
-        _wait_for(port)
-        yield f"sc://127.0.0.1:{port}"
+        exercise_server(server)
+        yield server.remote
     finally:
-        script = ["bash", str(sbin / "stop-connect-server.sh")]
-        subprocess.run(script, env=environment, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        stop_server(folder)
+
+
+@contextmanager
+def caches_in(folder: Path) -> Iterator[None]:
+    """Look for the class-data archive in a folder, and not among the user's caches."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ["XDG_CACHE_HOME"]
+        if before is not None:
+            os.environ["XDG_CACHE_HOME"] = before
 
 
 def free_port() -> int:
@@ -96,12 +86,3 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(_CONNECT_SECONDS * 2):
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.5)
-    raise ChildFailedError(f"Spark Connect does not listen on port {port} after {_CONNECT_SECONDS} s")

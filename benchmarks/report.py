@@ -25,6 +25,24 @@ def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
             console.print(f"[dim]{finding.question}, {finding.unit}: {parts}[/dim]", highlight=False)
 
 
+def markdown(findings: Sequence[Finding]) -> str:
+    """Give findings as a table for a page: medians, ratios of medians and of minima."""
+    lines = ["| question | deltasnap | compared with | ratio (of minima) | aim |", "|-|-|-|-|-|"]
+    for finding in findings:
+        theirs = finding.theirs
+        peer = "" if theirs is None else f"{number(theirs.median)} {finding.unit}, {finding.peer}"
+        ratio, least = finding.ratio, finding.ratio_of_minima
+        ratios = "" if ratio is None or least is None else f"{number(ratio)} ({number(least)})"
+        aim = ""
+        if finding.aim is not None:
+            unit = "x" if finding.aim.is_ratio else finding.unit
+            aim = f"<= {finding.aim.at_most:g} {unit}, {'met' if finding.is_met else 'missed'}"
+        lines.append(
+            f"| {finding.question} | {number(finding.ours.median)} {finding.unit} | {peer} | {ratios} | {aim} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def number(value: float) -> str:
     """Three digits that count."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")

@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 
 from benchmarks import answers
 from benchmarks.bench import OURS, PEER, Bench, GrowingTable
+from benchmarks.logs.shape import LogShape
 from benchmarks.measure import Aim, Finding, Side, time_in_turn
 from deltasnap_core import DeltaLog, SnapshotState
 
@@ -16,7 +17,7 @@ NEW_COMMITS = 10
 
 def run(bench: Bench) -> list[Finding]:
     """Each round has a table of its own, loaded before its last ten commits appear."""
-    following = _Following(bench)
+    following = Following(bench, bench.shape)
     times = time_in_turn(
         {
             OURS: Side(
@@ -40,32 +41,40 @@ def run(bench: Bench) -> list[Finding]:
 
 
 @dataclass(slots=True)
-class _Following:
+class Following:
+    """A table, a new one each time, that is loaded before its last commits appear."""
+
     bench: Bench
+    shape: LogShape
     table: GrowingTable = field(init=False)
     log: DeltaLog = field(init=False)
     peer: DeltaTable = field(init=False)
 
     def load_ours(self) -> None:
+        """Load the table with deltasnap, then let the commits appear."""
         self._start()
         self.log = self.bench.cold_log(self.table.folder)
         _ = self.log.update().computed_state
-        self.table.grow(self.bench.shape.last_version)
+        self.table.grow(self.shape.last_version)
 
     def update_ours(self) -> SnapshotState:
+        """Follow them."""
         return self.log.update().computed_state
 
     def load_theirs(self) -> None:
+        """Load the table with deltalake, then let the commits appear."""
         self._start()
         self.peer = DeltaTable(self.table.folder)
-        self.table.grow(self.bench.shape.last_version)
+        self.table.grow(self.shape.last_version)
 
     def update_theirs(self) -> DeltaTable:
+        """Follow them."""
         self.peer.update_incremental()
         return self.peer
 
     def forget(self) -> None:
+        """Take the table away."""
         self.table.remove()
 
     def _start(self) -> None:
-        self.table = self.bench.growing_table(self.bench.shape, self.bench.shape.last_version - NEW_COMMITS)
+        self.table = self.bench.growing_table(self.shape, self.shape.last_version - NEW_COMMITS)
