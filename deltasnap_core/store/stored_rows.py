@@ -74,13 +74,13 @@ class StoredRows:
         changes: what follows (ACTIONS). Besides, the tombstones that expire after one time and until another (ms).
         Reads the deletion times and the keys of the tombstones alone.
         """
-        if expired_after < 0:  # tombstones without a time would count
+        if expired_after <= 0 < expired_until:  # tombstones without a time would count
             return None
         keys = [] if changes is None else [changes.select(_key().alias(KEY))]
         schema = StructType([_KEY_FIELD, StructField("remove", _DELETION_TIME)])
         files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
         stored = self.parquet.read(files, schema)
-        if stored is not None and expired_until > expired_after:
+        if stored is not None and expired_until > max(expired_after, 0):
             expires = f"remove.deletionTimestamp > {expired_after} and remove.deletionTimestamp <= {expired_until}"
             keys.append(stored.where(expires).select(KEY))
         found = reduce(DataFrame.unionByName, keys).limit(MOST_KEYS * 4).collect() if keys else []
