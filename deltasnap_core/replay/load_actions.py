@@ -39,7 +39,7 @@ COUNTED_REMOVE = _counted(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KE
 
 _FAIL_FAST = {"mode": "FAILFAST"}
 _FILE_ACTION = '"(add|remove)"'
-_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
+_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
