@@ -18,7 +18,7 @@ from deltasnap_core.replay.computed_state import (
     unexpired,
 )
 from deltasnap_core.replay.non_file_actions import NonFileActions
-from deltasnap_core.replay.state_reconstruction import newest_file_actions
+from deltasnap_core.replay.state_reconstruction import newest_file_actions, reconcile
 
 
 def advance_state(
@@ -40,7 +40,7 @@ def advance_state(
     non_file: after the newer commits.
     expired_until, expires_until: the time (ms) up to which tombstones have expired, before and after, never falling.
     """
-    before = counted_after(files, earlier, broadcast=True)
+    before = reconcile(files, earlier, broadcast=True, give=counted_files, key=COUNTED_KEY)
     newest = None if newer is None else counted_files(newest_file_actions(newer))
     changes = []
     if before is not None:
@@ -55,20 +55,6 @@ def advance_state(
         for group in change.groupBy(*bins()).agg(*totals("sign")).collect():
             found.add(group)
     return found.state(non_file)
-
-
-def counted_after(files: DataFrame | None, commits: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
-    """Give the counted files after some commits, from those before them: `reconcile`, of what is counted alone.
-
-    None: no files, no file action. broadcast: whether the keys of the commits are few enough to send to every task.
-    """
-    if commits is None:
-        return files
-    newest = counted_files(newest_file_actions(commits))
-    if files is None:
-        return newest
-    keys = counted_files(commits).select(*COUNTED_KEY)
-    return files.join(F.broadcast(keys) if broadcast else keys, list(COUNTED_KEY), "left_anti").union(newest)
 
 
 def files_in_play(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,6 +23,10 @@ BROADCAST_BYTES = 32 << 20
 """Commits up to this size are sent to every task that scans the base, so that the base is never shuffled."""
 
 
+def _actions(frame: DataFrame) -> DataFrame:
+    return frame.select(*ACTIONS)
+
+
 def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> DataFrame:
     """Keep the newest action of each logical file among commits.
 
@@ -36,19 +41,27 @@ def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> 
     return commits.selectExpr("*", f"{rank} as rank").where("rank = 1")
 
 
-def reconcile(base: DataFrame | None, commits: DataFrame | None, *, broadcast: bool) -> DataFrame | None:
+def reconcile(
+    base: DataFrame | None,
+    commits: DataFrame | None,
+    *,
+    broadcast: bool,
+    give: Callable[[DataFrame], DataFrame] = _actions,
+    key: Sequence[str] = FILE_KEY,
+) -> DataFrame | None:
     """Put the newest actions of commits over a base that is reconciled already: a checkpoint, or a stored state.
 
-    In:  base with ACTIONS, one row a key; commits as `newest_file_actions` takes them. None: no rows.
-    Out: ACTIONS, one row a key, any order. The base is scanned and never shuffled when the keys are broadcast.
+    In:  base as `give` gives it, one row a key; commits as `newest_file_actions` takes them. None: no rows.
+    Out: what `give` gives of the actions (by default ACTIONS), one row a key, any order. The base is scanned and never
+         shuffled when the keys are broadcast. key: the columns of it that tell logical files apart.
     """
     if commits is None:
         return base
-    newest = newest_file_actions(commits).select(*ACTIONS)
+    newest = give(newest_file_actions(commits))
     if base is None:
         return newest
-    keys = commits.select(*FILE_KEY)  # some of them twice: to find that out takes longer than to send them
-    return base.join(F.broadcast(keys) if broadcast else keys, list(FILE_KEY), "left_anti").union(newest)
+    keys = give(commits).select(*key)  # some of them twice: to find that out takes longer than to send them
+    return base.join(F.broadcast(keys) if broadcast else keys, list(key), "left_anti").union(newest)
 
 
 def live_files(files: DataFrame) -> DataFrame:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.computed_state import SnapshotState, compute_state, counted_files
+from deltasnap_core.replay.computed_state import COUNTED_KEY, SnapshotState, compute_state, counted_files
 from deltasnap_core.replay.load_actions import ActionReader
-from deltasnap_core.replay.state_advance import advance_state, counted_after
+from deltasnap_core.replay.state_advance import advance_state
 from deltasnap_core.replay.state_reconstruction import BROADCAST_BYTES, reconcile
 from deltasnap_core.snapshot.loaded_log import LoadedLog
 from deltasnap_core.snapshot.state_cache import StateCache
@@ -58,7 +58,8 @@ def count_files(reader: ActionReader, log: LoadedLog, cache: StateCache | None) 
     """Give what is counted of the files of a version; kept from now on where there is a cache."""
     checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)
     base = None if checkpoint is None else counted_files(checkpoint)
-    rows = counted_after(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch))
+    commits, broadcast = reader.commit_actions(log.batch), is_small(log.batch)
+    rows = reconcile(base, commits, broadcast=broadcast, give=counted_files, key=COUNTED_KEY)
     if rows is not None and cache is not None:
         rows = cache.cached(rows)
     return CountedFiles(version=log.version, rows=rows, cache=cache)
