@@ -16,10 +16,9 @@ from pyspark.sql import SparkSession
 from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import LogShape
 from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.session_config import session_config
+from deltasnap_assets.session_config import long_lived_config
 from deltasnap_core import DeltaLog
 
-_JAVA_OPTIONS, _FULL_COMPILER = "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=4"
 OURS, PEER = "deltasnap", "deltalake"
 
 
@@ -52,13 +51,11 @@ class Bench:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The one session, with the app's settings; being warm, it compiles in full, as a Connect server's JVM does."""
+        """The one session, with the settings of the app's warm Connect server."""
         self.report("starting Spark")
         logging.getLogger("py4j").setLevel(logging.ERROR)
         builder = SparkSession.builder
-        config = {_JAVA_OPTIONS: _FULL_COMPILER, **self.spark_config}
-        settings = self.spark_settings.model_copy(update={"config": config})
-        for key, value in session_config(settings).items():
+        for key, value in long_lived_config(self.spark_settings, "deltasnap benchmarks").items():
             builder = builder.config(key, value)
         return builder.config("spark.sql.warehouse.dir", str(self.folder / "warehouse")).getOrCreate()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.jvm_options import archive_options, quick_start_options
+from deltasnap_assets.jvm_options import archive_options, long_lived_options, quick_start_options
 
 # Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job, or
 # shuffling them into 200 partitions, would cost more than the work itself; so would to compress what is kept of them.
@@ -25,12 +25,16 @@ _DRIVER_CONFIG = {
     "spark.ui.showConsoleProgress": "false",
 }
 # Where the driver is the whole of Spark, it need not be reached from elsewhere, nor know a name for this machine. Our
-# joins say themselves what to send to every task: to plan again between the stages takes longer than it saves.
+# joins say themselves what to send to every task: to plan again between the stages takes longer than it saves. A page
+# is the least that an aggregation allocates: by default 64 MiB, for a few hundred groups. Caching a table copies the
+# whole session where tables may be bucketed.
 _LOCAL_CONFIG = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.buffer.pageSize": "2m",
 }
 # Of the process that has the driver: a Connect server was started with its own.
 _DRIVER_ONLY = ("spark.driver.", "spark.executor.", "spark.connect.", "spark.ui.", "spark.jars", "spark.app.")
@@ -64,21 +68,24 @@ def session_config(spark: SparkSettings) -> dict[str, str]:
     return {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **local, **java, **chosen}
 
 
-def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
-    """Spark's settings for a Connect server on this machine, which nobody reaches from another.
-
-    It lives long: its JVM compiles as it does by itself, and only starts from the archive.
-    """
+def long_lived_config(spark: SparkSettings, name: str) -> dict[str, str]:
+    """Spark's settings for a driver on this machine that serves many runs, under a name that Spark's UI shows."""
     chosen = {key: _spark_text(value) for key, value in spark.config.items()}
-    options = archive_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))
     return {
         "spark.master": spark.master or "local[*]",
         **_SESSION_CONFIG,
         **_DRIVER_CONFIG,
         **_LOCAL_CONFIG,
-        "spark.app.name": "deltasnap spark-server",
-        **({_JAVA_OPTIONS: " ".join(options)} if options else {}),
+        "spark.app.name": name,
+        _JAVA_OPTIONS: " ".join(long_lived_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))),
         **chosen,
+    }
+
+
+def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
+    """Spark's settings for a Connect server on this machine, which nobody reaches from another."""
+    return {
+        **long_lived_config(spark, "deltasnap spark-server"),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }

@@ -21,10 +21,21 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.replay.action_form import ActionForm
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.storage.spark_files import SparkFiles
 
 ACTIONS = ("path_key", "dv_id", "add", "remove", "path")
+DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
+"""When (ms) a tombstone was made, one without a time in 1970; null: no tombstone."""
+
+WHOLE = ActionForm(
+    columns=ACTIONS,
+    key=("path_key", "dv_id"),
+    is_add="add.path is not null",
+    deleted_at=DELETED_AT,
+    is_same="path_key = other_path_key and dv_id = other_dv_id",
+)
 _VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
 
@@ -108,7 +119,7 @@ class ActionReader:
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
         action = F.from_json("line", self.schema, _FAIL_FAST)
-        return lines.select("commit_version", "line_number", action.alias("action")).select(
+        return lines.select("commit_version", "line_number", action.alias("action")).selectExpr(
             "commit_version", "line_number", "action.add", "action.remove"
         )
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.load_actions import ACTIONS
+from deltasnap_core.replay.action_form import ActionForm
+from deltasnap_core.replay.load_actions import WHOLE
 from deltasnap_core.replay.local_rows import local_rows
 from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.schemas import ADD, REMOVE, STATE
 
-FILE_KEY = ("path_key", "dv_id")
 ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
 REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))
 """What to select of ACTIONS for the columns of AddFile and of RemoveFile: column by column, so that Spark reads no
@@ -23,45 +22,36 @@ BROADCAST_BYTES = 32 << 20
 """Commits up to this size are sent to every task that scans the base, so that the base is never shuffled."""
 
 
-def _actions(frame: DataFrame) -> DataFrame:
-    return frame.select(*ACTIONS)
-
-
-def newest_file_actions(commits: DataFrame, *, within: tuple[str, ...] = ()) -> DataFrame:
+def newest_file_actions(commits: DataFrame, form: ActionForm = WHOLE, *, within: tuple[str, ...] = ()) -> DataFrame:
     """Keep the newest action of each logical file among commits.
 
-    In:  ACTIONS, commit_version, line_number.
-    Out: the same columns, and others; one row a (path_key, dv_id), or a (*within, path_key, dv_id).
+    In:  the columns of the form, commit_version, line_number.
+    Out: the same columns, and others; one row a key of the form, or a (*within, key).
     An add and a remove of one key in one commit: the add wins. The protocol does not settle it; a test pins it.
     Source: PROTOCOL.md, Action Reconciliation.
     """
-    key = ", ".join((*within, *FILE_KEY))
-    newest_first = "commit_version desc, add.path is not null desc, line_number desc"
+    key = ", ".join((*within, *form.key))
+    newest_first = f"commit_version desc, {form.is_add} desc, line_number desc"
     rank = f"row_number() over (partition by {key} order by {newest_first})"
     return commits.selectExpr("*", f"{rank} as rank").where("rank = 1")
 
 
 def reconcile(
-    base: DataFrame | None,
-    commits: DataFrame | None,
-    *,
-    broadcast: bool,
-    give: Callable[[DataFrame], DataFrame] = _actions,
-    key: Sequence[str] = FILE_KEY,
+    base: DataFrame | None, commits: DataFrame | None, form: ActionForm = WHOLE, *, broadcast: bool
 ) -> DataFrame | None:
     """Put the newest actions of commits over a base that is reconciled already: a checkpoint, or a stored state.
 
-    In:  base as `give` gives it, one row a key; commits as `newest_file_actions` takes them. None: no rows.
-    Out: what `give` gives of the actions (by default ACTIONS), one row a key, any order. The base is scanned and never
-         shuffled when the keys are broadcast. key: the columns of it that tell logical files apart.
+    In:  base: the columns of the form, one row a key; commits as `newest_file_actions` takes them. None: no rows.
+    Out: the columns of the form, one row a key, any order. The base is scanned and never shuffled when the keys are
+         broadcast.
     """
     if commits is None:
         return base
-    newest = give(newest_file_actions(commits))
+    newest = newest_file_actions(commits, form).selectExpr(*form.columns)
     if base is None:
         return newest
-    keys = give(commits).select(*key)  # some of them twice: to find that out takes longer than to send them
-    return base.join(F.broadcast(keys) if broadcast else keys, list(key), "left_anti").union(newest)
+    # Some keys are there twice: to find that out takes longer than to send them.
+    return form.join(base, commits, how="left_anti", broadcast=broadcast).union(newest)
 
 
 def live_files(files: DataFrame) -> DataFrame:

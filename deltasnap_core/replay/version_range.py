@@ -15,11 +15,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.computed_state import COUNTED, COUNTS, DELETED_AT, FileTotals, SnapshotState, bins, totals
-from deltasnap_core.replay.load_actions import ACTIONS
+from deltasnap_core.replay.computed_state import COUNTED, COUNTS, FileTotals, SnapshotState, bins, totals
+from deltasnap_core.replay.load_actions import ACTIONS, WHOLE
 from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.state_advance import files_in_play
-from deltasnap_core.replay.state_reconstruction import FILE_KEY, newest_file_actions
+from deltasnap_core.replay.state_reconstruction import newest_file_actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +138,8 @@ def _timeline(
     known = None
     if base.files is not None:
         before, after = thresholds[base.version], max(thresholds.values())
-        keys = None if changes is None else changes.select(*FILE_KEY).distinct()
-        in_play = files_in_play(base.files, keys, FILE_KEY, DELETED_AT, before, after, broadcast=broadcast)
+        keys = None if changes is None else changes.select(*WHOLE.key).distinct()
+        in_play = files_in_play(base.files, keys, WHOLE, before, after, broadcast=broadcast)
         known = in_play.select(F.lit(base.version).cast("long").alias("version"), *ACTIONS)
     if changes is None or known is None:
         return changes if known is None else known
@@ -151,7 +151,7 @@ def _events(timeline: DataFrame, thresholds: Mapping[int, int]) -> DataFrame:
 
     An action counts from its version to the next of its key; a tombstone no longer than until it expires.
     """
-    next_version = f"lead(version) over (partition by {', '.join(FILE_KEY)} order by version)"
+    next_version = f"lead(version) over (partition by {', '.join(WHOLE.key)} order by version)"
     end = F.least(F.expr(next_version), _expiry_version(thresholds)).alias("end")
     lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, COUNTS))
     begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
@@ -167,5 +167,5 @@ def _expiry_version(thresholds: Mapping[int, int]) -> Column:
     last = max(thresholds.values())
     versions = ", ".join(f"{version}L" for version in thresholds)
     times = ", ".join(f"{time}L" for time in thresholds.values())
-    still_kept = f"size(filter(array({times}), time -> time < ({DELETED_AT})))"
-    return F.expr(f"case when ({DELETED_AT}) <= {last} then get(array({versions}), {still_kept}) end")
+    still_kept = f"size(filter(array({times}), time -> time < ({WHOLE.deleted_at})))"
+    return F.expr(f"case when ({WHOLE.deleted_at}) <= {last} then get(array({versions}), {still_kept}) end")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.computed_state import COUNTED_KEY, SnapshotState, compute_state, counted_files
+from deltasnap_core.replay.computed_state import COUNTED_FILES, SnapshotState, compute_state, counted_files
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.state_advance import advance_state
 from deltasnap_core.replay.state_reconstruction import BROADCAST_BYTES, reconcile
@@ -32,7 +32,7 @@ class ComputedVersion:
 class CountedFiles:
     """What is counted of the files of a version, to be looked up again for the versions after it.
 
-    rows:  as `counted_files` gives them; None: no files. cache: what keeps them in Spark's storage; None: nothing.
+    rows:  COUNTED_FILES; None: no files. cache: what keeps them in Spark's storage; None: nothing.
     """
 
     version: int
@@ -58,8 +58,7 @@ def count_files(reader: ActionReader, log: LoadedLog, cache: StateCache | None) 
     """Give what is counted of the files of a version; kept from now on where there is a cache."""
     checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)
     base = None if checkpoint is None else counted_files(checkpoint)
-    commits, broadcast = reader.commit_actions(log.batch), is_small(log.batch)
-    rows = reconcile(base, commits, broadcast=broadcast, give=counted_files, key=COUNTED_KEY)
+    rows = reconcile(base, _counted_commits(reader, log.batch), COUNTED_FILES, broadcast=is_small(log.batch))
     if rows is not None and cache is not None:
         rows = cache.cached(rows)
     return CountedFiles(version=log.version, rows=rows, cache=cache)
@@ -81,8 +80,8 @@ def advanced_state(
     return advance_state(
         known.state,
         known.files.rows,
-        reader.commit_actions(since_counted.up_to(known.log.version)),
-        reader.commit_actions(since_counted.after(known.log.version)),
+        _counted_commits(reader, since_counted.up_to(known.log.version)),
+        _counted_commits(reader, since_counted.after(known.log.version)),
         log.non_file,
         expired_until=known.min_file_retention_timestamp,
         expires_until=min_file_retention_timestamp,
@@ -101,6 +100,11 @@ def can_advance(known: ComputedVersion, log: LoadedLog, min_file_retention_times
         and (known.min_file_retention_timestamp or -1) <= (min_file_retention_timestamp or -1)
         and not log.batch.after(known.files.version).is_large
     )
+
+
+def _counted_commits(reader: ActionReader, batch: CommitBatch) -> DataFrame | None:
+    actions = reader.commit_actions(batch)
+    return None if actions is None else counted_files(actions, "commit_version", "line_number")
 
 
 def is_small(batch: CommitBatch) -> bool:

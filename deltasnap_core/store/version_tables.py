@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.load_actions import ACTIONS
-from deltasnap_core.replay.state_reconstruction import ADD_COLUMNS, FILE_KEY, REMOVE_COLUMNS
+from deltasnap_core.replay.load_actions import ACTIONS, WHOLE
+from deltasnap_core.replay.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
 
 
 def rows_by_version(
@@ -25,9 +25,9 @@ def rows_by_version(
     at_first = first_state.select(F.lit(first).cast("long").alias("version"), *ACTIONS)
     if changes is None:
         return _repeated(at_first.withColumn("until", F.lit(last).cast("long")))
-    keys = changes.select(*FILE_KEY).distinct()
-    untouched = at_first.join(keys, list(FILE_KEY), "left_anti").withColumn("until", F.lit(last).cast("long"))
-    touched = at_first.join(keys, list(FILE_KEY), "left_semi")
+    keys = changes.select(*WHOLE.key).distinct()
+    untouched = at_first.join(keys, list(WHOLE.key), "left_anti").withColumn("until", F.lit(last).cast("long"))
+    touched = at_first.join(keys, list(WHOLE.key), "left_semi")
     moving = _lives(touched.select("version", *ACTIONS).unionByName(changes.select("version", *ACTIONS)), last)
     return _repeated(untouched.select(*moving.columns).unionByName(moving))
 
@@ -52,7 +52,7 @@ def tombstones_by_version(rows: DataFrame, retention_timestamps: Mapping[int, in
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
     """Give each action the last version at which it is the newest of its key."""
-    in_order = Window.partitionBy(*FILE_KEY).orderBy("version")
+    in_order = Window.partitionBy(*WHOLE.key).orderBy("version")
     until = F.coalesce(F.lead("version").over(in_order) - 1, F.lit(last).cast("long"))
     return actions.withColumn("until", until)
 

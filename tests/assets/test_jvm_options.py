@@ -146,3 +146,9 @@ def test_connect_server_is_of_this_machine_whatever_the_user_chose(machine: Path
     assert config["spark.connect.grpc.binding.address"] == "127.0.0.1"
     assert config["spark.connect.grpc.binding.port"] == "15009"
     assert "spark.remote" not in config
+
+
+def test_connect_server_compiles_as_java_does_by_itself_and_collects_large_arrays_apart(machine: Path) -> None:
+    options = server_config(SparkSettings(), 15009)[DEFAULT_OPTIONS]
+    assert "Tiered" not in options
+    assert "-XX:G1HeapRegionSize=16m" in options.split()
