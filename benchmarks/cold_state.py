@@ -7,15 +7,13 @@ from deltalake import DeltaTable
 from benchmarks import answers
 from benchmarks.bench import OURS, PEER, Bench
 from benchmarks.logs.shape import LogShape
-from benchmarks.measure import Aim, Finding, Side, time_in_turn
+from benchmarks.measure import WARM_UPS, Aim, Finding, Side, time_in_turn
 from deltasnap_core import DeltaLog
-
-_WARM_UPS = 6  # until what runs for each file is compiled in full
 
 
 def run(bench: Bench) -> list[Finding]:
     """The table of the aims."""
-    return [cold_state(bench, bench.shape, "Computed state of the latest version, cold", Aim(0.4), _WARM_UPS)]
+    return [cold_state(bench, bench.shape, "Computed state of the latest version, cold", Aim(0.4), WARM_UPS)]
 
 
 def cold_state(bench: Bench, shape: LogShape, question: str, aim: Aim | None = None, warm_ups: int = 1) -> Finding:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.answers import their_file_list
 from benchmarks.bench import OURS, Bench
-from benchmarks.measure import Aim, Finding, Samples, Side, compare, time_in_turn
+from benchmarks.measure import WARM_UPS, Aim, Finding, Samples, Side, compare, time_in_turn
 
 _COLUMNS = ("path", "size")
 _PEER = "pyarrow, those columns of the checkpoint"
@@ -28,7 +28,7 @@ def run(bench: Bench) -> list[Finding]:
         "cold": Side(run=lambda: bench.cold_log(table).update().all_files.select(*_COLUMNS).toArrow()),
         "pyarrow": Side(run=lambda: _read_columns(checkpoint)),
     }
-    times = time_in_turn(sides, bench.repeat)
+    times = time_in_turn(sides, bench.repeat, warm_ups=WARM_UPS)
     return [
         _finding("All files, path and size to Arrow, log loaded", times["loaded"], times["pyarrow"]),
         _finding("The same, cold", times["cold"], times["pyarrow"]),

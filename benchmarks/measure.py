@@ -11,6 +11,9 @@ from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
 
+WARM_UPS = 10
+"""Rounds in a warm session until what runs for each file is compiled in full, and most of what plans it."""
+
 
 class AnswersDifferError(AssertionError):
     """The two sides do not agree: there is nothing to time."""

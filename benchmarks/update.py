@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from benchmarks import answers
 from benchmarks.bench import OURS, PEER, Bench, GrowingTable
 from benchmarks.logs.shape import LogShape
-from benchmarks.measure import Aim, Finding, Side, time_in_turn
+from benchmarks.measure import WARM_UPS, Aim, Finding, Side, time_in_turn
 from deltasnap_core import DeltaLog, SnapshotState
 
 NEW_COMMITS = 10
@@ -34,6 +34,7 @@ def run(bench: Bench) -> list[Finding]:
             ),
         },
         bench.repeat,
+        warm_ups=WARM_UPS,
     )
     question = f"+{NEW_COMMITS} commits on a loaded snapshot"
     peer = "deltalake update_incremental"
