@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import os
 import time
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def main() -> None:
         stored_files=stored_files,
         load_seconds=loaded - start,
         store_seconds=time.perf_counter() - loaded,
-        python_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        python_mib=_peak_of_process(os.getpid()),
         jvm_mib=_peak_of_process(_jvm_pid(spark)),
         heap_mib=_live_heap(spark),
     )
@@ -46,6 +46,7 @@ def _jvm_pid(spark: SparkSession) -> int:
 
 
 def _peak_of_process(pid: int) -> float:
+    # Not `ru_maxrss`: that of a new process begins with what its parent had.
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
