@@ -63,23 +63,14 @@ def session_config(spark: SparkSettings) -> dict[str, str]:
         options = quick_start_options(small_heap=_bytes(memory) <= _SMALL_HEAP_BYTES, chosen=user_options)
     else:
         options = archive_options(chosen=user_options)
-    local = _LOCAL_CONFIG if is_local else {}
-    java = {_JAVA_OPTIONS: " ".join(options)} if options else {}
-    return {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **local, **java, **chosen}
+    return _driver_config(master, _LOCAL_CONFIG if is_local else {}, options, chosen)
 
 
 def long_lived_config(spark: SparkSettings, name: str) -> dict[str, str]:
     """Spark's settings for a driver on this machine that serves many runs, under a name that Spark's UI shows."""
     chosen = {key: _spark_text(value) for key, value in spark.config.items()}
-    return {
-        "spark.master": spark.master or "local[*]",
-        **_SESSION_CONFIG,
-        **_DRIVER_CONFIG,
-        **_LOCAL_CONFIG,
-        "spark.app.name": name,
-        _JAVA_OPTIONS: " ".join(long_lived_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))),
-        **chosen,
-    }
+    options = long_lived_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))
+    return _driver_config(spark.master or "local[*]", {**_LOCAL_CONFIG, "spark.app.name": name}, options, chosen)
 
 
 def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
@@ -89,6 +80,13 @@ def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
+
+
+def _driver_config(
+    master: str, where: dict[str, str], options: tuple[str, ...], chosen: dict[str, str]
+) -> dict[str, str]:
+    java = {_JAVA_OPTIONS: " ".join(options)} if options else {}
+    return {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **where, **java, **chosen}
 
 
 def _bytes(memory: str) -> int:

@@ -26,10 +26,11 @@ def rows_by_version(
     if changes is None:
         return _repeated(at_first.withColumn("until", F.lit(last).cast("long")))
     keys = changes.select(*WHOLE.key).distinct()
-    untouched = at_first.join(keys, list(WHOLE.key), "left_anti").withColumn("until", F.lit(last).cast("long"))
-    touched = at_first.join(keys, list(WHOLE.key), "left_semi")
+    untouched = WHOLE.join(at_first, keys, how="left_anti", broadcast=False)
+    touched = WHOLE.join(at_first, keys, how="left_semi", broadcast=False)
     moving = _lives(touched.select("version", *ACTIONS).unionByName(changes.select("version", *ACTIONS)), last)
-    return _repeated(untouched.select(*moving.columns).unionByName(moving))
+    until_last = untouched.withColumn("until", F.lit(last).cast("long"))
+    return _repeated(until_last.select(*moving.columns).unionByName(moving))
 
 
 def all_files_by_version(rows: DataFrame) -> DataFrame:
