@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import LogShape
-from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.session_config import long_lived_config
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.session_config import long_lived_config
 from deltasnap_core import DeltaLog
 
 OURS, PEER = "deltasnap", "deltalake"

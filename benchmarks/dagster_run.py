@@ -22,10 +22,10 @@ from benchmarks.bench import Bench, GrowingTable
 from benchmarks.measure import Finding, Samples
 from benchmarks.processes import caches_in, connect_server
 from benchmarks.timeline import Timeline, median_stages, timeline
-from deltasnap_assets.config import CONFIG_VARIABLE
-from deltasnap_assets.local_instance import DAGSTER_YAML
-from deltasnap_assets.plan import RANGE_END_TAG
-from deltasnap_assets.warm_up import make_archive
+from deltasnap_assets.command.local_instance import DAGSTER_YAML
+from deltasnap_assets.runs.plan import RANGE_END_TAG
+from deltasnap_assets.settings.config import CONFIG_VARIABLE
+from deltasnap_assets.spark.warm_up import make_archive
 
 _TABLE = "bench"
 _RUN_SECONDS = 600

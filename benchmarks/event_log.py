@@ -11,11 +11,11 @@ import dagster as dg
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding, Samples
-from deltasnap_assets.config import Settings, TableSettings
+from deltasnap_assets.command.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.local_instance import DAGSTER_YAML
-from deltasnap_assets.partitions import version_partitions
-from deltasnap_assets.plan import job_name, run_tags
+from deltasnap_assets.runs.partitions import version_partitions
+from deltasnap_assets.runs.plan import job_name, run_tags
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import SnapshotStore
 
 POSTGRES = "DELTASNAP_BENCH_POSTGRES"

@@ -9,7 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.logs.shape import LogShape
 from benchmarks.measure import Aim, Finding, Samples, compare
 from benchmarks.processes import run_child
-from deltasnap_assets.session_config import session_config
+from deltasnap_assets.spark.session_config import session_config
 
 HEAP = "1g"
 TIMES = 5

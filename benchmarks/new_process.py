@@ -10,9 +10,9 @@ from benchmarks.bench import Bench
 from benchmarks.logs.shape import LogShape
 from benchmarks.measure import Aim, Finding, Samples, compare
 from benchmarks.processes import Report, caches_in, connect_server, run_child
-from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.session_config import session_config
-from deltasnap_assets.warm_up import make_archive
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.session_config import session_config
+from deltasnap_assets.spark.warm_up import make_archive
 
 Reports = dict[str, Report]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.spark_server import exercise_server, start_server, stop_server
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.connect_server import exercise_server, start_server, stop_server
 
 
 class ChildFailedError(RuntimeError):

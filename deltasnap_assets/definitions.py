@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from deltasnap_assets.assets import table_assets
-from deltasnap_assets.checks import table_checks
-from deltasnap_assets.config import TABLE_TAG, Settings, TableSettings, load_settings
-from deltasnap_assets.maintenance import prune_job
-from deltasnap_assets.partitions import version_partitions
-from deltasnap_assets.plan import job_name
-from deltasnap_assets.resources import resources
-from deltasnap_assets.schedules import refresh_schedule
-from deltasnap_assets.sensors import new_commits_sensor
+from deltasnap_assets.runs.partitions import version_partitions
+from deltasnap_assets.runs.plan import job_name
+from deltasnap_assets.runs.schedules import refresh_schedule
+from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings, load_settings
+from deltasnap_assets.tables.assets import table_assets
+from deltasnap_assets.tables.checks import table_checks
+from deltasnap_assets.tables.maintenance import prune_job
+from deltasnap_assets.tables.resources import resources
 
 if TYPE_CHECKING:
     defs: dg.Definitions

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.log_segment import LogSegment
+    from deltasnap_core.log.table_log import TableLog
+    from deltasnap_core.log.version_log import VersionLog
     from deltasnap_core.protocol.actions import (
         AddFile,
         CommitInfo,
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
         RemoveFile,
         SetTransaction,
     )
+    from deltasnap_core.protocol.snapshot_state import SnapshotState
     from deltasnap_core.protocol.version_checksum import VersionChecksum
-    from deltasnap_core.replay.computed_state import SnapshotState
     from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
@@ -64,6 +66,8 @@ _MODULES = {
     ),
     "log.delta_history_manager": ("DeltaHistory", "DeltaHistoryManager"),
     "log.log_segment": ("LogSegment",),
+    "log.table_log": ("TableLog",),
+    "log.version_log": ("VersionLog",),
     "protocol.actions": (
         "AddFile",
         "CommitInfo",
@@ -75,7 +79,7 @@ _MODULES = {
         "SetTransaction",
     ),
     "protocol.version_checksum": ("VersionChecksum",),
-    "replay.computed_state": ("SnapshotState",),
+    "protocol.snapshot_state": ("SnapshotState",),
     "snapshot.checksum_validation": ("ChecksumDifference",),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
@@ -116,10 +120,12 @@ __all__ = [
     "SnapshotState",
     "SnapshotStore",
     "StoredVersionNotFoundError",
+    "TableLog",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
     "VersionChecksum",
     "VersionGapError",
+    "VersionLog",
     "VersionNotFoundError",
 ]
 

@@ -17,6 +17,7 @@ ASSETS = ROOT / "deltasnap_assets"
 # A module imports only from a layer of a smaller number, or from its own.
 LAYERS = {
     "deltasnap_core.errors": 0,
+    "deltasnap_core.once": 0,
     "deltasnap_core.protocol": 1,
     "deltasnap_core.storage": 1,
     "deltasnap_core.log": 2,
@@ -26,24 +27,39 @@ LAYERS = {
     "deltasnap_core": 6,
     "deltasnap_assets": 7,
 }
-PURE = ("deltasnap_core.errors", "deltasnap_core.protocol", "deltasnap_core.storage", "deltasnap_core.log")
+PURE = (
+    "deltasnap_core.errors",
+    "deltasnap_core.once",
+    "deltasnap_core.protocol",
+    "deltasnap_core.storage",
+    "deltasnap_core.log",
+)
 ALSO_PURE = (
     "deltasnap_core",
+    "deltasnap_core.snapshot.checksum_validation",
+    "deltasnap_core.snapshot.options",
+    "deltasnap_core.store.change_sets",
+    "deltasnap_core.store.generations",
+    "deltasnap_core.store.layout",
     "deltasnap_core.store.manifest",
-    "deltasnap_assets.cli",
-    "deltasnap_assets.config",
-    "deltasnap_assets.demo",
-    "deltasnap_assets.java",
-    "deltasnap_assets.jvm_options",
-    "deltasnap_assets.remote",
-    "deltasnap_assets.session_config",
-    "deltasnap_assets.sizes",
-    "deltasnap_assets.spark_server",
-    "deltasnap_assets.terminal",
-    "deltasnap_assets.warm_up",
+    "deltasnap_core.store.pruning",
+    "deltasnap_core.store.shared_documents",
+    "deltasnap_core.store.stored_table",
+    "deltasnap_core.store.version_documents",
+    "deltasnap_assets.command.cli",
+    "deltasnap_assets.settings.config",
+    "deltasnap_assets.demo.demo_table",
+    "deltasnap_assets.spark.java",
+    "deltasnap_assets.spark.jvm_options",
+    "deltasnap_assets.spark.connect_check",
+    "deltasnap_assets.spark.session_config",
+    "deltasnap_assets.tables.byte_units",
+    "deltasnap_assets.spark.connect_server",
+    "deltasnap_assets.command.terminal",
+    "deltasnap_assets.spark.warm_up",
 )
 PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.snapshot", "deltasnap_core.store")
-FSSPEC_USERS = ("deltasnap_core.storage", "deltasnap_core.store")
+FSSPEC_USERS = ("deltasnap_core.storage",)
 # They tie the code to one JVM in this process, or put Python on the executors.
 FORBIDDEN_NAMES = {
     "udf",

@@ -13,7 +13,7 @@ import pyarrow.json as pa_json
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
-from deltasnap_core.protocol.file_names import ParsedLogPath
+from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 LARGE_COMMIT_BYTES = 16 << 20
@@ -99,17 +99,17 @@ class CommitBatch:
     def after(self, version: int) -> CommitBatch:
         """Give the commits above a version."""
         return CommitBatch(
-            files=tuple(file for file in self.files if commit_version(file) > version),
+            files=tuple(file for file in self.files if commit_version(file.path) > version),
             lines=self.lines.filter(pc.greater(self.lines["commit_version"], version)),
-            large=tuple(file for file in self.large if commit_version(file) > version),
+            large=tuple(file for file in self.large if commit_version(file.path) > version),
         )
 
     def up_to(self, version: int) -> CommitBatch:
         """Give the commits up to a version."""
         return CommitBatch(
-            files=tuple(file for file in self.files if commit_version(file) <= version),
+            files=tuple(file for file in self.files if commit_version(file.path) <= version),
             lines=self.lines.filter(pc.less_equal(self.lines["commit_version"], version)),
-            large=tuple(file for file in self.large if commit_version(file) <= version),
+            large=tuple(file for file in self.large if commit_version(file.path) <= version),
         )
 
     @property
@@ -128,14 +128,6 @@ class CommitBatch:
 
 
 EMPTY_BATCH = CommitBatch(files=(), lines=LINES_SCHEMA.empty_table(), large=())
-
-
-def commit_version(file: FileStatus) -> int:
-    """Give the version that a commit file makes."""
-    parsed = ParsedLogPath.parse(file.name)
-    if parsed is None:
-        raise CorruptLogError(path=file.path, reason="expected the name of a commit")
-    return parsed.version
 
 
 def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
@@ -229,11 +221,11 @@ def _read_all(store: LogStore, commits: Sequence[FileStatus]) -> list[bytes]:
 
 def _checked_lines(commits: Sequence[FileStatus], contents: Iterable[bytes]) -> pa.Table:
     tables = [
-        lines_of(commit.path, commit_version(commit), content)
+        lines_of(commit.path, commit_version(commit.path), content)
         for commit, content in zip(commits, contents, strict=True)
     ]
     lines = _in_one_piece(tables)
-    check_lines({commit_version(commit): commit.path for commit in commits}, lines)
+    check_lines({commit_version(commit.path): commit.path for commit in commits}, lines)
     return lines
 
 

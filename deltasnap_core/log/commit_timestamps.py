@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.commit_actions import read_actions, read_commit_infos
+from deltasnap_core.log.commit_scan import read_actions, read_commit_infos
 from deltasnap_core.log.log_listing import LogListing
-from deltasnap_core.log.log_segment import commit_version
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
+from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -56,7 +56,7 @@ def in_commit_timestamp(commit: FileStatus, info: CommitInfo | None) -> int:
 def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[int, int]]:
     """Version and own timestamp in ms of each commit, in the order given, read as they are consumed."""
     for commit, info in read_commit_infos(store, commits):
-        yield commit_version(commit), in_commit_timestamp(commit, info)
+        yield commit_version(commit.path), in_commit_timestamp(commit, info)
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
@@ -81,7 +81,7 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     latest = next(read_commit_infos(store, newest_first[:1]), None)
     if latest is None or latest[1] is None or latest[1].in_commit_timestamp is None:
         return {}
-    checksum = listing.checksums.get(commit_version(newest_first[0]))
+    checksum = listing.checksums.get(commit_version(newest_first[0].path))
     metadata = (checksum and _metadata_of(store, checksum)) or next(_metadata_in(store, newest_first), None)
     return metadata.configuration if metadata else {"delta.enableInCommitTimestamps": "true"}
 

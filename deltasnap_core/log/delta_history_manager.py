@@ -13,7 +13,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.commit_actions import read_commit_infos
+from deltasnap_core.log.commit_scan import read_commit_infos
 from deltasnap_core.log.commit_timestamps import (
     InCommitTimestamps,
     find_in_commit_timestamps,
@@ -24,8 +24,8 @@ from deltasnap_core.log.commit_timestamps import (
     strictly_increasing,
 )
 from deltasnap_core.log.log_listing import LogListing, list_log, table_path
-from deltasnap_core.log.log_segment import commit_version
 from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 
@@ -199,7 +199,7 @@ class DeltaHistoryManager:
         own = self._in_commit_timestamps(listing)
         by_mtime = strictly_increasing(listing.commits)
         for commit, info in read_commit_infos(self._store, commits):
-            version = commit_version(commit)
+            version = commit_version(commit.path)
             is_own = own is not None and version >= own.since_version
             yield DeltaHistory.of(version, in_commit_timestamp(commit, info) if is_own else by_mtime[version], info)
 

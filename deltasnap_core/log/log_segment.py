@@ -9,7 +9,7 @@ from typing import Any
 from deltasnap_core.errors import VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider, checkpoint_from_json
 from deltasnap_core.log.log_listing import table_path
-from deltasnap_core.protocol.file_names import ParsedLogPath
+from deltasnap_core.protocol.file_names import ParsedLogPath, commit_version
 from deltasnap_core.storage.log_store import FileStatus
 
 
@@ -44,7 +44,7 @@ class LogSegment:
     last_commit_timestamp: int
 
     def __post_init__(self) -> None:
-        versions = [commit_version(file) for file in self.deltas]
+        versions = [commit_version(file.path) for file in self.deltas]
         validate_checkpoint(self.log_path, self.version, self.checkpoint_provider)
         validate_end(self.log_path, self.version, versions, self.checkpoint_provider.version)
         validate_contiguous(self.log_path, self.version, versions, self.checkpoint_provider.version)
@@ -118,15 +118,6 @@ class LogSegment:
             last_commit_file=last_commit and FileStatus.from_json(last_commit),
             last_commit_timestamp=values["lastCommitTimestamp"],
         )
-
-
-def commit_version(file: FileStatus) -> int:
-    """The version that a commit file makes; raises ValueError where its name is not that of a commit."""
-    # The name of a commit starts with its version. A segment may hold tens of thousands: no regular expression here.
-    version = file.name[:20]
-    if not version.isdecimal():
-        raise ValueError(f"Not a commit file: {file.path}")
-    return int(version)
 
 
 def is_within(compaction: FileStatus, after: int, version: int) -> bool:

@@ -116,6 +116,18 @@ _PATTERNS = tuple(
 )
 
 
+def commit_version(path: str) -> int:
+    """Return the version that a commit makes, published or staged, by its path or name.
+
+    Errors: ValueError where the name is not that of a commit.
+    """
+    # The name of a commit starts with its version. A segment may hold tens of thousands: no regular expression here.
+    name = path.rpartition("/")[2]
+    if not (name[:20].isdecimal() and name[20:21] == "." and name.endswith(".json")):
+        raise ValueError(f"Not a commit file: {path}")
+    return int(name[:20])
+
+
 def listing_prefix(version: int) -> str:
     """What every file of `version` starts with; a listing from this name on starts with that version."""
     return f"{version:020d}."

@@ -23,7 +23,7 @@ from deltasnap_core.log.checkpoint_contents import CheckpointContents, Checkpoin
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.replay.action_form import ActionForm
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
-from deltasnap_core.storage.spark_files import SparkFiles
+from deltasnap_core.replay.spark_files import SparkFiles
 
 ACTIONS = ("path_key", "dv_id", "add", "remove", "path")
 DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"

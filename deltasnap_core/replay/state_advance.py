@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.action_form import ActionForm
-from deltasnap_core.replay.computed_state import (
-    COUNTED,
-    COUNTED_FILES,
-    FileTotals,
-    SnapshotState,
-    bins,
-    totals,
-    unexpired,
-)
-from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.replay.computed_state import COUNTED, COUNTED_FILES, FileTotals, bins, totals, unexpired
 from deltasnap_core.replay.state_reconstruction import newest_file_actions, reconcile
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.replay.action_form import ActionForm
 from deltasnap_core.replay.load_actions import WHOLE
 from deltasnap_core.replay.local_rows import local_rows
-from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.schemas import ADD, REMOVE, STATE
 
 ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))

@@ -15,9 +15,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.computed_state import COUNTED, COUNTS, FileTotals, SnapshotState, bins, totals
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.computed_state import COUNTED, COUNTS, FileTotals, bins, totals
 from deltasnap_core.replay.load_actions import ACTIONS, WHOLE
-from deltasnap_core.replay.non_file_actions import NonFileActions
 from deltasnap_core.replay.state_advance import files_in_play
 from deltasnap_core.replay.state_reconstruction import newest_file_actions
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.version_checksum import VersionChecksum
-from deltasnap_core.replay.computed_state import SnapshotState
-from deltasnap_core.storage.log_store import LogStore
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,23 +25,6 @@ class ChecksumDifference:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.in_checksum!r} in the checksum, {self.in_log!r} in the log"
-
-
-def read_checksum(store: LogStore, segment: LogSegment) -> VersionChecksum | None:
-    """Read the `.crc` file of a segment's version. None where there is none or, with a warning, where it is broken.
-
-    Source: PROTOCOL.md, Version Checksum File.
-    """
-    if segment.checksum_file is None:
-        return None
-    path = segment.checksum_file.path
-    try:
-        return VersionChecksum.parse(store.read_bytes(path))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        _log.warning("Version checksum %s is ignored, it cannot be understood: %s", path, error)
-        return None
 
 
 def compare_with_log(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from threading import Lock
 from typing import Any, ClassVar
@@ -16,27 +15,22 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_clock
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
-from deltasnap_core.replay.spark_probe import can_read
+from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.snapshot_loader import Clock, SnapshotLoader
+from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.spark_files import SparkFiles
 from deltasnap_core.storage.urls import join_url
 
 _MOST_TABLES_KEPT = 100
-
-
-def system_clock() -> int:
-    """The present, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class DeltaLog:
@@ -54,7 +48,7 @@ class DeltaLog:
         self._management = SnapshotManagement(
             SnapshotLoader(context=context, clock=clock), staleness_limit_ms=staleness_limit_ms
         )
-        self.history = DeltaHistoryManager(context.store, context.log_path)
+        self.history = context.log.history
 
     @classmethod
     def for_table(
@@ -112,7 +106,7 @@ class DeltaLog:
     @property
     def path(self) -> str:
         """URL of the `_delta_log` folder."""
-        return self._context.log_path
+        return self._context.log.log_path
 
     @property
     def context(self) -> TableContext:
@@ -196,10 +190,10 @@ class DeltaLog:
             raise ValueError("Either a version or a timestamp says which snapshot is wanted")
         if version is None:
             history = (
-                DeltaHistoryManager(self._context.store, self.path, log_tail=log_tail) if log_tail else self.history
+                DeltaHistoryManager(self._context.log.store, self.path, log_tail=log_tail) if log_tail else self.history
             )
             version = history.get_active_commit_at_time(
-                _milliseconds(timestamp),
+                milliseconds(timestamp),
                 can_return_last_commit=can_return_last_commit,
                 can_return_earliest_commit=can_return_earliest_commit,
             ).version
@@ -220,15 +214,6 @@ class DeltaLog:
         self._management.close()
 
 
-def _milliseconds(timestamp: datetime | int | None) -> int:
-    if isinstance(timestamp, datetime):
-        # Not by way of a float: it would lose the milliseconds of far dates.
-        return (timestamp.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    if isinstance(timestamp, int):
-        return timestamp
-    raise ValueError(f"A timestamp is a datetime or milliseconds since the epoch, not {timestamp!r}")
-
-
 def _context(
     spark: SparkSession,
     url: str,
@@ -238,8 +223,7 @@ def _context(
 ) -> TableContext:
     return TableContext(
         spark=spark,
-        store=store or FsspecLogStore(storage_options),
+        log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER)),
         files=SparkFiles(storage_options, partial(can_read, spark)),
-        log_path=join_url(url, LOG_FOLDER),
         options=options,
     )

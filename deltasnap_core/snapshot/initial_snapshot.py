@@ -5,10 +5,10 @@ from __future__ import annotations
 from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.snapshot.version_log import VersionLog
 
 
 class InitialSnapshot(Snapshot):
@@ -19,13 +19,13 @@ class InitialSnapshot(Snapshot):
 
     def __init__(self, context: TableContext, *, now_ms: int) -> None:
         segment = LogSegment(
-            log_path=context.log_path,
+            log_path=context.log.log_path,
             version=-1,
             deltas=(),
             checkpoint_provider=EmptyCheckpointProvider(),
             last_commit_timestamp=-1,
         )
-        super().__init__(context, VersionLog(context.loader, segment, now_ms=now_ms, validate_state=False))
+        super().__init__(context, VersionLog(context.log.loader, segment, now_ms=now_ms, validate_state=False))
 
     @property
     def protocol(self) -> Protocol:

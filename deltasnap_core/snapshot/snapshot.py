@@ -9,17 +9,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.once import once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.version_checksum import VersionChecksum
-from deltasnap_core.replay.computed_state import SnapshotState
 from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.table_schema import parse_schema
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
-from deltasnap_core.snapshot.once import once, value_if_computed
-from deltasnap_core.snapshot.replayed_files import (
+from deltasnap_core.snapshot.state_cache import StateCache, job_description
+from deltasnap_core.snapshot.state_computation import (
     ComputedVersion,
     advanced_state,
     can_advance,
@@ -27,9 +29,8 @@ from deltasnap_core.snapshot.replayed_files import (
     reconciled_files,
     state_of,
 )
-from deltasnap_core.snapshot.state_cache import StateCache, job_description, redacted
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.snapshot.version_log import VersionLog
+from deltasnap_core.storage.urls import redacted
 
 
 class Snapshot:

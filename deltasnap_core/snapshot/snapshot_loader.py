@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.table_log import Clock
+from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.state_cache import redacted
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.snapshot.version_log import VersionLog
+from deltasnap_core.storage.urls import redacted
 
 _log = logging.getLogger(__name__)
-
-Clock = Callable[[], int]
-"""The present, in milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ class SnapshotLoader:
         start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
         _log.info("Loading version %d%s.", segment.version, start)
         log = VersionLog(
-            self.context.loader,
+            self.context.log.loader,
             segment,
             now_ms=self.clock(),
             known=None if predecessor is None else predecessor.log.best_known,

@@ -12,7 +12,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
-from deltasnap_core.snapshot.segment_source import (
+from deltasnap_core.snapshot.segment_refresh import (
     NO_CATALOG,
     CatalogCommits,
     first_segment,
@@ -44,7 +44,7 @@ class SnapshotManagement:
 
     def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int = 0) -> None:
         self._loader = loader
-        self._builder = loader.context.builder
+        self._builder = loader.context.log.builder
         self._staleness_limit_ms = staleness_limit_ms
         self._captured: CapturedSnapshot | None = None
         self._update_lock = RLock()

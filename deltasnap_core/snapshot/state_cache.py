@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -16,9 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
 _JOB_DESCRIPTION = "spark.job.description"
-_USER_INFO = re.compile(r"(?<=://)[^/@]+@")
-_SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:key|token|secret|password|sig)[^=&]*=)[^&]*")
-_REDACTED = "*********(redacted)"
 
 
 class StateCache:
@@ -101,8 +97,3 @@ def job_description(spark: SparkSession, description: str) -> Iterator[None]:
             spark.conf.unset(_JOB_DESCRIPTION)
         else:
             spark.conf.set(_JOB_DESCRIPTION, before)
-
-
-def redacted(url: str) -> str:
-    """Give a URL for a log or a name: without the credentials that it may carry."""
-    return _SECRET_PARAMETER.sub(rf"\1{_REDACTED}", _USER_INFO.sub(f"{_REDACTED}@", url))

@@ -6,6 +6,9 @@ import os
 import re
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_USER_INFO = re.compile(r"(?<=://)[^/@]+@")
+_SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:key|token|secret|password|sig)[^=&]*=)[^&]*")
+_REDACTED = "*********(redacted)"
 _ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file", "gcs": "gs"}
 
 
@@ -47,6 +50,11 @@ def is_local(url: str) -> bool:
 def local_path(url: str) -> str:
     """The path of a `file:` URL."""
     return url.removeprefix("file://")
+
+
+def redacted(url: str) -> str:
+    """Give a URL for a log or a name: without the credentials that it may carry."""
+    return _SECRET_PARAMETER.sub(rf"\1{_REDACTED}", _USER_INFO.sub(f"{_REDACTED}@", url))
 
 
 def _local_url(path: str) -> str:

@@ -16,9 +16,6 @@ ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
 VERSION_TABLES = (ALL_FILES, TOMBSTONES)
 
-TEMPORARY_PREFIX = ".tmp-"
-"""Of a file that is being written and has no name yet: readers pass over it."""
-
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 _GENERATION = re.compile(r"(?P<ordinal>[0-9]{6})-[A-Za-z0-9_-]+\Z")
 _MANIFEST = re.compile(r"(?P<generation>[0-9]{6}-[A-Za-z0-9_-]+)\.(?P<version>[0-9]{20})\.json\Z")

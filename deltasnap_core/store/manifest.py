@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltasnap_core.store.parts import JsonObject, Part
+from deltasnap_core.store.shared_documents import JsonObject, Part
 
 FORMAT = 1
 """Of the documents written here; a document of a higher format is refused, never misread."""

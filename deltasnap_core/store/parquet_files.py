@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.replay.local_rows import no_rows
+from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.spark_files import SparkFiles
 from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.manifest import DataFile
-from deltasnap_core.store.store_files import StoreFiles
 
 ROWS_A_PAGE = 2000
 """Small pages: a filter on the key of a sorted file reads few rows."""
@@ -34,7 +34,7 @@ class ParquetFiles:
     """Writes and reads Parquet files below a folder (a URL): that of a generation, for the paths of its DataFiles."""
 
     spark: SparkSession
-    files: StoreFiles
+    files: WritableFiles
     spark_files: SparkFiles
     folder: str
 

@@ -9,20 +9,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.computed_state import FileTotals, compute_state, counted_files
-from deltasnap_core.replay.non_file_actions import NonFileActions
-from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
-from deltasnap_core.snapshot.replayed_files import is_small, reconciled_files
-from deltasnap_core.store.change_sets import ChangePolicy
-from deltasnap_core.store.layout import BASE, CHANGES, new_folder
-from deltasnap_core.store.log_range import (
+from deltasnap_core.log.log_range import (
     LogRange,
     commit_timestamps,
     range_actions,
     retention_timestamp,
     without_expired_transactions,
 )
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.replay.computed_state import FileTotals, compute_state, counted_files
+from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
+from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
+from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.manifest import DataSet, VersionChanges, VersionManifest
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
@@ -43,6 +44,7 @@ class RangeWriter:
 
     table: StoredTable
     generation: str
+    context: TableContext
     logged: LogRange
     rows: StoredRows
     counted_rows: StoredRows
@@ -57,7 +59,7 @@ class RangeWriter:
         self.progress(f"Writing the base of version {version}", 0, 1)
         loaded = self.logged.load(version)
         timestamp = commit_timestamps(self.logged, {version: loaded.non_file})[version]
-        files = reconciled_files(self.logged.context.reader(), loaded)
+        files = reconciled_files(self.context.reader(), loaded)
         base = self.rows.write_base(files, new_folder(BASE, version, version), version)
         threshold = retention_timestamp(loaded.non_file, timestamp)
         draft = self._manifest(version, timestamp, loaded.non_file, base, threshold)
@@ -121,7 +123,7 @@ class RangeWriter:
         rows += sum(commit.size // _BYTES_AN_ACTION for commit in batch.large)
         kept, merged = self._sets_to_merge(previous, rows)
         first = merged[0].first if merged else previous.version + 1
-        commits = self.logged.context.reader().commit_actions(batch)
+        commits = self.context.reader().commit_actions(batch)
         changes = None if commits is None else changes_of_versions(commits)
         earlier = self.rows.changes(merged, previous.version)
         if earlier is not None:
@@ -170,7 +172,7 @@ class RangeWriter:
             version=version,
             generation=self.generation,
             table_id=non_file.metadata.id if non_file.metadata else "",
-            log_path=self.logged.context.log_path,
+            log_path=self.context.log.log_path,
             timestamp=timestamp,
             min_file_retention_timestamp=threshold,
             base=base,

@@ -36,19 +36,18 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.schemas import ADD, REMOVE
-from deltasnap_core.replay.spark_probe import can_read
+from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.spark_files import SparkFiles
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.range_writer import Progress
-from deltasnap_core.store.store_files import StoreFiles
 from deltasnap_core.store.store_writer import StoreWriter
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
@@ -69,7 +68,7 @@ class SnapshotStore:
         spark: SparkSession | None,
         root: str,
         *,
-        files: StoreFiles,
+        files: WritableFiles,
         spark_files: SparkFiles | None,
         policy: ChangePolicy | None = None,
     ) -> None:
@@ -96,7 +95,7 @@ class SnapshotStore:
         """
         root = to_url(root_url)
         spark_files = None if spark is None else SparkFiles(storage_options, partial(can_read, spark))
-        return cls(spark, root, files=StoreFiles(root, storage_options), spark_files=spark_files, policy=policy)
+        return cls(spark, root, files=WritableFiles(root, storage_options), spark_files=spark_files, policy=policy)
 
     def __repr__(self) -> str:
         return f"SnapshotStore({self.root})"

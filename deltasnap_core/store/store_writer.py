@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
+from deltasnap_core.log.log_range import LogRange, contiguous_runs
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.generations import generation_of_log, new_generation
 from deltasnap_core.store.layout import ManifestName
-from deltasnap_core.store.log_range import LogRange, contiguous_runs, read_log_range
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
+from deltasnap_core.store.plain_parquet_writer import TableWriter
 from deltasnap_core.store.range_writer import Progress, RangeWriter
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.table_writer import TableWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +35,14 @@ class StoreWriter:
         as_tables: write `all_files` and `tombstones` of each version out as well.
         Errors: those of reading the log; CorruptStoreError. What is stored stays as it was then.
         """
-        names, context = self.table.manifest_names(), self.log.context
-        generation = generation_of_log(self.table, context, names, last)
+        names, log = self.table.manifest_names(), self.log.context.log
+        generation = generation_of_log(self.table, log, names, last)
         if generation is None:
-            generation, stored = new_generation(context, names, first), dict[int, VersionManifest]()
+            generation, stored = new_generation(log, names, first), dict[int, VersionManifest]()
         else:
             stored = self._whole(names, generation, first - 1, last)
         for start, end in contiguous_runs(version for version in range(first, last + 1) if version not in stored):
-            writer = self._range_writer(generation, read_log_range(context, start, end))
+            writer = self._range_writer(generation, log.range(start, end))
             for manifest in _write_run(writer, start, end, stored.get(start - 1)):
                 stored[manifest.version] = manifest
         manifests = [stored[version] for version in range(first, last + 1)]
@@ -53,9 +53,10 @@ class StoreWriter:
         return RangeWriter(
             table=self.table,
             generation=generation,
+            context=self.log.context,
             logged=logged,
             rows=rows,
-            counted_rows=rows.with_actions(logged.context.reader(counts_only=True).schema),
+            counted_rows=rows.with_actions(self.log.context.reader(counts_only=True).schema),
             policy=self.policy,
             progress=self.progress,
         )

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.replay.computed_state import SnapshotState
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.storage.urls import join_url
+from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.layout import MANIFESTS, ManifestName, check_table_name, document_path
 from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.parts import JsonObject, decode, digest, encode
-from deltasnap_core.store.store_files import StoreFiles
+from deltasnap_core.store.shared_documents import JsonObject, decode, digest, encode
 from deltasnap_core.store.version_documents import computed_state_of, log_segment_of
 
 _log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class StoredTable:
     Errors of what reads: CorruptStoreError naming the file that is missing or not what was written.
     """
 
-    files: StoreFiles
+    files: WritableFiles
     root: str
     name: str
 

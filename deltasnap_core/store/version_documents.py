@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from deltasnap_core.log.log_segment import LogSegment, commit_version
-from deltasnap_core.replay.computed_state import SnapshotState
-from deltasnap_core.replay.non_file_actions import NonFileActions
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.parts import JsonObject, Part, digest, encode, split
+from deltasnap_core.store.shared_documents import JsonObject, Part, digest, encode, split
 
 METADATA = "metadata"
 TRANSACTIONS = "setTransactions"
@@ -85,7 +86,7 @@ def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject
             **small,
             "logPath": log_path,
             "checkpoint": checkpoint and {**checkpoint, "files": [file.to_json() for file in files[CHECKPOINT_FILES]]},
-            "deltas": [file.to_json() for file in sorted(files[DELTAS], key=commit_version)],
+            "deltas": [file.to_json() for file in sorted(files[DELTAS], key=lambda file: commit_version(file.path))],
             "compactions": [file.to_json() for file in files[COMPACTIONS]],
         }
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.config import Settings, TableSettings, demo_settings
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.yaml_source import ConfigError
+from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
+from deltasnap_assets.settings.yaml_source import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 

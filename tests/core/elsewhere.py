@@ -54,7 +54,7 @@ def make_events(path: Path) -> Path:
     """Write a table with deltalake, with a checkpoint and commits after it."""
     from deltalake import DeltaTable
 
-    from deltasnap_assets.demo import grow
+    from deltasnap_assets.demo.demo_table import grow
 
     for _ in grow(path, VERSIONS - 3):
         pass
@@ -93,9 +93,9 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
     """What the five assets hold of one version, all of them materialized with a configuration's `spark`."""
     import dagster as dg
 
-    from deltasnap_assets.config import Settings, SparkSettings, TableSettings
     from deltasnap_assets.definitions import build_definitions
-    from deltasnap_assets.refresh import refresh_table
+    from deltasnap_assets.runs.refresh import refresh_table
+    from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 
     events = TableSettings(name="events", path=table, materialize_as="table")
     defs = build_definitions(Settings(storage=store, spark=SparkSettings(**spark), tables=(events,)))
@@ -144,8 +144,8 @@ def main() -> None:
     task = Task(**json.load(sys.stdin))
     from pyspark.sql import SparkSession
 
-    from deltasnap_assets.config import SparkSettings
-    from deltasnap_assets.session_config import session_config
+    from deltasnap_assets.settings.config import SparkSettings
+    from deltasnap_assets.spark.session_config import session_config
 
     config = session_config(SparkSettings(**task.spark))
     with warnings.catch_warnings(record=True) as told:

@@ -10,10 +10,10 @@ import pytest
 
 from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
 from deltasnap_core.log.commit_batch import read_commits
+from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.replay.load_actions import ActionReader
-from deltasnap_core.replay.non_file_actions import non_file_actions_by_version
 from deltasnap_core.replay.version_range import RangeBase, changes_of_versions, replay_range
-from deltasnap_core.snapshot.replayed_files import reconciled_files
+from deltasnap_core.snapshot.state_computation import reconciled_files
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, counts, expected_counts, expected_facts, facts, load_golden_tables
 
@@ -154,7 +154,7 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     start = log.get_snapshot_at(first, min_file_retention_timestamp=KEEP_ALL)
     reader = ActionReader(spark=spark, files=log.context.files, log_path=log.path, counts_only=True)
     commits = [log.get_snapshot_at(version).log_segment.last_commit_file for version in rest]
-    batch = read_commits(log.context.store, [commit for commit in commits if commit is not None])
+    batch = read_commits(log.context.log.store, [commit for commit in commits if commit is not None])
     if len(batch.files) < len(rest):
         pytest.skip("the log has lost commits that checkpoints stand in for")
     actions = reader.commit_actions(batch)
@@ -168,7 +168,7 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     versions = replay_range(
         base,
         None if actions is None else changes_of_versions(actions),
-        non_file_actions_by_version(log.context.store, batch),
+        non_file_actions_by_version(log.context.log.store, batch),
         dict.fromkeys(rest, KEEP_ALL),
         broadcast=True,
     )

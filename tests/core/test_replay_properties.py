@@ -234,7 +234,7 @@ def test_every_legal_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         table = Path(folder, "table")
         write(table, made, states)
         log = DeltaLog.for_table(spark, table, clock=FixedClock(), options=SnapshotOptions(cache_state=False))
-        builder = LogSegmentBuilder(store=log.context.store, log_path=log.path)
+        builder = LogSegmentBuilder(store=log.context.log.store, log_path=log.path)
         loader = SnapshotLoader(context=log.context, clock=FixedClock())
         names = {v: {f.name for f in builder.build(v).checkpoint_provider.files} for v in made.checkpoints}
         for version in [*made.checkpoints, *([-1] if made.first_commit == 0 else [])]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_assets.config import SparkSettings
-from deltasnap_assets.spark_server import (
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.connect_server import (
     SparkServer,
     SparkServerError,
     answers,

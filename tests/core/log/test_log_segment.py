@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
-from deltasnap_core.log.log_segment import LogSegment, commit_version
+from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits, compaction, staged_commits
@@ -69,9 +68,9 @@ def test_segment_of_ten_thousand_commits_names_all_that_are_missing() -> None:
 
 
 def test_commit_version_of_published_and_staged_commits() -> None:
-    assert commit_version(commits(12, 12)[0]) == commit_version(staged_commits(12, 12)[0]) == 12
+    assert commit_version(commits(12, 12)[0].path) == commit_version(staged_commits(12, 12)[0].path) == 12
     with pytest.raises(ValueError, match="Not a commit"):
-        commit_version(dataclasses.replace(commits(1, 1)[0], path="file:///_last_checkpoint"))
+        commit_version("file:///_last_checkpoint")
 
 
 VERSIONS = st.integers(0, 9)
@@ -106,7 +105,7 @@ def test_segment_is_what_a_plain_search_finds(
             found = LogSegmentBuilder(store, LOG_PATH).build(version, hint=told)
         except DeltaSnapError as error:
             return type(error)
-        return found.checkpoint_provider.version, [commit_version(file) for file in found.deltas]
+        return found.checkpoint_provider.version, [commit_version(file.path) for file in found.deltas]
 
     assert build() == search()
     assert len(store.lists) <= 3

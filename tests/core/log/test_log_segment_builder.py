@@ -8,8 +8,9 @@ from collections.abc import Iterable
 import pytest
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.log_segment import LogSegment, commit_version
+from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
@@ -44,7 +45,7 @@ def hint(version: int, parts: int | None = None) -> LastCheckpointInfo:
 
 def shape(segment: LogSegment) -> tuple[int, list[int]]:
     """Version of the checkpoint (-1: none) and of each commit."""
-    return segment.checkpoint_provider.version, [commit_version(file) for file in segment.deltas]
+    return segment.checkpoint_provider.version, [commit_version(file.path) for file in segment.deltas]
 
 
 def segment_cost(store: CountingLogStore) -> tuple[int, int]:

@@ -9,9 +9,11 @@ import pytest
 from deltasnap_core.log.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.commit_batch import read_commits
-from deltasnap_core.replay.computed_state import SnapshotState, compute_state, counted_files
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.computed_state import compute_state, counted_files
 from deltasnap_core.replay.load_actions import ActionReader
-from deltasnap_core.replay.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.replay.state_reconstruction import (
     live_files,
     reconcile,
@@ -19,7 +21,6 @@ from deltasnap_core.replay.state_reconstruction import (
     unexpired_tombstones,
 )
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
-from deltasnap_core.storage.spark_files import SparkFiles
 from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
 
 if TYPE_CHECKING:

@@ -151,7 +151,7 @@ def test_computed_state_of_an_updated_snapshot_reads_the_new_commits_only(
     log_folder = table / file_names.LOG_FOLDER
     write_checkpoint(log_folder, 2, "classic", [protocol(), metadata(), add("a", size=5), remove("b")])
     cold = DeltaLog.for_table(spark, table, clock=clock)
-    store = CountingLogStore(cold.context.store)
+    store = CountingLogStore(cold.context.log.store)
     log = DeltaLog.for_table(spark, table, clock=clock, store=store)
     assert log.snapshot.computed_state.num_of_files == 1
     store.reset()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core.store.manifest import DataFile, DataSet, VersionChanges, VersionManifest, VersionTables
-from deltasnap_core.store.parts import Part
+from deltasnap_core.store.shared_documents import Part
 
 FILE = DataFile(path="base/x/part-0.parquet", size=1024, rows=20)
 BASE = DataSet(first=10, last=10, files=(FILE,))

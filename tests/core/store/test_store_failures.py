@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.replay.spark_probe import can_read
+from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.spark_files import SparkFiles
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.store_files import StoreFiles
 from tests.core.store.tables import as_rows, content, make_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -30,7 +29,7 @@ class KilledError(BaseException):
     """Nothing in the code under test may catch it."""
 
 
-class MortalFiles(StoreFiles):
+class MortalFiles(WritableFiles):
     """Files of a process that is killed just before its n-th step: a write, a move, a look at what Spark wrote."""
 
     def __init__(self, root: str, steps: int) -> None:

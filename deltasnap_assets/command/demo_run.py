@@ -1,0 +1,57 @@
+"""`deltasnap demo`: the demo table written, each of its versions materialized, and what was found shown."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from deltasnap_assets.command.refresh_view import refresh_tables
+from deltasnap_assets.command.version_table import operation_text, version_table
+from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
+from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
+from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.store.snapshot_store import SnapshotStore
+
+NEXT_STEPS = """\
+[bold]What to do next[/bold]
+  {command} ui      assets, plots, checks; new commits as they come
+  {command} demo    a few more commits, and only those refreshed
+  {command} inspect {path}
+Your own tables: README.md, "Your own tables"."""
+
+
+def run_demo(folder: Path) -> bool:
+    """Write or continue the demo table below `folder`, refresh it, show its versions; False where that failed."""
+    settings = demo_settings(folder)
+    table = settings.tables[0]
+    console = Console()
+    before = version_count(Path(table.path))
+    wanted = FIRST_LIFE_VERSIONS if before < FIRST_LIFE_VERSIONS else before + NEWS_VERSIONS
+    what = f"Writing versions {before} to {wanted - 1}"
+    for _ in track(grow(Path(table.path), wanted), what, total=wanted - before, console=console):
+        pass
+    versions = refresh_tables(settings, [table.name])[table.name]
+    if versions is None:
+        return False
+    show_versions(console, settings, table, versions)
+    command = Path(sys.argv[0]) if shutil.which("deltasnap") is None else Path("deltasnap")
+    console.print(NEXT_STEPS.format(command=command, path=Path(table.path).relative_to(folder)), highlight=False)
+    return True
+
+
+def show_versions(console: Console, settings: Settings, table: TableSettings, versions: Sequence[int]) -> None:
+    """Print what is stored of some versions, ascending; nothing where there are none."""
+    if not versions:
+        return
+    manager = DeltaHistoryManager(FsspecLogStore(), join_url(to_url(table.path), LOG_FOLDER))
+    history = manager.get_history(start=versions[0], end=versions[-1])
+    operations = {commit.version: operation_text(commit) for commit in history}
+    console.print(version_table(SnapshotStore.open(None, settings.storage), table.name, versions, operations))

@@ -1,0 +1,97 @@
+"""Refreshing tables from the terminal: on the instance of this folder, with progress shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBars
+from rich.table import Column
+
+from deltasnap_assets.command.local_instance import use_local_instance
+from deltasnap_assets.command.terminal import output_to
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.plan import ASSET_NAMES
+from deltasnap_assets.runs.refresh import Progress, refresh_table
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core.errors import DeltaSnapError
+
+LOG_NAME = "refresh.log"
+
+
+def refresh_tables(settings: Settings, names: Sequence[str]) -> dict[str, tuple[int, ...] | None]:
+    """Refresh the tables of these names, one after another; gives the versions materialized, by table.
+
+    None: the table failed; the terminal says why, and the other tables are refreshed all the same.
+    """
+    home = use_local_instance()
+    log = home / LOG_NAME
+    with output_to(log) as console, dg.DagsterInstance.get() as instance:
+        defs = build_definitions(settings)
+        return {name: _refresh(console, defs, settings.table(name), instance, log) for name in names}
+
+
+def _refresh(
+    console: Console, defs: dg.Definitions, table: TableSettings, instance: dg.DagsterInstance, log: Path
+) -> tuple[int, ...] | None:
+    try:
+        with RunProgress(console) as progress:
+            versions = refresh_table(defs, table, instance, on_progress=progress.show)
+    except DeltaSnapError as error:
+        console.print(f"[red]error:[/red] {escape(table.name)}: {escape(str(error))}", soft_wrap=True)
+        console.print(f"[dim]What Spark and Dagster printed: {escape(str(log))}[/dim]", soft_wrap=True)
+        return None
+    console.print(f"{escape(table.name)}: {versions_text(versions)}", highlight=False)
+    return versions
+
+
+def versions_text(versions: Sequence[int]) -> str:
+    """What was materialized, in words."""
+    match versions:
+        case []:
+            return "every version was materialized already"
+        case [version]:
+            return f"version {version} materialized"
+        case [first, *_, last] if last - first + 1 == len(versions):
+            return f"versions {first} to {last} materialized"
+        case _:
+            return f"{len(versions)} versions between {versions[0]} and {versions[-1]} materialized"
+
+
+class RunProgress:
+    """A bar for each range of versions: its materializations recorded so far, and the last event's message."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = ProgressBars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[message]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            console=console,
+            expand=True,
+        )
+        self._task_of: dict[Progress, TaskID] = {}
+
+    def __enter__(self) -> RunProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def show(self, progress: Progress) -> None:
+        """Take up one event of a run."""
+        run = replace(progress, message="")
+        if run not in self._task_of:
+            versions = f"{run.first}" if run.first == run.last else f"{run.first} to {run.last}"
+            total = len(ASSET_NAMES) * (run.last - run.first + 1)
+            self._task_of[run] = self._bars.add_task(f"{run.table} {versions}", total=total, message="")
+        is_materialization = progress.message.startswith("Materialized ")
+        message = escape(progress.message.partition("\n")[0])
+        self._bars.update(self._task_of[run], advance=1 if is_materialization else 0, message=message)

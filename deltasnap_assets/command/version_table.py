@@ -1,0 +1,86 @@
+"""Stored versions as a table for the terminal: what made each of them, what it amounts to, what it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_core.protocol.actions import CommitInfo, Metadata
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.store.manifest import VersionChanges
+from deltasnap_core.store.snapshot_store import SnapshotStore
+
+
+def version_table(store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str]) -> Table:
+    """One row a version: number, operation, files, bytes, tombstones, what changed against the version before.
+
+    `versions`: ascending, stored. `operations`: by version; a version without one is shown as unknown.
+    """
+    shown = Table(
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+        title=f"{table}: what is stored of each version",
+        title_justify="left",
+    )
+    for name in ("version", "operation", "files", "size", "tombstones", "what changed"):
+        shown.add_column(name, justify="left" if name in ("operation", "what changed") else "right", overflow="fold")
+    stored = set(store.versions(table))
+    before = store.computed_state(table, versions[0] - 1) if versions and versions[0] - 1 in stored else None
+    for version in versions:
+        state = store.computed_state(table, version)
+        changes = store.manifest(table, version).version_changes
+        shown.add_row(
+            str(version),
+            operations.get(version) or "unknown",
+            f"{state.num_of_files:,}",
+            bytes_text(state.size_in_bytes),
+            f"{state.num_of_removes:,}",
+            ", ".join((*files_changed(changes), *_rest_changed(before, state))),
+        )
+        before = state
+    return shown
+
+
+def operation_text(commit: CommitInfo) -> str:
+    """What made a version: the operation, and how it wrote where it says so."""
+    mode = (commit.operation_parameters or {}).get("mode") if commit.operation == "WRITE" else None
+    return (commit.operation or "unknown") + (f" ({mode.lower()})" if mode else "")
+
+
+def files_changed(changes: VersionChanges | None) -> Iterable[str]:
+    """How many files came and went: "+6 -22 files"; nothing where it is not known."""
+    if changes is None:
+        return
+    counts = (("+", changes.num_added_files), ("-", changes.num_removed_files))
+    if texts := [f"{sign}{count:,}" for sign, count in counts if count]:
+        yield f"{' '.join(texts)} {'file' if texts in (['+1'], ['-1']) else 'files'}"
+
+
+def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterable[str]:
+    if before is None or before.metadata is None or state.metadata is None:
+        return
+    yield from metadata_changed(before.metadata, state.metadata)
+    if before.protocol != state.protocol:
+        yield "protocol"
+
+
+def metadata_changed(before: Metadata, metadata: Metadata) -> Iterable[str]:
+    """Columns and properties that came, went or changed, in words."""
+    yield from _changed("column", _column_texts(before), _column_texts(metadata))
+    yield from _changed("property", before.configuration, metadata.configuration)
+
+
+def _changed(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
+    yield from (f"{what} {name} added" for name in after if name not in before)
+    yield from (f"{what} {name} dropped" for name in before if name not in after)
+    yield from (f"{what} {name} changed" for name in after if name in before and before[name] != after[name])
+
+
+def _column_texts(metadata: Metadata) -> dict[str, str]:
+    fields = json.loads(metadata.schema_string)["fields"] if metadata.schema_string else []
+    return {field["name"]: json.dumps(field, sort_keys=True) for field in fields}

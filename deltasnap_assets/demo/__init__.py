@@ -1,0 +1,3 @@
+"""The demo table."""
+
+from __future__ import annotations

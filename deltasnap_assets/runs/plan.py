@@ -1,0 +1,179 @@
+"""Which versions of a table are to be materialized, and how that is asked of Dagster.
+
+Shared by the sensor, the schedule and `deltasnap refresh`, so that they agree.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import dagster as dg
+
+from deltasnap_assets.runs.log_watch import LogSight
+from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
+from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
+from deltasnap_assets.settings.config import TABLE_TAG, Since, TableSettings
+
+ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+
+_GENERATION = "deltasnap/generation"
+_BEGAN_AFTER = "deltasnap/generation_began_after_event"
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+# Of a run on another machine it cannot be told whether its process lives; it must not hold its table back for ever.
+_RUN_COUNTS_AS_LOST_AFTER_SECONDS = 6 * 3600
+
+
+def job_name(table_name: str) -> str:
+    """The job that materializes the five assets of a table."""
+    return f"{table_name}_snapshots"
+
+
+def delta_log_key(table_name: str) -> dg.AssetKey:
+    """The external asset that stands for the table itself."""
+    return dg.AssetKey([table_name, "delta_log"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a Dagster instance knows of a table.
+
+    versions: those with a partition, in the order of insertion. done: those whose five assets are all materialized.
+    generation: the id of the table last observed; None: never observed. began_after: the id of the last event before
+    this generation (None: it is the first one); what was materialized up to there belongs to an earlier table.
+    last_materialization: the id of the latest such event.
+    """
+
+    versions: tuple[int, ...] = ()
+    done: frozenset[int] = frozenset()
+    generation: str | None = None
+    began_after: int | None = None
+    last_materialization: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to ask of Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize."""
+
+    drop: tuple[int, ...] = ()
+    add: tuple[int, ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+    observation: dg.AssetObservation
+
+    @property
+    def last(self) -> int | None:
+        """The last version to materialize; None: there is nothing to do."""
+        return max((last for _, last in self.ranges), default=None)
+
+
+def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
+    """Ask the instance. Partition keys that are no versions were added by hand and are left alone."""
+    partitions = version_partitions(table_name).name or ""
+    versions = _versions(instance.get_dynamic_partitions(partitions))
+    generation, began_after = None, None
+    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
+        if (observation := record.event_log_entry.asset_observation) is not None:
+            generation = observation.tags.get(_GENERATION)
+            began_after = int(observation.tags.get(_BEGAN_AFTER, 0)) or None
+    assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
+    done = [instance.get_materialized_partitions(asset, after_cursor=began_after) for asset in assets]
+    latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
+    return Known(
+        versions=versions,
+        done=frozenset(_versions(set.intersection(*done))),
+        generation=generation,
+        began_after=began_after,
+        last_materialization=max((record.storage_id for record in latest), default=None),
+    )
+
+
+def plan(table: TableSettings, sight: LogSight, known: Known) -> Plan:
+    """What is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
+
+    Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
+    first, and everything counts as not done.
+    """
+    is_recreated = known.generation is not None and known.generation != sight.generation
+    earlier = () if is_recreated else known.versions
+    done = frozenset[int]() if is_recreated else known.done
+    missing = [version for version in _wanted(table, sight, earlier) if version not in done]
+    chosen = missing[: table.max_versions_per_run]
+    add = tuple(sorted(set(chosen).difference(earlier)))
+    return Plan(
+        drop=known.versions if is_recreated else (),
+        add=add,
+        ranges=tuple(contiguous(chosen, (*earlier, *add))),
+        observation=_observation(table, sight, known.last_materialization if is_recreated else known.began_after),
+    )
+
+
+def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
+    """Add and drop the partitions of a plan, and record its observation; the sensor's result does so by itself."""
+    partitions = version_partitions(table_name).name or ""
+    for version in todo.drop:
+        instance.delete_dynamic_partition(partitions, key_of(version))
+    instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
+    instance.report_runless_asset_event(todo.observation)
+
+
+def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
+    """The tags that make one run materialize the versions first to last."""
+    return {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name}
+
+
+def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    """The id of a run of the table that is queued or under way; None: there is none.
+
+    A run whose process was killed is recorded as failed: neither this table nor a queue waits for it any longer.
+    """
+    filters = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_UNFINISHED)
+    found = None
+    for record in instance.get_run_records(filters):
+        run = record.dagster_run
+        if has_ended(run.tags.get(PROCESS_TAG, "")):
+            instance.report_run_failed(run, f"The process of this run, {run.tags[PROCESS_TAG]}, is gone.")
+        elif time.time() - record.update_timestamp.timestamp() < _RUN_COUNTS_AS_LOST_AFTER_SECONDS:
+            found = run.run_id
+    return found
+
+
+def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> list[int]:
+    """The versions that the configuration asks for; those after the first one followed always belong to them."""
+    if isinstance(table.versions, Since):
+        first = table.versions.since
+    elif table.versions == "latest":
+        first = min(earlier, default=sight.latest)
+    else:
+        first = 0
+    return sorted(version for version in sight.versions if version >= first)
+
+
+def _observation(table: TableSettings, sight: LogSight, began_after: int | None) -> dg.AssetObservation:
+    tags = {"dagster/data_version": f"{sight.latest}@{sight.generation}", _GENERATION: sight.generation}
+    if began_after is not None:
+        tags[_BEGAN_AFTER] = str(began_after)
+    return dg.AssetObservation(
+        asset_key=delta_log_key(table.name),
+        description=f"Latest version: {sight.latest}",
+        metadata={"latest_version": sight.latest, "table_id": sight.generation, "dagster/uri": table.path},
+        tags=tags,
+    )
+
+
+def _versions(keys: Iterable[str]) -> tuple[int, ...]:
+    versions = []
+    for key in keys:
+        try:
+            versions.append(version_of(key))
+        except ValueError:
+            continue
+    return tuple(versions)

@@ -1,0 +1,97 @@
+"""Materialize what is new, now and in this process: what `deltasnap refresh` and the demo do."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import dagster as dg
+
+from deltasnap_assets.runs.log_watch import LogWatch
+from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_core.errors import DeltaSnapError
+
+
+class RefreshError(DeltaSnapError):
+    """The run `run_id` that should have materialized versions of `table` failed: `reason`."""
+
+    def __init__(self, *, table: str, run_id: str, reason: str) -> None:
+        self.table = table
+        self.run_id = run_id
+        self.reason = reason
+        super().__init__(f"Run {run_id} of table {table} failed: {reason}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What a refresh is at: the versions first to last of a table, and the event just recorded in their run."""
+
+    table: str
+    first: int
+    last: int
+    message: str
+
+
+def refresh_table(
+    defs: dg.Definitions,
+    table: TableSettings,
+    instance: dg.DagsterInstance,
+    *,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    log_level: str = "WARNING",
+) -> tuple[int, ...]:
+    """Materialize every version of a table that is not materialized yet, one range after another; gives those versions.
+
+    The look at the log is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
+    and above go to the console. `on_progress` is called with each event of the runs.
+    Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
+    """
+    job = defs.resolve_job_def(job_name(table.name))
+    watch, materialized = LogWatch.of(table), list[int]()
+    unfinished_run(instance, table.name)  # what an earlier refresh left that was killed is told for what it is
+    while True:
+        todo = plan(table, watch.look(), known_of(instance, table.name))
+        prepare(instance, table.name, todo)
+        if not todo.ranges:
+            return tuple(materialized)
+        for first, last in todo.ranges:
+            _run(job, table.name, instance, (first, last), on_progress, log_level)
+            materialized.extend(range(first, last + 1))
+
+
+def _run(
+    job: dg.JobDefinition,
+    table_name: str,
+    instance: dg.DagsterInstance,
+    versions: tuple[int, int],
+    on_progress: Callable[[Progress], None],
+    log_level: str,
+) -> None:
+    first, last = versions
+    run_id = str(uuid.uuid4())
+
+    def tell(event: dg.EventLogEntry) -> None:
+        on_progress(Progress(table=table_name, first=first, last=last, message=event.message))
+
+    instance.add_event_listener(run_id, tell)
+    result = job.execute_in_process(
+        instance=instance,
+        run_id=run_id,
+        tags=run_tags(table_name, first, last),
+        raise_on_error=False,
+        run_config={"loggers": {"console": {"config": {"log_level": log_level}}}},
+    )
+    if not result.success:
+        raise RefreshError(table=table_name, run_id=result.run_id, reason=_reason(result))
+
+
+def _reason(result: dg.ExecuteInProcessResult) -> str:
+    """The error at the root of the first step that failed."""
+    for event in result.all_events:
+        if event.is_step_failure and (error := event.step_failure_data.error) is not None:
+            while error.cause is not None:
+                error = error.cause
+            return error.message.strip()
+    return "see the run's log"

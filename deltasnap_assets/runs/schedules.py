@@ -1,0 +1,35 @@
+"""The schedule of a table: at its hours, whatever is not materialized yet."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from deltasnap_assets.runs.log_watch import LogWatch
+from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.settings.config import TableSettings
+
+
+def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
+    """`<table>_refresh`, at the hours that `cron` says.
+
+    The sensor asks for each version once. The schedule looks at the whole log, so that it also takes up versions whose
+    run failed, and tells of damage that a look for new commits does not see.
+    """
+
+    @dg.schedule(
+        name=f"{table.name}_refresh",
+        job_name=job_name(table.name),
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Materializes every version of {table.name} that is not materialized yet.",
+    )
+    def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
+        if run_id := unfinished_run(context.instance, table.name):
+            return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
+        todo = plan(table, LogWatch.of(table).look(), known_of(context.instance, table.name))
+        prepare(context.instance, table.name, todo)
+        if not todo.ranges:
+            return dg.SkipReason(f"Every version of {table.name} is materialized.")
+        return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
+
+    return refresh

@@ -1,0 +1,53 @@
+"""The sensor of a table: looks for new commits and asks for one run for all of them."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from deltasnap_assets.runs.log_watch import LogWatch, SeenCommit
+from deltasnap_assets.runs.partitions import key_of, version_partitions
+from deltasnap_assets.runs.plan import job_name, known_of, plan, run_tags, unfinished_run
+from deltasnap_assets.settings.config import TableSettings
+
+
+def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
+    """`<table>_new_commits`: adds the partitions of new versions and requests their range, in the same tick.
+
+    The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
+    meanwhile is one range afterwards, and a table has one run at a time on any instance. A table that is missing or
+    damaged makes the tick fail.
+    """
+
+    @dg.sensor(
+        name=f"{table.name}_new_commits",
+        job_name=job_name(table.name),
+        minimum_interval_seconds=table.poll_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Materializes the versions of {table.name} as its commits arrive.",
+    )
+    def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        if run_id := unfinished_run(context.instance, table.name):
+            return dg.SkipReason(
+                f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
+            )
+        watch = LogWatch.of(table)
+        seen = SeenCommit.from_text(context.cursor) if context.cursor else None
+        sight = watch.look() if seen is None else watch.look_for_news(seen)
+        if sight is None:
+            return dg.SkipReason(f"No new commit of {table.name}.")
+        todo = plan(table, sight, known_of(context.instance, table.name))
+        partitions = version_partitions(table.name)
+        requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
+        if todo.drop:
+            requests.append(partitions.build_delete_request([key_of(version) for version in todo.drop]))
+        if todo.add:
+            requests.append(partitions.build_add_request([key_of(version) for version in todo.add]))
+        # No run key: a range that was asked for once and failed may be asked for again after the cursor was reset.
+        return dg.SensorResult(
+            run_requests=[dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges],
+            dynamic_partitions_requests=requests,
+            asset_events=[todo.observation],
+            cursor=watch.mark(sight.generation, sight.latest if todo.last is None else todo.last).to_text(),
+        )
+
+    return new_commits

@@ -1,0 +1,3 @@
+"""`deltasnap.yaml` -> typed settings."""
+
+from __future__ import annotations

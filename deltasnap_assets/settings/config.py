@@ -1,0 +1,230 @@
+"""The settings of the app: `deltasnap.yaml` as typed values, with errors that name the file, line, key and value.
+
+Pure: neither Dagster nor PySpark is loaded, so that the command line can answer for a broken file at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from deltasnap_assets.settings.cron import cron_problem
+from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
+
+CONFIG_VARIABLE = "DELTASNAP_CONFIG"
+CONFIG_FILE = "deltasnap.yaml"
+DEMO_FOLDER = Path(".deltasnap") / "demo"
+DEMO_TABLE = "events"
+DEFAULT_STORAGE = Path(".deltasnap") / "store"
+TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
+
+_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//|:)")
+_SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: their values are never shown
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Since(_Settings):
+    """Versions from `since` on."""
+
+    since: int = Field(ge=0, strict=True)
+
+
+def _versions(value: object) -> object:
+    if isinstance(value, dict) and set(value) == {"since"}:
+        return Since(**value)
+    if isinstance(value, Since) or value in ("all", "latest"):
+        return value
+    raise ValueError("expected all, latest or {since: VERSION}")
+
+
+class CheckSettings(_Settings):
+    """Where the asset checks draw the line."""
+
+    small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
+    max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
+    max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
+    max_commits_since_checkpoint: int = Field(default=200, ge=1)
+
+
+class TableSettings(_Settings):
+    """One tracked table. `path` is a URL or an absolute path."""
+
+    name: str
+    path: str = Field(min_length=1)
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
+    poll_seconds: int = Field(default=30, ge=1)
+    refresh: str | None = "0 * * * *"
+    materialize_as: Literal["view", "table"] = "view"
+    max_versions_per_run: int = Field(default=100, ge=1)
+    checks: CheckSettings = CheckSettings()
+
+    @field_validator("name")
+    @classmethod
+    def _dagster_accepts(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError("Dagster takes letters, digits and underscores only")
+        return name
+
+    @field_validator("refresh")
+    @classmethod
+    def _is_cron(cls, refresh: str | None) -> str | None:
+        if refresh is not None and (problem := cron_problem(refresh)):
+            raise ValueError(problem)
+        return refresh
+
+
+class SparkSettings(_Settings):
+    """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server."""
+
+    master: str | None = None
+    remote: str | None = None
+    config: dict[str, str | bool | int | float] = Field(default_factory=dict, repr=False)
+
+    @field_validator("remote")
+    @classmethod
+    def _is_connect_url(cls, remote: str | None) -> str | None:
+        if remote is not None and not remote.startswith("sc://"):
+            raise ValueError("expected a Spark Connect address, sc://HOST:PORT")
+        return remote
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> SparkSettings:
+        if self.master is not None and self.remote is not None:
+            raise ValueError("give master or remote, not both")
+        return self
+
+
+class Settings(_Settings):
+    """Everything a configuration file says. `storage` is a URL or an absolute path."""
+
+    storage: str = Field(default=str(DEFAULT_STORAGE), min_length=1)
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    spark: SparkSettings = SparkSettings()
+    tables: tuple[TableSettings, ...]
+
+    @field_validator("tables")
+    @classmethod
+    def _some(cls, tables: tuple[TableSettings, ...]) -> tuple[TableSettings, ...]:
+        if not tables:
+            raise ValueError("expected at least one table")
+        return tables
+
+    def table(self, name: str) -> TableSettings:
+        """The table of that name. Errors: `ValueError` that lists the names there are."""
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise ValueError(f"No table named {name}. Configured: {', '.join(each.name for each in self.tables)}.")
+
+
+def load_settings(
+    file: Path | None = None, *, environment: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> Settings:
+    """Settings from `file`, else `DELTASNAP_CONFIG`, else `deltasnap.yaml` in `folder`, else those of the demo table.
+
+    `folder` is the working directory unless given. Relative paths in a file are relative to the file.
+    Errors: `ConfigError`.
+    """
+    folder = Path.cwd() if folder is None else folder
+    path = file or find_config(environment, folder)
+    return demo_settings(folder) if path is None else read_settings(path, environment)
+
+
+def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
+    """The configuration file in force; None: there is none, the demo's settings are."""
+    if named := environment.get(CONFIG_VARIABLE):
+        return folder / Path(named).expanduser()
+    return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
+
+
+def demo_settings(folder: Path) -> Settings:
+    """The settings without a file: the demo table, its log looked at every few seconds."""
+    table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)
+    return Settings(storage=str(folder / DEFAULT_STORAGE), tables=(table,))
+
+
+def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read and check one configuration file. Errors: `ConfigError`, with every mistake found."""
+    source = read_yaml(path, environment)
+    if not isinstance(source.values, dict):
+        raise ConfigError(file=source.file, problems=(ConfigProblem(reason="expected keys such as tables: ..."),))
+    try:
+        settings = Settings.model_validate(source.values)
+    except ValidationError as error:
+        problems = tuple(_problem(source, details) for details in error.errors())
+        raise ConfigError(file=source.file, problems=problems) from error
+    if problems := tuple(_names_given_twice(source, settings)):
+        raise ConfigError(file=source.file, problems=problems)
+    return _with_absolute_paths(settings, path.absolute().parent)
+
+
+def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigProblem]:
+    problems = []
+    first: dict[str, int] = {}
+    for index, table in enumerate(settings.tables):
+        location: Location = ("tables", index, "name")
+        # Names become folders of the store, which some filesystems tell apart by more than case alone.
+        earlier = first.setdefault(table.name.casefold(), index)
+        if earlier != index:
+            reason = f"the name of another table too, {key_text(('tables', earlier, 'name'))}"
+            problems.append(
+                ConfigProblem(
+                    reason=reason, line=source.line_of(location), key=key_text(location), value=repr(table.name)
+                )
+            )
+    return problems
+
+
+def _with_absolute_paths(settings: Settings, folder: Path) -> Settings:
+    def absolute(path: str) -> str:
+        return path if _URL.match(path) else str(folder / Path(path).expanduser())
+
+    tables = tuple(table.model_copy(update={"path": absolute(table.path)}) for table in settings.tables)
+    return settings.model_copy(update={"storage": absolute(settings.storage), "tables": tables})
+
+
+def _problem(source: YamlSource, details: Any) -> ConfigProblem:
+    location: Location = tuple(details["loc"])
+    if details["type"] == "extra_forbidden":
+        reason = f"unknown key{_nearest(location)}"
+    elif details["type"] == "missing":
+        reason = "missing"
+    else:
+        reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        reason = f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
+    while location and location not in source.lines and details["type"] != "missing":
+        location = location[:-1]  # a branch of a union is no key of the file
+    hidden = any(part in _SECRETIVE for part in location[:-1])
+    value = source.texts.get(location)
+    return ConfigProblem(
+        reason=reason,
+        line=source.line_of(location),
+        key=key_text(location) or None,
+        value=None if value is None or hidden else repr(value),
+    )
+
+
+def _nearest(location: Location) -> str:
+    parents = tuple(part for part in location[:-1] if isinstance(part, str))
+    known_at: dict[Location, type[BaseModel]] = {
+        (): Settings,
+        ("spark",): SparkSettings,
+        ("tables",): TableSettings,
+        ("tables", "checks"): CheckSettings,
+    }
+    if parents not in known_at:
+        return ""
+    known = list(known_at[parents].model_fields)
+    near = difflib.get_close_matches(str(location[-1]), known, n=1)
+    return f", did you mean {near[0]}?" if near else f", expected one of {', '.join(known)}"

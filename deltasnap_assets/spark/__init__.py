@@ -1,0 +1,3 @@
+"""Spark sessions: their configuration, Java, the class-data archive, the Connect server."""
+
+from __future__ import annotations

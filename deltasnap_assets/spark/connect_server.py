@@ -1,0 +1,213 @@
+"""A warm Spark Connect server on this machine: started from pip's PySpark, stopped, asked for.
+
+Everything of it lies in one folder: `server.json` says where it listens, `server.log` what it printed, and whoever
+holds the lock on `lock` is the server. Its processes inherit the lock and lose it as they end, however they end: a
+process id that another program has by now can never be taken for the server.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.jvm_options import find_spark_home
+from deltasnap_assets.spark.session_config import server_config, session_config
+from deltasnap_core.errors import DeltaSnapError
+
+DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
+HOST = "127.0.0.1"
+_POLL_SECONDS = 0.2
+_ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
+
+
+class SparkServerError(DeltaSnapError):
+    """The server could not be started or stopped; the message says why and where its log is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkServer:
+    """A server that runs. process_group: the process group of its launcher and its JVM."""
+
+    port: int
+    process_group: int
+
+    @property
+    def remote(self) -> str:
+        """Where a session finds it: the value of `spark.remote`."""
+        return f"sc://{HOST}:{self.port}"
+
+
+def running_server(folder: Path) -> SparkServer | None:
+    """The server of a folder, whether it answers already or not; None: there is none."""
+    if not (folder / "lock").exists():
+        return None
+    with (folder / "lock").open("rb") as lock:
+        if _take(lock.fileno()):
+            return None
+    try:
+        return SparkServer(**json.loads((folder / "server.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise SparkServerError(f"A server holds {folder / 'lock'}, but {folder / 'server.json'}: {error}") from error
+
+
+def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_seconds: float = 180) -> SparkServer:
+    """Start a server with a configuration's Spark settings and give it once it answers; the one that runs, if any.
+
+    Errors: `JavaError`; `SparkServerError` where another program has the port, where the server of the folder listens
+    on another, and where it ends or does not answer in time.
+    """
+    if running := running_server(folder):
+        if running.port != port:
+            raise SparkServerError(f"A server runs here already, on port {running.port}. Stop it first.")
+        return running
+    check_java()
+    if answers(port):
+        raise SparkServerError(f"Another program listens on port {port} of this machine: give another port.")
+    folder.mkdir(parents=True, exist_ok=True)
+    properties = folder / "spark.properties"
+    _write_properties(properties, server_config(spark, port))
+    log = folder / "server.log"
+    with _locked(folder / "lock") as lock, log.open("wb") as sink:
+        process = subprocess.Popen(
+            [*_start_script(), "--wait", "--load-spark-defaults", "--properties-file", str(properties.absolute())],
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+        server = SparkServer(port=port, process_group=process.pid)
+        (folder / "server.json").write_text(json.dumps(asdict(server)), encoding="utf-8")
+    try:
+        _wait_until_it_answers(process, port, log, timeout_seconds)
+    except BaseException:
+        _signal(server, signal.SIGKILL)
+        process.wait()
+        raise
+    return server
+
+
+def exercise_server(server: SparkServer) -> bool:
+    """Put a server through what a run asks of it, so that the first run need not wait; False where that fails."""
+    config = session_config(SparkSettings(remote=server.remote))
+    result = subprocess.run(
+        [sys.executable, "-m", "deltasnap_assets.spark.warm_up_workload"],
+        input=json.dumps(config),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.returncode == 0
+
+
+def stop_server(folder: Path, *, timeout_seconds: float = 30) -> SparkServer | None:
+    """Stop the server of a folder and wait until it is gone; gives the one that ran, None where none did."""
+    server = running_server(folder)
+    if server is None:
+        return None
+    _signal(server, signal.SIGTERM)
+    deadline = time.monotonic() + timeout_seconds
+    while running_server(folder) is not None:
+        if time.monotonic() > deadline:
+            _signal(server, signal.SIGKILL)
+            deadline = float("inf")
+        time.sleep(_POLL_SECONDS)
+    return server
+
+
+def answers(port: int) -> bool:
+    """Whether something listens on a port of this machine."""
+    try:
+        with socket.create_connection((HOST, port), timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Path, timeout_seconds: float) -> None:
+    deadline = time.monotonic() + timeout_seconds
+    while not answers(port):
+        if process.poll() is not None:
+            raise SparkServerError(f"The Spark Connect server ended: {_reason(log)} (all it printed: {log})")
+        if time.monotonic() > deadline:
+            raise SparkServerError(f"The Spark Connect server did not answer within {timeout_seconds:.0f} s: see {log}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _reason(log: Path) -> str:
+    """The line of a log that tells the most: the first that names an error, else the last."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    telling = (line for line in lines if any(word in line for word in _ERRORS))
+    return next(telling, lines[-1] if lines else "it printed nothing")
+
+
+def _start_script() -> list[str]:
+    home = find_spark_home()
+    script = None if home is None else home / "sbin" / "start-connect-server.sh"
+    if script is None or not script.is_file():
+        raise SparkServerError(f"Expected {script or 'PySpark'} to start the server with: it is not there.")
+    return ["bash", str(script)]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    # Spark's scripts make these folders, by default in the package's own, which may not be ours to write to.
+    own = {"SPARK_LOG_DIR": str(folder.absolute()), "SPARK_PID_DIR": str(folder.absolute())}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "SPARK_MASTER")}
+    return {"SPARK_HOME": str(find_spark_home()), **inherited, **own}
+
+
+def _write_properties(file: Path, config: Mapping[str, str]) -> None:
+    """Write settings for Spark to read: a file that is the user's alone, since a setting may be a credential.
+
+    On the command line anyone on the machine could read them.
+    """
+    lines = [f"{_escaped(key)} {_escaped(value)}\n" for key, value in config.items()]
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as sink:
+        sink.writelines(lines)
+
+
+def _escaped(text: str) -> str:
+    """A key or value of a Java properties file."""
+    escapes = {"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", " ": r"\ ", ":": r"\:", "=": r"\="}
+    return "".join(escapes.get(character, character) for character in text)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[int]:
+    """Hold the lock and give its descriptor; a child process that inherits it keeps it held."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if not _take(descriptor):
+            raise SparkServerError(f"A server is being started here already: {file} is held.")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _signal(server: SparkServer, number: signal.Signals) -> None:
+    try:
+        os.killpg(server.process_group, number)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,99 @@
+"""Spark's settings for reading logs: what the app's sessions and those of `deltasnap inspect` have in common. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.jvm_options import archive_options, long_lived_options, quick_start_options
+
+# Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job, or
+# shuffling them into 200 partitions, would cost more than the work itself; so would to compress what is kept of them.
+_SESSION_CONFIG = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+}
+# Of a session that this process starts.
+_DRIVER_CONFIG = {
+    "spark.app.name": "deltasnap",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+# Where the driver is the whole of Spark, it need not be reached from elsewhere, nor know a name for this machine. Our
+# joins say themselves what to send to every task: to plan again between the stages takes longer than it saves. A page
+# is the least that an aggregation allocates: by default 64 MiB, for a few hundred groups. Caching a table copies the
+# whole session where tables may be bucketed.
+_LOCAL_CONFIG = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.buffer.pageSize": "2m",
+}
+# Of the process that has the driver: a Connect server was started with its own.
+_DRIVER_ONLY = ("spark.driver.", "spark.executor.", "spark.connect.", "spark.ui.", "spark.jars", "spark.app.")
+_MEMORY = "spark.driver.memory"
+_SMALL_HEAP_BYTES = 4 << 30
+_UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_USER_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Spark puts these before the options above, so that what a user chooses there wins.
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+
+
+def session_config(spark: SparkSettings) -> dict[str, str]:
+    """Spark's settings: what the configuration file says, over defaults that suit reading logs.
+
+    For a Connect server, without those that only the process that starts the driver can give.
+    """
+    chosen = {key: _spark_text(value) for key, value in spark.config.items()}
+    if spark.remote is not None:
+        of_session = {key: value for key, value in chosen.items() if not key.startswith(_DRIVER_ONLY)}
+        return {"spark.remote": spark.remote, **_SESSION_CONFIG, **of_session}
+    master = spark.master or "local[*]"
+    is_local = master.startswith("local") and not master.startswith("local-cluster")
+    user_options = chosen.get(_USER_JAVA_OPTIONS, "")
+    if is_local:
+        memory = chosen.get(_MEMORY, _DRIVER_CONFIG[_MEMORY])
+        options = quick_start_options(small_heap=_bytes(memory) <= _SMALL_HEAP_BYTES, chosen=user_options)
+    else:
+        options = archive_options(chosen=user_options)
+    return _driver_config(master, _LOCAL_CONFIG if is_local else {}, options, chosen)
+
+
+def long_lived_config(spark: SparkSettings, name: str) -> dict[str, str]:
+    """Spark's settings for a driver on this machine that serves many runs, under a name that Spark's UI shows."""
+    chosen = {key: _spark_text(value) for key, value in spark.config.items()}
+    options = long_lived_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))
+    return _driver_config(spark.master or "local[*]", {**_LOCAL_CONFIG, "spark.app.name": name}, options, chosen)
+
+
+def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
+    """Spark's settings for a Connect server on this machine, which nobody reaches from another."""
+    return {
+        **long_lived_config(spark, "deltasnap spark-server"),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+
+
+def _driver_config(
+    master: str, where: dict[str, str], options: tuple[str, ...], chosen: dict[str, str]
+) -> dict[str, str]:
+    java = {_JAVA_OPTIONS: " ".join(options)} if options else {}
+    return {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **where, **java, **chosen}
+
+
+def _bytes(memory: str) -> int:
+    """A size as Spark writes it ("2g", "512m", "1024mb"; a bare number counts MiB); 0: no such size."""
+    found = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", memory, re.IGNORECASE)
+    return int(found[1]) << _UNITS[found[2].lower() or "m"] if found else 0
+
+
+def _spark_text(value: str | bool | int | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,83 @@
+"""`deltasnap warm-up`: the class-data archive that lets every later session on this machine start in a fraction.
+
+A session of its own loads the classes that a run loads; its JVM writes them down as it ends. The archive lies among the
+user's caches, for all projects; it may be deleted at any time, and is never used with another Java or PySpark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.jvm_options import archive_path, find_java
+from deltasnap_assets.spark.session_config import session_config
+from deltasnap_core.errors import DeltaSnapError
+
+_STRAY_SECONDS = 3600
+
+
+class WarmUpError(DeltaSnapError):
+    """The archive could not be made; the message says why. Sessions start without it."""
+
+
+def make_archive() -> Path:
+    """Make the archive of this Java and this PySpark, again where there is one; gives its path.
+
+    A session that starts meanwhile uses the one before, or none. Errors: `JavaError`, `WarmUpError`.
+    """
+    check_java()
+    archive = archive_path()
+    if archive is None:
+        raise WarmUpError("Expected PySpark with its jars beside it, or in SPARK_HOME: found none.")
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    _remove_strays(archive.parent)
+    partial = archive.with_suffix(f".{os.getpid()}")
+    try:
+        printed = _train(f"-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
+        if not partial.is_file():
+            last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was printed")
+            raise WarmUpError(f"The JVM made no archive at {partial}: {last}")
+        _check(partial)
+        partial.replace(archive)
+    finally:
+        partial.unlink(missing_ok=True)
+    return archive
+
+
+def _remove_strays(folder: Path) -> None:
+    """Remove what commands that were killed left behind: their JVM writes its archive all the same."""
+    for file in folder.glob("classes-*.[0-9]*"):
+        if file.stat().st_mtime < time.time() - _STRAY_SECONDS:
+            file.unlink(missing_ok=True)
+
+
+def _check(archive: Path) -> None:
+    """Raise WarmUpError unless the JVM starts from an archive: one cut short by a full disk, it would crash on."""
+    with archive.open("rb") as written:
+        os.fsync(written.fileno())
+    command = [str(find_java()), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=archive.parent)
+    if result.returncode:
+        raise WarmUpError(f"The archive is damaged; is there space for 200 MB below {archive.parent}?")
+
+
+def _train(java_options: str) -> str:
+    config = session_config(SparkSettings(config={"spark.driver.extraJavaOptions": java_options}))
+    # The JVM writes the archive after Python has ended. It holds the pipe until then: reading to the end waits for it.
+    result = subprocess.run(
+        [sys.executable, "-m", "deltasnap_assets.spark.warm_up_workload"],
+        input=json.dumps(config),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        raise WarmUpError(f"The session that loads the classes failed: {result.stdout.strip()[-2000:]}")
+    return result.stdout

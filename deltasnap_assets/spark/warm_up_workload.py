@@ -1,0 +1,122 @@
+"""What a new Spark is put through once, so that it has done before whatever a first user asks of it.
+
+As a program (`python -m deltasnap_assets.spark.warm_up_workload`) it takes the settings of the session as one JSON
+object on stdin.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from deltasnap_core.protocol.file_names import LOG_FOLDER, checkpoint_file, commit_file
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.snapshot_store import SnapshotStore
+
+_CHECKPOINT = 2
+_LAST = 5
+_SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+_METADATA = {
+    "id": "training",
+    "format": {"provider": "parquet", "options": {}},
+    "schemaString": json.dumps(_SCHEMA),
+    "partitionColumns": [],
+    "configuration": {},
+}
+
+
+def exercise(spark: SparkSession) -> int:
+    """Load and store the versions of a small table, as a run does; gives the number of its files."""
+    with tempfile.TemporaryDirectory(prefix="deltasnap-training-") as folder:
+        table = Path(folder, "table")
+        write_table(table)
+        log = DeltaLog.for_table(spark, str(table))
+        snapshot = log.snapshot
+        files = snapshot.computed_state.num_of_files
+        for rows in (snapshot.all_files, snapshot.tombstones, snapshot.state):
+            rows.collect()
+        store = SnapshotStore.open(spark, str(Path(folder, "store")))
+        for first, last in ((_CHECKPOINT, _LAST - 1), (_LAST, _LAST)):
+            store.write_range("table", log, first, last, materialize_as="table")
+        store.all_files("table", _LAST).collect()
+        return files
+
+
+def write_table(table: Path) -> None:
+    """Write a log of a few commits and a checkpoint."""
+    log = table / LOG_FOLDER
+    log.mkdir(parents=True)
+    for version in range(_LAST + 1):
+        actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE", "timestamp": version}}]
+        if version == 0:
+            actions += [{"protocol": _PROTOCOL}, {"metaData": _METADATA}]
+        actions += [{"add": _add(version, number)} for number in range(4)]
+        if version > _CHECKPOINT:
+            removed = {"path": _path(version - 1, 0), "deletionTimestamp": 1 << 50, "dataChange": True}
+            actions += [{"remove": removed}]
+        (log / commit_file(version)).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    rows: list[dict[str, Any]] = [{"protocol": _PROTOCOL}, {"metaData": {**_METADATA, "configuration": None}}]
+    rows += [{"add": _add(version, number)} for version in range(_CHECKPOINT + 1) for number in range(4)]
+    pq.write_table(pa.Table.from_pylist(rows, _CHECKPOINT_SCHEMA), log / checkpoint_file(_CHECKPOINT))
+
+
+def _path(version: int, number: int) -> str:
+    return f"part-{version}-{number}.parquet"
+
+
+def _add(version: int, number: int) -> dict[str, Any]:
+    return {
+        "path": _path(version, number),
+        "partitionValues": {},
+        "size": 1000 + number,
+        "modificationTime": version,
+        "dataChange": True,
+        "stats": '{"numRecords":10}',
+    }
+
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_CHECKPOINT_SCHEMA = pa.schema(
+    {
+        "protocol": pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()}),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.string()),
+                "configuration": _TEXTS,
+            }
+        ),
+        "add": pa.struct(
+            {
+                "path": pa.string(),
+                "partitionValues": _TEXTS,
+                "size": pa.int64(),
+                "modificationTime": pa.int64(),
+                "dataChange": pa.bool_(),
+                "stats": pa.string(),
+            }
+        ),
+    }
+)
+
+
+def main() -> None:
+    """Exercise a session with the settings on stdin."""
+    warnings.simplefilter("ignore")
+    spark = SparkSession.builder.config(map=json.load(sys.stdin)).getOrCreate()
+    print(f"{exercise(spark)} files")
+
+
+if __name__ == "__main__":
+    main()

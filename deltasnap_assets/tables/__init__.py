@@ -1,0 +1,3 @@
+"""The assets of one table: assets, checks, metadata, IO manager, resources, maintenance."""
+
+from __future__ import annotations

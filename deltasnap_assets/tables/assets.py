@@ -1,0 +1,196 @@
+"""The assets of one table: the table itself (external), and five for each of its versions.
+
+Each of the five can be materialized alone or with any others, for one version or a range. Whichever needs the store
+first writes the whole range to it, in one pass; for the others it is there then.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# ruff: noqa: I002
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import dagster as dg
+
+from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.commit_sample import sample_changes
+from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
+from deltasnap_assets.tables.metadata import (
+    Entries,
+    all_files_metadata,
+    column_schema,
+    commit_metadata,
+    computed_state_metadata,
+    log_segment_metadata,
+    sample_metadata,
+    stored_metadata,
+    tombstones_metadata,
+)
+from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_core.replay.schemas import ADD, REMOVE
+
+_Materialization = Iterator[dg.Output[None]]
+
+
+def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """`<table>/delta_log` and the five assets made from it."""
+    return [_delta_log(table), *(make(table) for make in _ASSETS)]
+
+
+def _delta_log(table: TableSettings) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        [table.name, "delta_log"],
+        group_name=table.name,
+        kinds={"deltalake"},
+        description="The Delta table itself, observed as its commits arrive.",
+        metadata={"dagster/uri": table.path, "dagster/table_name": table.name},
+    )
+
+
+def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
+    @_version_asset(
+        table,
+        "log_segment",
+        after="delta_log",
+        kinds={"json"},
+        description="The files of the log that make up a version.",
+    )
+    def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+        segments = snapshots.log_segments(table, versions_of(context.partition_keys))
+        return _materialized(context, {version: log_segment_metadata(segments[version]) for version in segments})
+
+    return log_segment
+
+
+def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
+    @_version_asset(
+        table,
+        "reconstructed_state",
+        after="log_segment",
+        kinds={"pyspark", "parquet"},
+        description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
+    )
+    def reconstructed_state(
+        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]
+    ) -> _Materialization:
+        versions = versions_of(context.partition_keys)
+        manifests = snapshots.stored(table, versions, _reporter(context))
+        log = snapshots.log(table)
+        history = log.history.get_history(start=versions[0], end=versions[-1])
+        commits = {commit.version: commit for commit in history}
+        metadata = {}
+        for version, manifest in manifests.items():
+            file = snapshots.commit(table, version)
+            sample = () if file is None else sample_changes(log.context.log.store, file)
+            told = commit_metadata(commits.get(version))
+            metadata[version] = told | stored_metadata(manifest) | sample_metadata(sample)
+        return _materialized(context, metadata)
+
+    return reconstructed_state
+
+
+def _computed_state(table: TableSettings) -> dg.AssetsDefinition:
+    @_version_asset(
+        table,
+        "computed_state",
+        after="reconstructed_state",
+        kinds={"pyspark", "json"},
+        description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
+    )
+    def computed_state(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+        states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
+        return _materialized(context, {version: computed_state_metadata(state) for version, state in states.items()})
+
+    return computed_state
+
+
+def _all_files(table: TableSettings) -> dg.AssetsDefinition:
+    @_version_asset(
+        table,
+        "all_files",
+        after="reconstructed_state",
+        kinds={"pyspark", "parquet" if table.materialize_as == "table" else "table"},
+        description="The live files of a version, with the columns of Delta's `add` action.",
+        metadata={"dagster/column_schema": column_schema(ADD)},
+    )
+    def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+        states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
+        return _materialized(context, {version: all_files_metadata(state) for version, state in states.items()})
+
+    return all_files
+
+
+def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
+    @_version_asset(
+        table,
+        "tombstones",
+        after="reconstructed_state",
+        kinds={"pyspark", "parquet" if table.materialize_as == "table" else "table"},
+        description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
+        metadata={"dagster/column_schema": column_schema(REMOVE)},
+    )
+    def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+        states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
+        return _materialized(context, {version: tombstones_metadata(state) for version, state in states.items()})
+
+    return tombstones
+
+
+_ASSETS = (_log_segment, _reconstructed_state, _computed_state, _all_files, _tombstones)
+
+
+def _version_asset(
+    table: TableSettings,
+    name: str,
+    *,
+    after: str,
+    kinds: set[str],
+    description: str,
+    metadata: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., _Materialization]], dg.AssetsDefinition]:
+    """What the five assets have in common: a partition a version, any range of them in one run."""
+    return dg.asset(
+        key=[table.name, name],
+        deps=[[table.name, after]],
+        group_name=table.name,
+        partitions_def=version_partitions(table.name),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        io_manager_key=IO_MANAGER_KEY,
+        dagster_type=cast(
+            dg.DagsterType, dg.Nothing
+        ),  # nothing passes from asset to asset: what they make is in the store
+        kinds=kinds,
+        description=description,
+        metadata={"dagster/table_name": table.name, **(metadata or {})},
+    )
+
+
+def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], None]:
+    """Progress of the store as messages of the run."""
+
+    def report(what: str, done: int, total: int) -> None:
+        context.log.info(f"{what} ({done} of {total} versions done)")
+
+    return report
+
+
+def _materialized(context: dg.AssetExecutionContext, metadata: Mapping[int, Entries]) -> _Materialization:
+    """End a materialization: each version with its metadata.
+
+    Dagster records the versions of a range in no order, but shows the one it recorded last as the state of the asset:
+    so the newest version is recorded once more, after the others.
+    """
+    for version, entries in metadata.items():
+        context.add_asset_metadata(entries, partition_key=key_of(version))
+    yield dg.Output(None)
+    if len(metadata) > 1:
+        newest = max(metadata)
+        context.log_event(
+            dg.AssetMaterialization(
+                context.asset_key,
+                partition=key_of(newest),
+                metadata=metadata[newest],
+                description="The newest version of this run, once more.",
+            )
+        )

@@ -1,0 +1,150 @@
+"""The asset checks of a table: its expectations, evaluated on the log as it is now and on what was stored of it."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# ruff: noqa: I002
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from deltasnap_assets.runs.partitions import version_of
+from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.expectations import (
+    Verdict,
+    checkpoint_lag,
+    checksum_agrees,
+    contiguous_log,
+    readable_protocol,
+    small_files,
+    tombstone_ratio,
+)
+from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_core.errors import DeltaSnapError, StoredVersionNotFoundError
+from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.table_config import in_commit_timestamps_enabled
+from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What the checks of a table look at. versions: those of the run."""
+
+    table: TableSettings
+    snapshots: Snapshots
+    versions: Sequence[int]
+
+    def newest_stored(self) -> SnapshotState:
+        stored = self.snapshots.store.versions(self.table.name)
+        if not stored:
+            raise StoredVersionNotFoundError(store=self.snapshots.store.root, table=self.table.name, version=None)
+        return self.snapshots.store.computed_state(self.table.name, stored[-1])
+
+
+_CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
+    "contiguous_log": (
+        "log_segment",
+        "Every version of the log can be loaded: no commit is missing.",
+        lambda facts: contiguous_log(facts.snapshots.log(facts.table).history.reconstructable_versions()),
+    ),
+    "checkpoint_lag": (
+        "log_segment",
+        "The last checkpoint is not too many commits behind.",
+        lambda facts: checkpoint_lag(facts.snapshots.log(facts.table).update().log_segment, facts.table.checks),
+    ),
+    "readable_protocol": (
+        "log_segment",
+        "The table asks for nothing that deltasnap cannot read.",
+        lambda facts: _readable_protocol(facts),
+    ),
+    "checksum_agrees": (
+        "computed_state",
+        "The version checksums (`.crc` files) say what the log amounts to.",
+        lambda facts: checksum_agrees(_checksum_differences(facts)),
+    ),
+    "small_files": (
+        "all_files",
+        "Not too many of the files are small.",
+        lambda facts: small_files(facts.newest_stored(), facts.table.checks),
+    ),
+    "tombstone_ratio": (
+        "tombstones",
+        "Not too much of the state is tombstones.",
+        lambda facts: tombstone_ratio(facts.newest_stored(), facts.table.checks),
+    ),
+}
+
+
+def table_checks(table: TableSettings) -> dg.AssetChecksDefinition:
+    """The checks of a table, in one step of its runs.
+
+    They are not partitioned: a result a run says how the table is now (`checksum_agrees`: how the versions of the run
+    are), where one for each version would double the events that a wide range costs.
+    """
+
+    @dg.multi_asset_check(
+        name=f"{table.name}_expectations",
+        specs=[
+            dg.AssetCheckSpec(name, asset=[table.name, asset], description=description)
+            for name, (asset, description, _) in _CHECKS.items()
+        ],
+        can_subset=True,
+    )
+    def expectations(
+        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[Snapshots]
+    ) -> Iterator[dg.AssetCheckResult]:
+        facts = _Facts(table=table, snapshots=snapshots, versions=_versions_of_run(context, snapshots, table))
+        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
+            yield _evaluate(key, facts)
+
+    return expectations
+
+
+def _evaluate(key: dg.AssetCheckKey, facts: _Facts) -> dg.AssetCheckResult:
+    _, _, check = _CHECKS[key.name]
+    try:
+        verdict = check(facts)
+    except DeltaSnapError as error:  # a log that cannot be read is what a check is there to tell
+        verdict = Verdict(passed=False, description=str(error), is_error=True)
+    return dg.AssetCheckResult(
+        check_name=key.name,
+        asset_key=key.asset_key,
+        passed=verdict.passed,
+        severity=dg.AssetCheckSeverity.ERROR if verdict.is_error else dg.AssetCheckSeverity.WARN,
+        description=verdict.description,
+        metadata=dict(verdict.numbers),
+    )
+
+
+def _versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: Snapshots, table: TableSettings) -> list[int]:
+    """The stored versions that the run is about; the newest where it is about none in particular."""
+    tags, stored = context.run.tags, snapshots.store.versions(table.name)
+    if "dagster/partition" in tags:
+        first = last = version_of(tags["dagster/partition"])
+    elif RANGE_START_TAG in tags:
+        first, last = version_of(tags[RANGE_START_TAG]), version_of(tags[RANGE_END_TAG])
+    else:
+        return list(stored[-1:])
+    return [version for version in stored if first <= version <= last]
+
+
+def _readable_protocol(facts: _Facts) -> Verdict:
+    snapshot = facts.snapshots.log(facts.table).update()
+    return readable_protocol(snapshot.protocol, path=snapshot.path, version=snapshot.version)
+
+
+def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, ...]]:
+    """Of each version of the run that has a `.crc` file, what it says otherwise than the stored state does."""
+    store, log_store = facts.snapshots.store, facts.snapshots.log(facts.table).context.log.store
+    differences = {}
+    for version in facts.versions:
+        checksum = read_checksum(log_store, store.log_segment(facts.table.name, version))
+        if checksum is None:
+            continue
+        state = store.computed_state(facts.table.name, version)
+        has_own_time = state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration)
+        timestamp = store.manifest(facts.table.name, version).timestamp if has_own_time else None
+        differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
+    return differences

@@ -1,0 +1,60 @@
+"""The job that makes a table's part of the store smaller."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# ruff: noqa: I002
+
+import dagster as dg
+from pydantic import Field
+
+from deltasnap_assets.runs.partitions import key_of, version_partitions
+from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
+from deltasnap_assets.tables.run_snapshots import Snapshots
+
+_HOUR_MS = 3_600_000
+
+
+class PruneConfig(dg.Config):
+    """What stays. Without anything said: every version of the table as it is now, and nothing else."""
+
+    keep: int | None = Field(default=None, ge=1, description="How many of the latest versions stay; null: all.")
+    keep_generations: int = Field(
+        default=1, ge=1, description="How many tables stay where one was dropped and created again, the latest ones."
+    )
+    min_age_hours: float = Field(
+        default=24, ge=0, description="How old files of no version must be to go: older than the longest run."
+    )
+
+
+def prune_job(table: TableSettings) -> dg.JobDefinition:
+    """`<table>_prune`: removes old versions and left-over files from the store, and the partitions of those versions.
+
+    What was recorded of the versions stays in Dagster's event log, so that nothing materializes them again.
+    """
+
+    @dg.op(name=f"{table.name}_prune_store", out=dg.Out(dg.Nothing))
+    def prune_store(
+        context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[Snapshots]
+    ) -> None:
+        report = snapshots.small_store.prune(
+            table.name,
+            keep=config.keep,
+            keep_generations=config.keep_generations,
+            min_age_ms=int(config.min_age_hours * _HOUR_MS),
+        )
+        partitions = version_partitions(table.name).name or ""
+        for version in report.versions:
+            context.instance.delete_dynamic_partition(partitions, key_of(version))
+        context.log.info(
+            f"Removed {len(report.versions)} versions, {len(report.generations)} replaced tables and "
+            f"{report.num_files} files of {report.size_in_bytes} bytes."
+        )
+
+    @dg.job(
+        name=f"{table.name}_prune",
+        description=f"Removes old versions of {table.name} and left-over files from the snapshot store.",
+        tags={TABLE_TAG: table.name},
+    )
+    def prune() -> None:
+        prune_store()
+
+    return prune

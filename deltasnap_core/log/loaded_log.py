@@ -1,0 +1,148 @@
+"""From a log segment to what its files hold: checkpoint opened, commits read, and a way out of a bad checkpoint."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.commit_batch import EMPTY_BATCH, CommitBatch, read_commits
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.non_file_actions import (
+    NonFileActions,
+    load_non_file_actions,
+    non_file_actions_by_version,
+)
+from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLog:
+    """What is needed to replay a log segment: everything but the file actions of the checkpoint.
+
+    segment:  the one that was loaded, as the listing gave it.
+    contents: the checkpoint that the replay starts from, an older one than the segment's where that was unreadable;
+              None: it starts from nothing.
+    batch:    every commit after that checkpoint, up to the segment's version.
+    non_file: the newest actions that are not of files.
+    """
+
+    segment: LogSegment
+    contents: CheckpointContents | None
+    batch: CommitBatch
+    non_file: NonFileActions
+
+    @property
+    def version(self) -> int:
+        """The version that the replay ends at."""
+        return self.segment.version
+
+    @property
+    def has_own_checkpoint(self) -> bool:
+        """Whether the replay starts from the segment's own checkpoint, not from what replaced an unreadable one."""
+        version = -1 if self.contents is None else self.contents.version
+        return version == self.segment.checkpoint_provider.version
+
+    def is_extended_by(self, segment: LogSegment) -> bool:
+        """Whether a segment is this one and further commits: nothing that was read needs reading again."""
+        ours = self.segment.deltas
+        return (
+            segment.checkpoint_provider == self.segment.checkpoint_provider
+            and segment.version >= self.version
+            and segment.deltas[: len(ours)] == ours
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLoader:
+    """Reads log segments of one table."""
+
+    store: LogStore
+    builder: LogSegmentBuilder
+
+    def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
+        """Load a segment, reading only what `known`, of the same table, has not read.
+
+        A checkpoint that cannot be read is left, with a warning, for an older one or for the commits.
+        Errors: CorruptLogError naming the commit that is broken, or the checkpoint where nothing can replace it.
+        Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
+        """
+        if known is not None and known.is_extended_by(segment):
+            return self._extended(segment, known)
+        used, unreadable, first_error = segment, frozenset[str](), None
+        while True:
+            batch = self._commits(used.deltas, known)
+            try:
+                contents = self._open(used, known)
+                non_file = load_non_file_actions(self.store, contents, batch)
+                return LoadedLog(segment=segment, contents=contents, batch=batch, non_file=non_file)
+            except CorruptLogError as error:
+                if error.path in {commit.path for commit in used.deltas}:
+                    raise
+                first_error = first_error or error
+                unreadable |= {file.name for file in used.checkpoint_provider.files}
+                used = self._without(unreadable, segment, error, first_error)
+
+    def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
+        newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
+        by_version = non_file_actions_by_version(self.store, newer)
+        actions = [action for version in sorted(by_version) for action in by_version[version]]
+        return LoadedLog(
+            segment=segment,
+            contents=known.contents,
+            batch=known.batch + newer,
+            non_file=known.non_file.advanced(actions) if actions else known.non_file,
+        )
+
+    def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
+        provider = segment.checkpoint_provider
+        if isinstance(provider, EmptyCheckpointProvider):
+            return None
+        if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
+            return known.contents
+        return open_checkpoint(self.store, provider, segment.log_path)
+
+    def _commits(self, commits: Sequence[FileStatus], known: LoadedLog | None) -> CommitBatch:
+        held = EMPTY_BATCH if known is None else _only(known.batch, commits)
+        if not held.files:
+            return read_commits(self.store, commits)
+        start = commits.index(held.files[0])
+        older, newer = commits[:start], commits[start + len(held.files) :]
+        return read_commits(self.store, older) + held + read_commits(self.store, newer)
+
+    def _without(
+        self, unreadable: frozenset[str], segment: LogSegment, error: CorruptLogError, first: CorruptLogError
+    ) -> LogSegment:
+        _log.warning(
+            "Checkpoint %s cannot be used for version %d: %s; trying an older checkpoint or the commits alone.",
+            error.path, segment.version, error.reason,
+        )  # fmt: skip
+        try:
+            return self.builder.build(segment.version, exclude_checkpoints=unreadable)
+        except (VersionGapError, VersionNotFoundError, DeltaTableNotFoundError):
+            raise first from None
+
+
+def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
+    """Keep of a batch what is among some commits, unchanged: one run of versions, both being contiguous."""
+    wanted = set(commits)
+    files = tuple(file for file in batch.files if file in wanted)
+    if not files:
+        return EMPTY_BATCH
+    first, last = commit_version(files[0].path), commit_version(files[-1].path)
+    versions = batch.lines["commit_version"]
+    within = pc.and_(pc.greater_equal(versions, first), pc.less_equal(versions, last))
+    return CommitBatch(
+        files=files,
+        lines=batch.lines.filter(within),
+        large=tuple(file for file in batch.large if file in wanted),
+    )

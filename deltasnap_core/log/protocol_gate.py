@@ -1,0 +1,55 @@
+"""Whether a version may be replayed at all."""
+
+from __future__ import annotations
+
+import logging
+
+from deltasnap_core.errors import ActionNotFoundError
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.protocol.actions import Protocol
+from deltasnap_core.protocol.table_features import (
+    CATALOG_MANAGED,
+    MANIFEST_COMMIT_ACTION,
+    check_no_manifest_commit,
+    check_readable,
+    has_feature,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None:
+    """Raise unless a replay of the log gives the state of the version.
+
+    validate_state: whether protocol and metadata must be there.
+    Errors: UnsupportedProtocolError naming the features; ActionNotFoundError.
+    """
+    _check_no_manifest_commits(log.batch, path)
+    protocol, metadata = log.non_file.protocol, log.non_file.metadata
+    if protocol is not None:
+        check_readable(protocol, path=path, version=log.version)
+    elif validate_state:
+        raise ActionNotFoundError(action="protocol", version=log.version, path=path)
+    if metadata is None and validate_state:
+        raise ActionNotFoundError(action="metadata", version=log.version, path=path)
+
+
+def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> None:
+    """Warn where only a catalog knows which commits there are, and none was asked.
+
+    Source: PROTOCOL.md, Catalog-managed tables.
+    """
+    if protocol is not None and has_feature(protocol, CATALOG_MANAGED):
+        _log.warning(
+            "The Delta table at %s is managed by a catalog: version %d comes from its published commits alone. "
+            "Pass log_tail and max_catalog_version to have what the catalog ratified.",
+            path, version,
+        )  # fmt: skip
+
+
+def _check_no_manifest_commits(batch: CommitBatch, path: str) -> None:
+    lines = batch.lines_matching(rf'^\s*\{{\s*"{MANIFEST_COMMIT_ACTION}"\s*:')
+    if lines.num_rows:
+        version = lines["commit_version"][0].as_py()
+        check_no_manifest_commit(frozenset({MANIFEST_COMMIT_ACTION}), path=path, version=version)

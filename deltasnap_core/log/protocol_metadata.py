@@ -1,0 +1,37 @@
+"""The protocol and metadata of a version without a replay: newest first, no further than needed."""
+
+from __future__ import annotations
+
+from deltasnap_core.log.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.commit_batch import EMPTY_BATCH, read_commits
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.storage.log_store import LogStore
+
+_COMMITS_AT_ONCE = 64
+
+
+def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[Protocol | None, Metadata | None]:
+    """Give the newest protocol and metadata of a segment; None where the log has none.
+
+    Reads commits from the newest on until both are found, and the checkpoint only when they hold less than both.
+    Errors: CorruptLogError naming file and line.
+    Source: PROTOCOL.md, Protocol Evolution; Change Metadata.
+    """
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for end in range(len(segment.deltas), 0, -_COMMITS_AT_ONCE):
+        batch = read_commits(store, segment.deltas[max(0, end - _COMMITS_AT_ONCE) : end])
+        by_version = non_file_actions_by_version(store, batch)
+        found = NonFileActions().advanced(action for version in sorted(by_version) for action in by_version[version])
+        protocol, metadata = protocol or found.protocol, metadata or found.metadata
+        if protocol is not None and metadata is not None:
+            return protocol, metadata
+    provider = segment.checkpoint_provider
+    if isinstance(provider, EmptyCheckpointProvider):
+        return protocol, metadata
+    contents = open_checkpoint(store, provider, segment.log_path)
+    found = load_non_file_actions(store, contents, EMPTY_BATCH)
+    return protocol or found.protocol, metadata or found.metadata

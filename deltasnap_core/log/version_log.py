@@ -1,0 +1,214 @@
+"""What the log says of one version without a replay: protocol, metadata, time, transactions, domains. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
+from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.commit_scan import read_commit_infos
+from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
+from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.log.protocol_gate import check_replayable, warn_of_catalog
+from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
+from deltasnap_core.once import once, value_if_computed
+from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.table_config import (
+    deleted_file_retention_ms,
+    in_commit_timestamps_enabled,
+    set_transaction_retention_ms,
+)
+from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+
+
+class VersionLog:
+    """The log of one version, read on demand and once.
+
+    The version's checksum answers where it suffices, until the log itself was read. `loaded` is everything but the
+    file actions of the checkpoint; `replayable` is the same, once the protocol was found to be supported.
+
+    now_ms:       the present, for what expires.
+    known:        what was read of the same table before.
+    asks_catalog: whether the segment has what a catalog knows; otherwise a table that has one gets a warning.
+    """
+
+    def __init__(
+        self,
+        loader: LogLoader,
+        segment: LogSegment,
+        *,
+        now_ms: int,
+        known: LoadedLog | None = None,
+        checksum: VersionChecksum | None = None,
+        validate_state: bool = True,
+        asks_catalog: bool = False,
+    ) -> None:
+        self._loader = loader
+        self._now_ms = now_ms
+        self._known = known
+        self._given_checksum = checksum
+        self._validate_state = validate_state
+        self._asks_catalog = asks_catalog
+        self.segment = segment
+
+    @once
+    def checksum(self) -> VersionChecksum | None:
+        """What the writer said of the version; None: nothing, or nothing that can be understood."""
+        return self._given_checksum or read_checksum(self._loader.store, self.segment)
+
+    @once
+    def loaded(self) -> LoadedLog:
+        """Read the log: of the checkpoint the footers and the actions that are not of files, and every commit."""
+        loaded = self._loader.load(self.segment, self._known)
+        self._known = None  # what is of use in it is in the new one: let go of the rest
+        return loaded
+
+    @once
+    def replayable(self) -> LoadedLog:
+        """Read the log, and make sure that a replay of it gives the state."""
+        try:
+            log = self.loaded
+        except CorruptLogError:
+            # Where the log of a newer protocol looks broken to us, its protocol is what to tell of.
+            self._check_protocol_alone()
+            raise
+        check_replayable(log, path=self.table_path, validate_state=self._validate_state)
+        if not self._asks_catalog:
+            warn_of_catalog(log.non_file.protocol, path=self.table_path, version=self.segment.version)
+        return log
+
+    @once
+    def non_file(self) -> NonFileActions:
+        """The actions that are not of files, without the transactions that have expired.
+
+        With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
+        """
+        actions = self.replayable.non_file
+        retention = set_transaction_retention_ms(actions.metadata.configuration) if actions.metadata else None
+        if retention is None:
+            return actions
+        earliest = self._now_ms - retention
+        kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > earliest}
+        return replace(actions, transactions=kept)
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol. Errors: ActionNotFoundError."""
+        protocol = self.protocol_and_metadata[0]
+        if protocol is None:
+            raise self._not_found("protocol")
+        return protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata. Errors: ActionNotFoundError."""
+        metadata = self.protocol_and_metadata[1]
+        if metadata is None:
+            raise self._not_found("metadata")
+        return metadata
+
+    @property
+    def protocol_and_metadata(self) -> tuple[Protocol | None, Metadata | None]:
+        """Protocol and metadata; None: the log has none."""
+        told = self._told
+        if told is not None and told.protocol is not None and told.metadata is not None:
+            return told.protocol, told.metadata
+        try:
+            return self.loaded.non_file.protocol, self.loaded.non_file.metadata
+        except CorruptLogError:
+            return self._found_newest_first
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The properties of the table; none where it has no metadata."""
+        metadata = self.protocol_and_metadata[1]
+        return {} if metadata is None else metadata.configuration
+
+    @property
+    def version(self) -> int:
+        """The version that this is the log of."""
+        return self.segment.version
+
+    @once
+    def timestamp(self) -> int:
+        """When the version was committed (ms): in-commit timestamp where enabled, else the time of its file."""
+        if not in_commit_timestamps_enabled(self.configuration):
+            return self.segment.last_commit_timestamp
+        told = None if self._told is None else self._told.in_commit_timestamp
+        return told or self.in_commit_timestamp or self.segment.last_commit_timestamp
+
+    @once
+    def in_commit_timestamp(self) -> int | None:
+        """The in-commit timestamp (ms) that the commit of the version holds; None: it holds none, or is gone.
+
+        Source: PROTOCOL.md, In-Commit Timestamps.
+        """
+        commit = self.segment.last_commit_file
+        if commit is None:
+            return None
+        for _, info in read_commit_infos(self._loader.store, [commit]):
+            return None if info is None else info.in_commit_timestamp
+        return None
+
+    @property
+    def min_file_retention_timestamp(self) -> int:
+        """Tombstones of this time (ms) or before have expired: now minus `delta.deletedFileRetentionDuration`."""
+        return self._now_ms - deleted_file_retention_ms(self.configuration)
+
+    @property
+    def set_transactions(self) -> tuple[SetTransaction, ...]:
+        """The newest transaction of each application that has not expired, by its id."""
+        told = self._told
+        # A writer leaves expired transactions in: they are only told where none can expire.
+        keeps_all = set_transaction_retention_ms(self.configuration) is None
+        if told is not None and told.set_transactions is not None and keeps_all:
+            return tuple(sorted(told.set_transactions, key=lambda txn: txn.app_id))
+        return tuple(txn for _, txn in sorted(self.non_file.transactions.items()))
+
+    @property
+    def domains(self) -> dict[str, str]:
+        """The configuration of each domain that is there, by its name."""
+        told = self._told
+        if told is not None and told.domain_metadata is not None:
+            return {domain.domain: domain.configuration for domain in told.domain_metadata if not domain.removed}
+        return {name: domain.configuration for name, domain in sorted(self.non_file.domains.items())}
+
+    @property
+    def log_if_loaded(self) -> LoadedLog | None:
+        """What was read of the log so far; None: nothing."""
+        return value_if_computed(self, "loaded")
+
+    @property
+    def best_known(self) -> LoadedLog | None:
+        """What was read of this log, or else of an earlier version's; None: nothing."""
+        return self.log_if_loaded or self._known
+
+    @property
+    def _told(self) -> VersionChecksum | None:
+        """The checksum, as long as nobody has read the log itself."""
+        return None if self.log_if_loaded is not None else self.checksum
+
+    @once
+    def _found_newest_first(self) -> tuple[Protocol | None, Metadata | None]:
+        # What is broken may lie further back than the newest protocol and metadata.
+        return newest_protocol_and_metadata(self._loader.store, self.segment)
+
+    def _check_protocol_alone(self) -> None:
+        with suppress(CorruptLogError):
+            protocol = self.protocol_and_metadata[0]
+            if protocol is not None:
+                check_readable(protocol, path=self.table_path, version=self.segment.version)
+
+    @property
+    def table_path(self) -> str:
+        """URL of the table's folder."""
+        return table_path(self.segment.log_path)
+
+    def _not_found(self, action: Literal["protocol", "metadata"]) -> ActionNotFoundError:
+        return ActionNotFoundError(action=action, version=self.segment.version, path=self.table_path)

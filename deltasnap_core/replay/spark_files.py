@@ -1,0 +1,140 @@
+"""Files for a Spark session that may have no connector for where they are: pip's PySpark knows no S3, for one."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from deltasnap_core.storage.concurrency import map_concurrently
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
+
+logger = logging.getLogger(__name__)
+
+_NOT_THERE = "PATH_NOT_FOUND"
+
+# Hadoop's names of the schemes that go by another name here.
+_HADOOP_SCHEMES = {"s3": "s3a"}
+
+
+class SparkFiles:
+    """Gives Spark, for any URL, one that it can read itself: the URL as it is, or that of a local copy.
+
+    Copies are made once for each file as it was when it was seen (URL, size, modification time): the files of a log
+    and of a store never change. They lie in a temporary folder until the process ends, since a DataFrame may read
+    them at any time before. Copies serve a Spark that runs on this machine; one that runs elsewhere needs the
+    connector of its storage. Threads may share an instance.
+    """
+
+    def __init__(self, storage_options: Mapping[str, Any] | None, can_read: Callable[[str], bool]) -> None:
+        """`can_read(url)`: whether Spark knows the filesystem of a URL, by the name Spark has for it.
+
+        Asked once for each scheme and bucket, with the first URL there, which may be one still to be written.
+        """
+        self._storage_options = dict(storage_options or {})
+        self._store = FsspecLogStore(self._storage_options)
+        self._can_read = can_read
+        self._known: dict[str, bool] = {}
+        self._lock = threading.Lock()
+        self._folder: Path | None = None
+
+    def url_for_spark(self, url: str) -> str:
+        """The name under which Spark knows a URL, whether it can read it or not."""
+        scheme, _, rest = url.partition(":")
+        return f"{_HADOOP_SCHEMES.get(scheme, scheme)}:{rest}"
+
+    def is_direct(self, url: str) -> bool:
+        """Whether Spark itself reads and writes there, by `url_for_spark`."""
+        if is_local(url):
+            return True
+        spark_url = self.url_for_spark(url)
+        root = "/".join(spark_url.split("/", 3)[:3])
+        with self._lock:
+            if root not in self._known:
+                self._known[root] = self._can_read(spark_url)
+                if not self._known[root]:
+                    logger.info("Spark cannot read %s itself: files are copied here as they are needed", root)
+            return self._known[root]
+
+    def readable(self, files: Iterable[str | FileStatus]) -> list[str]:
+        """For each file a URL that Spark can read, in the order given; a copy is made where it must be.
+
+        A FileStatus saves asking for the size and time of the file. Raises FileNotFoundError.
+        """
+        return map_concurrently(self._readable, files)
+
+    def upload(self, local_folder: str | os.PathLike[str], url: str) -> tuple[str, ...]:
+        """Copy what Spark wrote into a local folder to the folder `url`; gives the URLs of the files, sorted.
+
+        Files named with a dot or an underscore first, which Spark and Hadoop leave for themselves, stay behind.
+        """
+        root = Path(local_folder)
+        names = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file()]
+        names = [name for name in names if not name.rpartition("/")[2].startswith((".", "_"))]
+
+        def put(name: str) -> str:
+            target = join_url(url, name)
+            filesystem, fs_path = filesystem_of(target, self._storage_options)
+            filesystem.makedirs(split_url(fs_path)[0], exist_ok=True)
+            filesystem.put_file(str(root / name), fs_path)
+            return target
+
+        return tuple(map_concurrently(put, names))
+
+    def _readable(self, file: str | FileStatus) -> str:
+        url = file if isinstance(file, str) else file.path
+        return self.url_for_spark(url) if self.is_direct(url) else to_url(self._copy(file))
+
+    def _copy(self, file: str | FileStatus) -> Path:
+        status = self._store.status(file) if isinstance(file, str) else file
+        if status is None:
+            raise FileNotFoundError(f"No such file: {file}")
+        facts = f"{status.path}\n{status.size}\n{status.modification_time}"
+        # The name stays: a file's format shows in it. The folder keeps files of one name apart.
+        copy = self._cache_folder() / hashlib.sha256(facts.encode()).hexdigest()[:32] / status.name
+        if not copy.exists():
+            copy.parent.mkdir(exist_ok=True)
+            self._download(status.path, copy)
+        return copy
+
+    def _download(self, url: str, copy: Path) -> None:
+        filesystem, fs_path = filesystem_of(url, self._storage_options)
+        handle, partial = tempfile.mkstemp(dir=copy.parent, prefix=".")
+        os.close(handle)
+        try:
+            filesystem.get_file(fs_path, partial)
+            Path(partial).replace(copy)  # at once: two threads may be copying the same file
+        finally:
+            Path(partial).unlink(missing_ok=True)
+
+    def _cache_folder(self) -> Path:
+        with self._lock:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="deltasnap-files-"))
+                atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+            return self._folder
+
+
+def can_read(spark: SparkSession, url: str) -> bool:
+    """Whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
+
+    It does not where it has no connector for the filesystem, or no credentials.
+    """
+    try:
+        _ = spark.read.text(url).schema
+    except (PySparkException, Py4JJavaError) as error:
+        return isinstance(error, PySparkException) and error.getCondition() == _NOT_THERE
+    return True

@@ -1,0 +1,197 @@
+"""The `deltasnap` command as a user meets it: what it prints, where, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.demo.demo_table import grow
+from deltasnap_assets.spark.java import JavaError, check_java, java_major
+
+COMMAND = [sys.executable, "-c", "from deltasnap_assets.command.cli import main; main()"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def deltasnap(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "dumb", **environment}
+    env.pop("DELTASNAP_CONFIG", None)
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def assert_one_line_of_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr + result.stdout
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for part in ("error: ", *parts):
+        assert part in lines[0]
+
+
+def small_table(path: Path, *, reader_features: tuple[str, ...] | None = None) -> Path:
+    """A table of two commits; with reader features its protocol is that of table features."""
+    log = path / "_delta_log"
+    log.mkdir(parents=True)
+    protocol: dict[str, object] = {"minReaderVersion": 1, "minWriterVersion": 2}
+    if reader_features is not None:
+        features = list(reader_features)
+        protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+        protocol |= {"readerFeatures": features, "writerFeatures": features}
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    metadata = {"id": "a-table", "format": {}, "schemaString": json.dumps(schema), "partitionColumns": []}
+    first = [{"commitInfo": {"operation": "CREATE TABLE"}}, {"protocol": protocol}, {"metaData": metadata}]
+    add = {"path": "a.parquet", "partitionValues": {}, "size": 2048, "modificationTime": 1, "dataChange": True}
+    second = [{"commitInfo": {"operation": "WRITE", "userName": "ada"}}, {"add": add}]
+    for version, actions in enumerate((first, second)):
+        (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
+    return path
+
+
+def java_of(path: Path, version: str) -> str:
+    """A JAVA_HOME whose java tells that version."""
+    java = path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2020-01-01' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+    return str(path / "jdk")
+
+
+def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
+    check = (
+        "import sys; sys.argv = ['deltasnap', '--help']\n"
+        "from deltasnap_assets.command.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([m for m in ('pyspark', 'dagster', 'pyarrow', 'pandas') if m in sys.modules])"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [sys.executable, "-c", check], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip().endswith("[]")
+    for command in ("demo", "ui", "refresh", "inspect"):
+        assert command in result.stdout
+
+
+def test_version_names_the_distribution(tmp_path: Path) -> None:
+    assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap")
+
+
+@pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
+def test_command_without_java_says_what_to_install(command: list[str], tmp_path: Path) -> None:
+    result = deltasnap(*command, folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
+    assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME")
+
+
+def test_command_with_old_java_says_what_to_install(tmp_path: Path) -> None:
+    result = deltasnap("demo", folder=tmp_path, JAVA_HOME=java_of(tmp_path, "1.8.0_292"))
+    assert_one_line_of_error(result, "Java 8 at", "too old", "Java 17 or later")
+
+
+@pytest.mark.parametrize(
+    ("told", "major"), [("1.8.0_292", 8), ("11.0.2", 11), ("17", 17), ("21.0.1", 21), ("25-ea", 25)]
+)
+def test_java_major_is_read_from_every_form_of_version(told: str, major: int, tmp_path: Path) -> None:
+    assert java_major(f"{java_of(tmp_path, told)}/bin/java") == major
+
+
+def test_check_java_without_any_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaError, match="none on PATH"):
+        check_java()
+
+
+def test_inspect_path_without_table_is_one_line(tmp_path: Path) -> None:
+    assert_one_line_of_error(deltasnap("inspect", "nothing", folder=tmp_path), "No Delta table found", "nothing")
+
+
+def test_inspect_path_of_unknown_kind_is_one_line(tmp_path: Path) -> None:
+    assert_one_line_of_error(deltasnap("inspect", "foo://a/b", folder=tmp_path), "foo")
+
+
+def test_inspect_version_that_is_not_there_tells_the_range(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    result = deltasnap("inspect", "t", "--version", "7", folder=tmp_path)
+    assert_one_line_of_error(result, "Version 7", "0 to 1")
+
+
+def test_inspect_damaged_commit_names_file_and_line(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "t")
+    (table / "_delta_log" / f"{1:020}.json").write_text('{"add": {"pa', encoding="utf-8")
+    assert_one_line_of_error(deltasnap("inspect", "t", folder=tmp_path), f"{1:020}.json", "line 1")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version", "1", "--timestamp", "2026-01-01"], ["--timestamp", "yesterday"], ["-o", "nonsense"]],
+    ids=["both", "not-a-time", "option-without-value"],
+)
+def test_inspect_wrong_use_is_told_and_exits_2(arguments: list[str], tmp_path: Path) -> None:
+    result = deltasnap("inspect", "t", *arguments, folder=tmp_path)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_inspect_unsupported_table_shows_what_needs_no_replay(tmp_path: Path) -> None:
+    small_table(tmp_path / "t", reader_features=("deletionVectors", "fromTheFuture"))
+    result = deltasnap("inspect", "t", folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
+    assert_one_line_of_error(result, "fromTheFuture", "not supported")
+    for part in ("a-table", "reader 3, writer 7", "versions 0 to 1", "CREATE TABLE", "ada", "id", "long"):
+        assert part in result.stdout
+
+
+@pytest.mark.spark
+def test_inspect_shows_counts_at_a_version(tmp_path: Path) -> None:
+    list(grow(tmp_path / "events", 14))
+    result = deltasnap("inspect", "events", "--version", "12", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for part in (
+        "version         12",
+        "versions 0 to 13",
+        "MERGE",
+        "transaction events-ingest",
+        "11",
+        "partitioned by",
+    ):
+        assert part in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("tabels: []\n", ["deltasnap.yaml", "tabels"]),
+        ("tables:\n  - path: /x\n", ["deltasnap.yaml", "name"]),
+        ("tables: [\n", ["deltasnap.yaml"]),
+    ],
+    ids=["unknown-key", "missing-name", "not-yaml"],
+)
+@pytest.mark.parametrize("command", ["refresh", "ui"])
+def test_broken_configuration_is_told_without_traceback(
+    command: str, text: str, parts: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "deltasnap.yaml").write_text(text, encoding="utf-8")
+    result = deltasnap(command, folder=tmp_path)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_refresh_of_unknown_table_lists_those_there_are(tmp_path: Path) -> None:
+    result = deltasnap("refresh", "evnts", folder=tmp_path)
+    assert result.returncode == 2
+    assert "evnts" in result.stderr
+    assert "events" in result.stderr

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.runs.log_watch import LogSight
+from deltasnap_assets.runs.plan import (
+    ASSET_NAMES,
+    Known,
+    Plan,
+    delta_log_key,
+    known_of,
+    plan,
+    prepare,
+    run_tags,
+    unfinished_run,
+)
+from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, this_process
+from deltasnap_assets.settings.config import Since, TableSettings
+
+
+def table(**settings: Any) -> TableSettings:
+    return TableSettings(name="events", path="/tables/events", **settings)
+
+
+def sight(first: int, last: int, *, generation: str = "g") -> LogSight:
+    return LogSight(generation=generation, latest=last, versions=tuple(range(first, last + 1)))
+
+
+def asked(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    return todo.add, todo.ranges
+
+
+def test_first_look_asks_for_the_oldest_versions_up_to_the_cap() -> None:
+    todo = plan(table(max_versions_per_run=3), sight(0, 9), Known())
+    assert asked(todo) == ((0, 1, 2), ((0, 2),))
+    assert todo.last == 2
+
+
+def test_what_is_done_is_left_out_and_what_failed_is_asked_for_again() -> None:
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), generation="g")
+    assert asked(plan(table(), sight(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
+
+
+def test_nothing_to_do() -> None:
+    todo = plan(table(), sight(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
+    assert (asked(todo), todo.last) == (((), ()), None)
+
+
+def test_late_versions_get_runs_of_their_own() -> None:
+    known = Known(versions=(10, 11), done=frozenset({10, 11}), generation="g")
+    assert asked(plan(table(), sight(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
+
+
+CHOICES = {
+    "all": ("all", Known(), sight(3, 6), (3, 4, 5, 6)),
+    "since": (Since(since=5), Known(), sight(3, 6), (5, 6)),
+    "since a version to come": (Since(since=9), Known(), sight(3, 6), ()),
+    "latest": ("latest", Known(), sight(3, 6), (6,)),
+    "latest, later": ("latest", Known(versions=(6,), done=frozenset({6}), generation="g"), sight(3, 8), (7, 8)),
+}
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_configuration_chooses_the_versions(case: str) -> None:
+    versions, known, seen, expected = CHOICES[case]
+    assert plan(table(versions=versions), seen, known).add == expected
+
+
+def test_table_created_anew_drops_its_partitions_and_starts_over() -> None:
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
+    todo = plan(table(), sight(0, 1, generation="new"), known)
+    assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
+
+
+def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, ...] = ASSET_NAMES) -> None:
+    for version in versions:
+        for name in names:
+            event = dg.AssetMaterialization(dg.AssetKey(["events", name]), partition=str(version))
+            instance.report_runless_asset_event(event)
+
+
+def test_instance_knows_partitions_materializations_and_generation() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    assert known_of(instance, "events") == Known()
+    prepare(instance, "events", plan(table(), sight(8, 11), Known()))
+    instance.add_dynamic_partitions("events_versions", ["by hand"])
+    materialize(instance, 8, 9)
+    materialize(instance, 10, names=ASSET_NAMES[:2])
+    known = known_of(instance, "events")
+    assert (known.versions, known.done, known.generation) == ((8, 9, 10, 11), frozenset({8, 9}), "g")
+
+
+def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    prepare(instance, "events", plan(table(), sight(0, 3), Known()))
+    materialize(instance, 0, 1, 2, 3)
+    anew = sight(0, 3, generation="new")
+    for done in (frozenset[int](), frozenset({0})):
+        todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"))
+        prepare(instance, "events", todo)
+        known = known_of(instance, "events")
+        assert (known.generation, known.done) == ("new", done)
+        materialize(instance, len(done))
+    assert known_of(instance, "events").versions == (0, 1)
+
+
+def test_observation_carries_the_latest_commit_as_data_version() -> None:
+    observation = plan(table(), sight(0, 7), Known()).observation
+    assert observation.asset_key == delta_log_key("events")
+    assert observation.data_version == "7@g"
+
+
+def test_unfinished_run_of_the_table_is_found() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    assert unfinished_run(instance, "events") is None
+
+    @dg.op
+    def look(context) -> None:  # type: ignore[no-untyped-def] # Dagster takes no annotation that is text
+        assert unfinished_run(context.instance, "events") == context.run_id
+        assert unfinished_run(context.instance, "others") is None
+
+    @dg.job
+    def one() -> None:
+        look()
+
+    assert one.execute_in_process(instance=instance, tags=run_tags("events", 0, 1)).success
+    assert unfinished_run(instance, "events") is None
+
+
+def test_run_whose_process_was_killed_is_recorded_as_failed() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.job
+    def one() -> None: ...
+
+    def started(process: str) -> str:
+        tags = run_tags("events", 0, 1) | {PROCESS_TAG: process}
+        return instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED, tags=tags).run_id
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    machine = this_process().rpartition("#")[0]
+    killed, alive = started(f"{machine}#{ended.pid}"), started(this_process())
+    assert unfinished_run(instance, "events") == alive
+    statuses = {run.run_id: run.status for run in instance.get_runs()}
+    assert statuses == {killed: dg.DagsterRunStatus.FAILURE, alive: dg.DagsterRunStatus.STARTED}
+    assert not has_ended(f"elsewhere#{ended.pid}")

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.settings.config import Since, demo_settings, load_settings, read_settings
+from deltasnap_assets.settings.yaml_source import ConfigError
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "deltasnap.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_full_file_is_read(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+storage: ./store
+spark:
+  master: local[2]
+  config: {spark.driver.memory: 2g, spark.ui.enabled: true}
+tables:
+  - name: events
+    path: s3://lake/events
+    storage_options: {key: "${KEY}", client_kwargs: {endpoint_url: "http://${HOST}:9000"}}
+    versions: {since: 100}
+    poll_seconds: 15
+    refresh: "*/5 0-12 * * mon-fri"
+    materialize_as: table
+  - name: clicks
+    path: data/clicks
+    versions: latest
+    refresh: null
+""",
+    )
+    settings = read_settings(path, {"KEY": "abc", "HOST": "localhost"})
+    events, clicks = settings.tables
+    assert settings.storage == str(tmp_path / "store")
+    assert settings.spark.config == {"spark.driver.memory": "2g", "spark.ui.enabled": True}
+    assert events.storage_options == {"key": "abc", "client_kwargs": {"endpoint_url": "http://localhost:9000"}}
+    assert (events.path, events.versions, events.poll_seconds) == ("s3://lake/events", Since(since=100), 15)
+    assert (clicks.path, clicks.versions, clicks.refresh) == (str(tmp_path / "data/clicks"), "latest", None)
+    assert settings.table("clicks") is clicks
+    with pytest.raises(ValueError, match=r"No table named x. Configured: events, clicks"):
+        settings.table("x")
+
+
+MISTAKES = {
+    "unknown key": (
+        "tables:\n  - name: a\n    path: /a\n    pol_seconds: 3\n",
+        ":4: tables[0].pol_seconds: unknown key, did you mean poll_seconds? (found: '3')",
+    ),
+    "unknown key, nothing near": (
+        "tables: [{name: a, path: /a}]\nspark:\n  zzz: 1\n",
+        ":3: spark.zzz: unknown key, expected one of master, remote, config (found: '1')",
+    ),
+    "missing name": ("storage: s\ntables:\n  - path: /a\n", ":3: tables[0].name: missing"),
+    "missing tables": ("storage: s\n", ":1: tables: missing"),
+    "no table": ("tables: []\n", ":1: tables: expected at least one table"),
+    "two tables of one name": (
+        "tables:\n  - {name: a, path: /a}\n  - name: A\n    path: /b\n",
+        ":3: tables[1].name: the name of another table too, tables[0].name (found: 'A')",
+    ),
+    "a name Dagster refuses": (
+        "tables:\n  - name: my-table\n    path: /a\n",
+        ":2: tables[0].name: Dagster takes letters, digits and underscores only (found: 'my-table')",
+    ),
+    "a name that is not text": (
+        "tables:\n  - name: 2024\n    path: /a\n",
+        ":2: tables[0].name: expected a valid string (found: '2024')",
+    ),
+    "bad cron": (
+        'tables:\n  - name: a\n    path: /a\n    refresh: "61 * * * *"\n',
+        ":4: tables[0].refresh: '61' is no minute of a cron expression (0-59) (found: '61 * * * *')",
+    ),
+    "bad versions": (
+        "tables:\n  - name: a\n    path: /a\n    versions: newest\n",
+        ":4: tables[0].versions: expected all, latest or {since: VERSION} (found: 'newest')",
+    ),
+    "negative since": (
+        "tables:\n  - name: a\n    path: /a\n    versions: {since: -1}\n",
+        ":4: tables[0].versions.since: expected greater than or equal to 0 (found: '-1')",
+    ),
+    "bad materialize_as": (
+        "tables:\n  - name: a\n    path: /a\n    materialize_as: files\n",
+        ":4: tables[0].materialize_as: expected 'view' or 'table' (found: 'files')",
+    ),
+    "master and remote": (
+        "spark:\n  master: local\n  remote: sc://h\ntables: [{name: a, path: /a}]\n",
+        ":1: spark: give master or remote, not both",
+    ),
+    "remote without scheme": (
+        "spark: {remote: host}\ntables: [{name: a, path: /a}]\n",
+        ":1: spark.remote: expected a Spark Connect address, sc://HOST:PORT (found: 'host')",
+    ),
+    "variable not set": (
+        "tables:\n  - name: a\n    path: ${LAKE}/a\n",
+        ":3: tables[0].path: the environment variable LAKE is not set (found: '${LAKE}/a')",
+    ),
+    "key given twice": (
+        "tables:\n  - name: a\n    path: /a\n    path: /b\n",
+        ":4: tables[0].path: given twice, first on line 3",
+    ),
+    "not YAML": ("tables: [\n", ":2: not YAML: expected the node content, but found '<stream end>'"),
+    "not a mapping": ("- a\n", ": expected keys such as tables: ..."),
+    "empty": ("", ": expected keys such as tables: ..."),
+    "credentials are not shown": (
+        "tables:\n  - name: a\n    path: /a\nspark:\n  config: {spark.secret: [hunter2]}\n",
+        ":5: spark.config.spark.secret: expected a valid string",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> None:
+    text, expected = MISTAKES[case]
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as raised:
+        read_settings(path, {})
+    first_line = str(raised.value).splitlines()[0]
+    assert first_line == f"{path}{expected}"
+    assert "hunter2" not in str(raised.value)
+
+
+def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "tables:\n  - name: a-b\n    poll_seconds: soon\n")
+    with pytest.raises(ConfigError) as raised:
+        read_settings(path, {})
+    assert [problem.key for problem in raised.value.problems] == [
+        "tables[0].name",
+        "tables[0].path",
+        "tables[0].poll_seconds",
+    ]
+
+
+def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Path) -> None:
+    assert load_settings(environment={}, folder=tmp_path) == demo_settings(tmp_path)
+    write(tmp_path, "tables: [{name: here, path: /a}]")
+    other = tmp_path / "other.yaml"
+    other.write_text("tables: [{name: named, path: /a}]", encoding="utf-8")
+    assert load_settings(environment={}, folder=tmp_path).tables[0].name == "here"
+    assert load_settings(environment={"DELTASNAP_CONFIG": "other.yaml"}, folder=tmp_path).tables[0].name == "named"
+    with pytest.raises(ConfigError, match=r"absent.yaml: cannot be read: No such file or directory"):
+        load_settings(environment={"DELTASNAP_CONFIG": "absent.yaml"}, folder=tmp_path)
+
+
+def test_demo_settings_follow_the_demo_table(tmp_path: Path) -> None:
+    settings = demo_settings(tmp_path)
+    assert settings.storage == str(tmp_path / ".deltasnap/store")
+    assert [(table.name, table.path) for table in settings.tables] == [
+        ("events", str(tmp_path / ".deltasnap/demo/events"))
+    ]
+
+
+@pytest.mark.parametrize("text", ["0 * * * *", "*/5 1-3,7 * jan-mar mon,fri", "0 0 1 1 7", "@daily"])
+def test_cron_is_accepted(text: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
+    assert read_settings(path, {}).tables[0].refresh == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "*/0 * * * *", "* * * 13 *", "5-1 * * * *"]
+)
+def test_cron_is_refused(text: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
+    with pytest.raises(ConfigError, match=r"tables\[0\]\.refresh"):
+        read_settings(path, {})

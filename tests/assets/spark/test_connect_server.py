@@ -1,0 +1,127 @@
+"""Starting and stopping a Spark Connect server, with a program in the place of Spark. See test_spark_connect too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.connect_check import RemoteError, check_remote
+from deltasnap_assets.spark.connect_server import SparkServerError, answers, running_server, start_server, stop_server
+from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of
+
+LISTENS = """\
+{python} -c '
+import re, socket, sys, time
+port = int(re.search(r"binding.port (\\d+)", open(sys.argv[-1]).read())[1])
+listener = socket.create_server(("127.0.0.1", port))
+print("listening", flush=True)
+while True: listener.accept()
+' "$@"
+echo unreachable"""
+ENDS = "echo 'Starting'; echo 'Exception in thread main: no such master'; echo '  at org.apache'; exit 1"
+SILENT = "sleep 60"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("JAVA_HOME", java_of(tmp_path, "17.0.1"))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    yield tmp_path / "server"
+    stop_server(tmp_path / "server")
+
+
+def spark_that(folder: Path, does: str) -> None:
+    """Put a Spark in place whose Connect server does what a shell script says."""
+    home = folder.parent / "spark"
+    (home / "jars").mkdir(parents=True)
+    (home / "sbin").mkdir()
+    script = does.replace("{python}", sys.executable)
+    (home / "sbin" / "start-connect-server.sh").write_text(f"{script}\n", encoding="utf-8")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_server_is_started_found_and_stopped(folder: Path) -> None:
+    spark_that(folder, LISTENS)
+    assert running_server(folder) is None
+    server = start_server(SparkSettings(), folder, free_port())
+    assert answers(server.port)
+    assert running_server(folder) == server
+    assert server.remote == f"sc://127.0.0.1:{server.port}"
+    check_remote(server.remote)
+    assert stop_server(folder) == server
+    assert not answers(server.port)
+    assert running_server(folder) is None
+
+
+def test_server_that_was_killed_runs_no_more_whatever_its_files_say(folder: Path) -> None:
+    spark_that(folder, LISTENS)
+    server = start_server(SparkSettings(), folder, free_port())
+    os.killpg(server.process_group, signal.SIGKILL)
+    for _ in range(100):
+        if running_server(folder) is None:
+            break
+        time.sleep(0.05)
+    assert (folder / "server.json").exists()
+    assert stop_server(folder) is None
+    assert start_server(SparkSettings(), folder, server.port).port == server.port
+
+
+def test_server_that_ends_tells_the_line_that_says_why(folder: Path) -> None:
+    spark_that(folder, ENDS)
+    with pytest.raises(SparkServerError, match=r"no such master.*server\.log"):
+        start_server(SparkSettings(), folder, free_port())
+    assert running_server(folder) is None
+
+
+def test_server_that_does_not_answer_in_time_is_ended(folder: Path) -> None:
+    spark_that(folder, SILENT)
+    with pytest.raises(SparkServerError, match="did not answer within 1 s"):
+        start_server(SparkSettings(), folder, free_port(), timeout_seconds=1)
+    assert running_server(folder) is None
+
+
+def test_port_of_another_program_is_refused(folder: Path) -> None:
+    spark_that(folder, LISTENS)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SparkServerError, match=f"port {port}"):
+            start_server(SparkSettings(), folder, port)
+
+
+def test_spark_without_its_scripts_is_told(folder: Path) -> None:
+    (folder.parent / "spark" / "jars").mkdir(parents=True)
+    with pytest.raises(SparkServerError, match=r"start-connect-server\.sh"):
+        start_server(SparkSettings(), folder, free_port())
+
+
+@pytest.mark.parametrize("remote", ["sc://", "sc://host:port", "sc://127.0.0.1:{free}/;token=secret"])
+def test_remote_that_cannot_be_reached_is_one_line_without_its_token(remote: str) -> None:
+    with pytest.raises(RemoteError) as raised:
+        check_remote(remote.replace("{free}", str(free_port())))
+    assert "secret" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_commands_tell_that_no_server_runs(tmp_path: Path) -> None:
+    asked = deltasnap("spark-server", "status", folder=tmp_path)
+    assert (asked.returncode, asked.stdout.strip()) == (1, "No server runs here.")
+    stopped = deltasnap("spark-server", "stop", folder=tmp_path)
+    assert (stopped.returncode, stopped.stdout.strip()) == (0, "No server runs here.")
+
+
+def test_start_without_java_is_one_line(tmp_path: Path) -> None:
+    result = deltasnap("spark-server", "start", "--port", str(free_port()), folder=tmp_path, JAVA_HOME="/none")
+    assert_one_line_of_error(result, "No Java found")

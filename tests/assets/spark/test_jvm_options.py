@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.jvm_options import archive_options, archive_path, quick_start_options
+from deltasnap_assets.spark.session_config import server_config, session_config
+
+DEFAULT_OPTIONS = "spark.driver.defaultJavaOptions"
+EXTRA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a Java, a Spark and a cache folder of its own."""
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\n", encoding="utf-8")
+    java.chmod(0o755)
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n', encoding="utf-8")
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def made() -> Path:
+    archive = archive_path()
+    assert archive is not None
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"classes")
+    return archive
+
+
+def test_archive_is_used_once_it_is_made(machine: Path) -> None:
+    assert archive_options() == ()
+    archive = made()
+    assert archive.is_relative_to(machine / "cache" / "deltasnap")
+    assert f"-XX:SharedArchiveFile={archive}" in archive_options()
+
+
+def newer_java(machine: Path) -> None:
+    (machine / "jdk" / "release").write_text('JAVA_VERSION="17.0.2"\n', encoding="utf-8")
+
+
+def other_java_file(machine: Path) -> None:
+    os.utime(machine / "jdk" / "bin" / "java", ns=(1, 1))
+
+
+def other_jars(machine: Path) -> None:
+    os.utime(machine / "spark" / "jars", ns=(1, 1))
+
+
+@pytest.mark.parametrize("change", [newer_java, other_java_file, other_jars])
+def test_archive_is_not_used_once_what_it_was_made_with_has_changed(machine: Path, change) -> None:
+    made()
+    change(machine)
+    assert archive_options() == ()
+
+
+@pytest.mark.parametrize("name", ["JAVA_HOME", "SPARK_HOME"])
+def test_archive_is_not_used_where_java_or_spark_is_missing(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    made()
+    monkeypatch.setenv(name, str(machine / "none"))
+    assert archive_path() is None
+    assert archive_options() == ()
+
+
+def test_pyspark_version_is_part_of_the_archives_name(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = archive_path()
+    monkeypatch.setattr("deltasnap_assets.spark.jvm_options.distribution_version", lambda _: "4.9.9")
+    assert archive_path() != before
+
+
+@pytest.mark.parametrize("chosen", ["-XX:SharedArchiveFile=/mine.jsa", "-XX:ArchiveClassesAtExit=/mine.jsa"])
+def test_archive_of_the_users_own_is_left_alone(machine: Path, chosen: str) -> None:
+    made()
+    assert archive_options(chosen=chosen) == ()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "small_heap", "expected"),
+    [
+        ("", True, True),
+        ("", False, False),
+        ("-Xss2m -XX:+UseG1GC", True, False),
+        ("-XX:+UseStringDeduplication", True, True),
+    ],
+    ids=["small", "large", "user-chose", "user-chose-else"],
+)
+def test_one_thread_collects_small_heaps_unless_the_user_chose(
+    machine: Path, chosen: str, small_heap: bool, expected: bool
+) -> None:
+    assert ("-XX:+UseSerialGC" in quick_start_options(small_heap=small_heap, chosen=chosen)) == expected
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [("512m", True), ("2g", True), ("4096", True), ("4GB", True), ("5g", False), ("1t", False)],
+)
+def test_heap_is_small_up_to_four_gibibytes(machine: Path, memory: str, expected: bool) -> None:
+    config = session_config(SparkSettings(config={"spark.driver.memory": memory}))
+    assert ("-XX:+UseSerialGC" in config[DEFAULT_OPTIONS]) == expected
+
+
+def test_settings_of_the_user_win(machine: Path) -> None:
+    mine = {EXTRA_OPTIONS: "-Xss4m", DEFAULT_OPTIONS: "-Dmine=1", "spark.ui.enabled": True}
+    config = session_config(SparkSettings(config=mine))
+    assert (config[EXTRA_OPTIONS], config[DEFAULT_OPTIONS], config["spark.ui.enabled"]) == (
+        "-Xss4m",
+        "-Dmine=1",
+        "true",
+    )
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://host:443", "spark://host:7077", "local-cluster[2,1,1024]"])
+def test_driver_of_a_cluster_only_starts_from_the_archive(machine: Path, master: str) -> None:
+    assert DEFAULT_OPTIONS not in session_config(SparkSettings(master=master))
+    made()
+    options = session_config(SparkSettings(master=master))[DEFAULT_OPTIONS]
+    assert "-XX:SharedArchiveFile=" in options
+    assert "Tiered" not in options
+
+
+def test_settings_of_a_driver_are_not_sent_to_a_connect_server(machine: Path) -> None:
+    mine = {"spark.driver.memory": "4g", "spark.executor.cores": 2, "spark.sql.ansi.enabled": True}
+    config = session_config(SparkSettings(remote="sc://host", config=mine))
+    assert config["spark.remote"] == "sc://host"
+    assert config["spark.sql.ansi.enabled"] == "true"
+    assert not any(key.startswith(("spark.driver.", "spark.executor.")) for key in config)
+
+
+def test_connect_server_is_of_this_machine_whatever_the_user_chose(machine: Path) -> None:
+    mine = {"spark.driver.memory": "4g", "spark.connect.grpc.binding.address": "0.0.0.0"}
+    config = server_config(SparkSettings(remote="sc://127.0.0.1:15009", config=mine), 15009)
+    assert config["spark.master"] == "local[*]"
+    assert config["spark.driver.memory"] == "4g"
+    assert config["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert config["spark.connect.grpc.binding.port"] == "15009"
+    assert "spark.remote" not in config
+
+
+def test_connect_server_compiles_as_java_does_by_itself_and_collects_large_arrays_apart(machine: Path) -> None:
+    options = server_config(SparkSettings(), 15009)[DEFAULT_OPTIONS]
+    assert "Tiered" not in options
+    assert "-XX:G1HeapRegionSize=16m" in options.split()

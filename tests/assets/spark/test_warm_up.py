@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.spark import warm_up
+from deltasnap_assets.spark.jvm_options import archive_path
+from deltasnap_assets.spark.warm_up import WarmUpError, make_archive
+from deltasnap_assets.spark.warm_up_workload import exercise
+from tests.assets.command.test_cli import java_of
+
+JVM = """\
+#!/bin/sh
+case "$*" in *SharedArchiveFile=*) file="${1#*=}"; grep -q whole "$file" || exit 134;; esac
+echo 'openjdk version "17.0.1"' >&2
+"""
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose Java starts from an archive only where it says that it is whole."""
+    home = java_of(tmp_path, "17.0.1")
+    Path(home, "bin", "java").write_text(JVM, encoding="utf-8")
+    monkeypatch.setenv("JAVA_HOME", home)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def session_that_writes(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(java_options: str) -> str:
+        archive = java_options.partition("ArchiveClassesAtExit=")[2].split()[0]
+        Path(archive).write_text(content, encoding="utf-8")
+        return ""
+
+    monkeypatch.setattr(warm_up, "_train", train)
+
+
+def test_archive_appears_whole_where_sessions_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_that_writes("whole", monkeypatch)
+    archive = make_archive()
+    assert archive == archive_path()
+    assert [file.name for file in archive.parent.iterdir()] == [archive.name]
+
+
+def test_archive_that_was_cut_short_is_never_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_that_writes("whole", monkeypatch)
+    archive = make_archive()
+    session_that_writes("who", monkeypatch)
+    with pytest.raises(WarmUpError, match="damaged"):
+        make_archive()
+    assert archive.read_text(encoding="utf-8") == "whole"
+    assert len(list(archive.parent.iterdir())) == 1
+
+
+def test_what_a_killed_command_left_is_removed_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_that_writes("whole", monkeypatch)
+    archive = make_archive()
+    stray, young = archive.with_suffix(".123"), archive.with_suffix(".456")
+    stray.touch()
+    young.touch()
+    os.utime(stray, (1, 1))
+    make_archive()
+    assert {file.name for file in archive.parent.iterdir()} == {archive.name, young.name}
+
+
+def test_jvm_that_writes_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_up, "_train", lambda _: "Error: no dynamic archives here\n\n")
+    with pytest.raises(WarmUpError, match="no dynamic archives here"):
+        make_archive()
+
+
+@pytest.mark.spark
+def test_training_replays_and_stores_every_kind_of_thing(spark) -> None:
+    # Four files a commit; each of the three after the checkpoint removes one.
+    assert exercise(spark) == 6 * 4 - 3

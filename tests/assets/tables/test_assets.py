@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+pytestmark = pytest.mark.spark
+pytest.importorskip("deltalake")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+from deltasnap_assets.definitions import build_definitions  # noqa: E402
+from deltasnap_assets.demo.demo_table import grow  # noqa: E402
+from deltasnap_assets.runs.plan import ASSET_NAMES, run_tags  # noqa: E402
+from deltasnap_assets.runs.refresh import Progress, RefreshError, refresh_table  # noqa: E402
+from deltasnap_assets.settings.config import Settings, TableSettings  # noqa: E402
+from deltasnap_core.errors import CorruptLogError, StoredVersionNotFoundError  # noqa: E402
+from tests.builders import commit_info, protocol, write_log  # noqa: E402
+
+VERSIONS = 14
+QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+
+
+class App:
+    """A table of `deltalake`'s, the definitions for it and an instance of its own."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.path = folder / "events"
+        self.settings = Settings(
+            storage=str(folder / "store"),
+            tables=(TableSettings(name="events", path=str(self.path), **settings),),
+        )
+        self.table = self.settings.tables[0]
+        self.defs = build_definitions(self.settings)
+        self.instance = dg.DagsterInstance.ephemeral()
+
+    def grow(self, versions: int) -> None:
+        for _ in grow(self.path, versions):
+            pass
+
+    def refresh(self, **options: Any) -> tuple[int, ...]:
+        return refresh_table(self.defs, self.table, self.instance, log_level="ERROR", **options)
+
+    def load(self, name: str, version: int) -> Any:
+        return self.defs.load_asset_value(["events", name], partition_key=str(version), instance=self.instance)
+
+    def materialized(self, name: str) -> set[str]:
+        return self.instance.get_materialized_partitions(dg.AssetKey(["events", name]))
+
+    def metadata(self, name: str, version: int) -> dict[str, Any]:
+        key = dg.AssetKey(["events", name])
+        filters = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(version)])
+        (record,) = self.instance.fetch_materializations(filters, limit=1).records
+        assert record.asset_materialization is not None
+        return {name: entry.value for name, entry in record.asset_materialization.metadata.items()}
+
+
+@pytest.fixture(scope="module")
+def app(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
+    app = App(tmp_path_factory.mktemp("app"))
+    app.grow(VERSIONS)
+    app.messages = []
+    app.done = app.refresh(on_progress=app.messages.append)
+    return app
+
+
+def keys(versions: int) -> set[str]:
+    return {str(version) for version in range(versions)}
+
+
+def live_paths(path: Path, version: int) -> set[str]:
+    from deltalake import DeltaTable
+
+    return {Path(uri).name for uri in DeltaTable(path, version=version).file_uris()}
+
+
+def test_refresh_materializes_every_version_of_every_asset(app: App) -> None:
+    assert app.done == tuple(range(VERSIONS))
+    assert {name: app.materialized(name) for name in ASSET_NAMES} == dict.fromkeys(ASSET_NAMES, keys(VERSIONS))
+    assert {(progress.first, progress.last) for progress in app.messages} == {(0, VERSIONS - 1)}
+
+
+@pytest.mark.parametrize("version", range(VERSIONS))
+def test_stored_files_are_those_of_deltalake(app: App, version: int) -> None:
+    rows = app.load("all_files", version).select("path").collect()
+    assert {Path(row.path).name for row in rows} == live_paths(app.path, version)
+    assert app.metadata("all_files", version)["dagster/partition_row_count"] == len(rows)
+    assert app.metadata("computed_state", version)["num_of_files"] == len(rows)
+
+
+def test_every_asset_can_be_loaded(app: App) -> None:
+    assert app.load("log_segment", 3).version == 3
+    assert app.load("computed_state", 3).num_of_files == len(live_paths(app.path, 3))
+    assert app.load("reconstructed_state", 3).where("protocol is not null").count() == 1
+    assert app.load("tombstones", 7).count() == app.metadata("tombstones", 7)["dagster/partition_row_count"] > 0
+
+
+def test_metadata_tells_what_a_version_did(app: App) -> None:
+    told = app.metadata("reconstructed_state", 6)
+    assert told["operation"] == "DELETE"
+    assert told["engine"].startswith("delta-rs")
+    assert told["num_removed_files"] > 0
+    assert "`day=" in told["sample_of_changes"]
+
+
+def test_newest_version_is_recorded_last(app: App) -> None:
+    for name in ASSET_NAMES:
+        (record,) = app.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=1).records
+        assert record.partition_key == str(VERSIONS - 1)
+
+
+def test_checks_are_evaluated_once_a_run(app: App) -> None:
+    checks = app.defs.resolve_asset_graph().asset_check_keys
+    outcomes = {}
+    for key in checks:
+        history = app.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
+        assert len(history) == 1
+        evaluation = history[0].event.dagster_event.event_specific_data
+        outcomes[key.name] = evaluation.passed
+    assert outcomes == {
+        "contiguous_log": True,
+        "checkpoint_lag": True,
+        "readable_protocol": True,
+        "checksum_agrees": True,
+        "small_files": outcomes["small_files"],
+        "tombstone_ratio": outcomes["tombstone_ratio"],
+    }
+
+
+def test_stored_versions_are_loaded_as_input_of_other_assets(app: App) -> None:
+    loaded = {}
+
+    @dg.asset(
+        ins={"files": dg.AssetIn(["events", "all_files"])}, partitions_def=app_partitions(), backfill_policy=single()
+    )
+    def count(context, files) -> None:  # type: ignore[no-untyped-def] # Dagster takes no annotation that is text
+        loaded.update({version: frame.count() for version, frame in files.items()})
+
+    defs = dg.Definitions.merge(app.defs, dg.Definitions(assets=[count], jobs=[dg.define_asset_job("j", [count])]))
+    job = defs.resolve_job_def("j")
+    assert job.execute_in_process(instance=app.instance, tags=run_tags("events", 2, 4), run_config=QUIET).success
+    assert loaded == {version: len(live_paths(app.path, version)) for version in (2, 3, 4)}
+    assert list(loaded) == [2, 3, 4]
+
+
+def app_partitions() -> dg.DynamicPartitionsDefinition:
+    return dg.DynamicPartitionsDefinition(name="events_versions")
+
+
+def single() -> dg.BackfillPolicy:
+    return dg.BackfillPolicy.single_run()
+
+
+def test_only_new_versions_are_refreshed(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path, max_versions_per_run=2)
+    app.grow(3)
+    ranges: list[tuple[int, int]] = []
+
+    def note(progress: Progress) -> None:
+        if (progress.first, progress.last) not in ranges:
+            ranges.append((progress.first, progress.last))
+
+    assert app.refresh(on_progress=note) == (0, 1, 2)
+    assert app.refresh(on_progress=note) == ()
+    app.grow(4)
+    assert app.refresh(on_progress=note) == (3,)
+    assert ranges == [(0, 1), (2, 2), (3, 3)]
+
+
+@pytest.mark.parametrize("name", ASSET_NAMES)
+def test_each_asset_can_be_materialized_alone(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    app = App(tmp_path)
+    app.grow(3)
+    app.instance.add_dynamic_partitions("events_versions", ["0", "1", "2"])
+    job = app.defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(
+        instance=app.instance,
+        tags=run_tags("events", 1, 2),
+        asset_selection=[dg.AssetKey(["events", name])],
+        run_config=QUIET,
+    )
+    assert result.success
+    assert app.materialized(name) == {"1", "2"}
+    assert app.load(name, 2) is not None
+
+
+def test_version_that_came_late_is_stored_too(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path, versions="latest")
+    app.grow(4)
+    assert app.refresh() == (3,)
+    app.defs = build_definitions(app.settings)
+    app.table = app.table.model_copy(update={"versions": "all"})
+    assert app.refresh() == (0, 1, 2)
+    assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
+
+
+def test_damaged_log_fails_the_run_and_leaves_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(3)
+    assert app.refresh() == (0, 1, 2)
+    (app.path / "_delta_log" / f"{3:020d}.json").write_text('{"add":{"path":', encoding="utf-8")
+    with pytest.raises(CorruptLogError, match=f"{3:020d}.json"):
+        app.refresh()
+    assert app.load("computed_state", 2).num_of_files == len(live_paths(app.path, 2))
+    assert app.materialized("reconstructed_state") == {"0", "1", "2"}
+
+
+def test_pruned_versions_lose_their_partitions_and_stay_done(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(4)
+    app.refresh()
+    config = {"ops": {"events_prune_store": {"config": {"keep": 2}}}, **QUIET}
+    assert app.defs.resolve_job_def("events_prune").execute_in_process(instance=app.instance, run_config=config).success
+    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["2", "3"]
+    with pytest.raises(StoredVersionNotFoundError):
+        app.defs.load_asset_value(["events", "all_files"], partition_key="1")
+    assert app.refresh() == ()
+    assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
+
+
+def test_table_that_cannot_be_read_any_more_fails_its_run_naming_the_feature(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    app = App(tmp_path)
+    app.grow(2)
+    write_log(
+        app.path, {2: [commit_info("UPGRADE"), protocol(3, 7, readerFeatures=["madeUp"], writerFeatures=["madeUp"])]}
+    )
+    with pytest.raises(RefreshError, match=r"Version 2 .* madeUp"):
+        app.refresh()
+
+
+def test_tables_are_written_as_plain_parquet_where_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path, materialize_as="table")
+    app.grow(2)
+    app.refresh()
+    assert len(list((tmp_path / "store").rglob("all_files/version=1/*.parquet"))) == 1
+
+
+def test_session_outlives_loading_a_value_without_an_instance(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    assert app.defs.load_asset_value(["events", "all_files"], partition_key="5").count() > 0

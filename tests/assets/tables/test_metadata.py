@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+
+import dagster as dg
+
+from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.tables.commit_sample import ChangedFile, sample_changes
+from deltasnap_assets.tables.metadata import (
+    commit_metadata,
+    computed_state_metadata,
+    file_size_chart,
+    log_segment_metadata,
+    sample_metadata,
+    time_value,
+)
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, checksum, commit_info, commits, mtime_of, remove
+
+KIB = 1024
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "long", "nullable": False, "metadata": {"comment": "the key"}},
+        {"name": "tags", "type": {"type": "array", "elementType": "string", "containsNull": True}, "nullable": True},
+    ],
+}
+
+
+def state(**changes: object) -> SnapshotState:
+    sizes = (100, 9 * KIB, 10 * KIB, 40 * KIB)
+    values: dict[str, object] = {
+        "size_in_bytes": sum(sizes),
+        "num_of_files": len(sizes),
+        "num_of_removes": 2,
+        "num_of_set_transactions": 0,
+        "num_of_metadata": 1,
+        "num_of_protocol": 1,
+        "num_known_records": 100,
+        "num_files_without_records": 0,
+        "num_deletion_vectors": 1,
+        "num_deleted_records": 10,
+        "set_transactions": (),
+        "domain_metadata": (),
+        "metadata": Metadata(
+            id="t",
+            schema_string=json.dumps(SCHEMA),
+            partition_columns=("id",),
+            configuration={"delta.appendOnly": "true"},
+        ),
+        "protocol": Protocol(min_reader_version=3, min_writer_version=7, reader_features=("deletionVectors",)),
+        "file_size_histogram": FileSizeHistogram.of_sizes(sizes),
+        "deleted_record_counts_histogram": DeletedRecordCountsHistogram.of_counts([0, 0, 0, 10]),
+    }
+    return SnapshotState(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def plain(entries: dict[str, dg.MetadataValue]) -> dict[str, object]:
+    return {name: value.value for name, value in entries.items()}
+
+
+def test_log_segment_says_what_has_to_be_read() -> None:
+    store = MemoryLogStore(commits(0, 12), checkpoint(10), checksum(12))
+    entries = plain(log_segment_metadata(LogSegmentBuilder(store=store, log_path=LOG_PATH).build()))
+    assert entries == {
+        "version": 12,
+        "committed_at": mtime_of(12) / 1000,
+        "commits_since_checkpoint": 2,
+        "checkpoint_version": 10,
+        "checkpoint_kind": "classic",
+        "files_to_read": 3,
+        "dagster/size_bytes": 110 + 111 + 112,
+        "compactions": 0,
+        "has_checksum": True,
+        "dagster/uri": LOG_PATH,
+    }
+
+
+def test_log_segment_without_checkpoint() -> None:
+    entries = plain(
+        log_segment_metadata(LogSegmentBuilder(store=MemoryLogStore(commits(0, 2)), log_path=LOG_PATH).build())
+    )
+    assert (entries["commits_since_checkpoint"], entries["checkpoint_version"]) == (3, None)
+
+
+def test_computed_state_is_numbers_schema_and_picture() -> None:
+    entries = computed_state_metadata(state())
+    values = plain(entries)
+    assert values["num_of_files"] == 4
+    assert values["num_records"] == 90  # known records less deleted ones
+    assert values["min_reader_version"] == 3
+    assert values["table_features"] == "deletionVectors"
+    assert values["partition_columns"] == "id"
+    assert values["properties"] == {"delta.appendOnly": "true"}
+    schema = entries["dagster/column_schema"]
+    assert isinstance(schema, dg.TableSchemaMetadataValue)
+    columns = [(column.name, column.type, column.description) for column in schema.schema.columns]
+    assert columns == [("id", "bigint", "the key"), ("tags", "array<string>", None)]
+
+
+def test_records_are_left_out_where_a_file_does_not_say() -> None:
+    assert "num_records" not in computed_state_metadata(state(num_files_without_records=1))
+
+
+def test_file_size_chart_shows_the_filled_bins_and_those_between() -> None:
+    lines = file_size_chart(FileSizeHistogram.of_sizes([100, 9 * KIB, 10 * KIB, 40 * KIB])).splitlines()
+    assert lines == [
+        "```",
+        f"      0 B+ {'█' * 15}{' ' * 15} 1",
+        f"    8 KiB+ {'█' * 30} 2",
+        f"   16 KiB+ {' ' * 30} 0",
+        f"   32 KiB+ {'█' * 15}{' ' * 15} 1",
+        "```",
+    ]
+    assert file_size_chart(FileSizeHistogram.of_sizes([])) == "no files"
+
+
+def test_commit_tells_operation_user_engine_and_metrics() -> None:
+    commit = CommitInfo(
+        operation="MERGE",
+        user_name="ada",
+        engine_info="delta-rs",
+        operation_parameters={"predicate": "a = 1", "keys": '["a"]', "nothing": None},
+        operation_metrics={"rows": "12"},
+    )
+    assert plain(commit_metadata(commit)) == {
+        "operation": "MERGE",
+        "user": "ada",
+        "engine": "delta-rs",
+        "operation_parameters": {"predicate": "a = 1", "keys": ["a"], "nothing": None},
+        "operation_metrics": {"rows": 12},
+    }
+    assert commit_metadata(None) == commit_metadata(CommitInfo()) == {}
+
+
+def test_sample_is_the_first_files_of_a_commit() -> None:
+    store = MemoryLogStore()
+    commit = store.put_commit(3, commit_info(), add("a|b.parquet", size=2048), remove("c.parquet"), add("d.parquet"))
+    sample = sample_changes(store, commit, most=2)
+    assert sample == (
+        ChangedFile(change="+", path="a|b.parquet", size=2048),
+        ChangedFile(change="-", path="c.parquet", size=None),
+    )
+    (text,) = plain(sample_metadata(sample)).values()
+    assert text == "|  | file | size |\n| - | - | - |\n| + | `a\\|b.parquet` | 2 KiB |\n| - | `c.parquet` |  |"
+    assert sample_metadata(()) == {}
+
+
+def test_bytes_are_readable() -> None:
+    assert [bytes_text(size) for size in (0, 1023, 1024, 1536, 5 * KIB**3, KIB**6)] == [
+        "0 B",
+        "1023 B",
+        "1 KiB",
+        "1.5 KiB",
+        "5 GiB",
+        "1024 PiB",
+    ]
+
+
+def test_time_beyond_any_calendar_is_a_number() -> None:
+    assert time_value(0).value == 0.0
+    assert time_value(2**62).value == 2**62

@@ -1,0 +1,69 @@
+"""Protocol, metadata, transactions and domains: the newest wins, without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.commit_batch import CommitBatch, read_commits
+from deltasnap_core.log.non_file_actions import load_non_file_actions, non_file_actions_by_version
+from tests.builders import Action, MemoryLogStore, add, metadata, protocol
+
+
+def txn(app: str, version: int, last_updated: int | None = None) -> Action:
+    return {"txn": {"appId": app, "version": version, "lastUpdated": last_updated}}
+
+
+def domain(name: str, configuration: str, *, removed: bool = False) -> Action:
+    return {"domainMetadata": {"domain": name, "configuration": configuration, "removed": removed}}
+
+
+def batch_of(*commits: list[Action]) -> tuple[MemoryLogStore, CommitBatch]:
+    store = MemoryLogStore()
+    files = [store.put_commit(version, *actions) for version, actions in enumerate(commits)]
+    return store, read_commits(store, files)
+
+
+def loaded(*commits: list[Action]) -> Any:
+    store, batch = batch_of(*commits)
+    return load_non_file_actions(store, None, batch)
+
+
+def test_the_newest_protocol_wins_even_where_it_is_lower() -> None:
+    assert loaded([protocol(3, 7), metadata()], [protocol(1, 2)]).protocol.min_reader_version == 1
+
+
+def test_the_latest_transaction_wins_even_where_its_version_is_lower() -> None:
+    assert loaded([txn("a", 9)], [txn("a", 3), txn("b", 1)]).transactions["a"].version == 3
+
+
+def test_within_a_commit_the_later_line_wins() -> None:
+    assert loaded([txn("a", 1), txn("a", 2)]).transactions["a"].version == 2
+
+
+def test_a_removed_domain_is_left_out_and_may_come_back() -> None:
+    commits = [[domain("d", "1")], [domain("d", "", removed=True)]]
+
+    assert loaded(*commits).domains == {}
+    assert loaded(*commits, [domain("d", "2")]).domains["d"].configuration == "2"
+
+
+def test_names_of_actions_inside_strings_are_no_actions() -> None:
+    assert loaded([add("a", stats='{"minValues":{"protocol":1,"txn":2}}')]).protocol is None
+
+
+def test_actions_are_given_by_version_in_the_order_of_the_log() -> None:
+    store, batch = batch_of([txn("a", 1), domain("d", "1")], [add("x")], [txn("a", 2)])
+
+    by_version = non_file_actions_by_version(store, batch)
+
+    assert {version: len(actions) for version, actions in by_version.items()} == {0: 2, 2: 1}
+
+
+def test_a_mistyped_action_is_an_error_naming_file_and_line() -> None:
+    with pytest.raises(CorruptLogError, match="00000000000000000001") as caught:
+        loaded([metadata()], [add("a"), {"protocol": {"minReaderVersion": "one"}}])
+
+    assert caught.value.line == 2

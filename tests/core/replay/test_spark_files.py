@@ -1,0 +1,88 @@
+"""Which URLs Spark is given, and when files are copied for it. No Spark needed: whether it can read is a function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import local_path, to_url
+
+
+class Probe:
+    """A Spark that can read some schemes, and what it was asked."""
+
+    def __init__(self, *schemes: str) -> None:
+        self.schemes = schemes
+        self.asked: list[str] = []
+
+    def __call__(self, url: str) -> bool:
+        self.asked.append(url)
+        return url.partition(":")[0] in self.schemes
+
+
+@pytest.fixture
+def memory_folder(tmp_path: Path) -> str:
+    return f"memory://{tmp_path.name}"
+
+
+def write(url: str, data: bytes) -> str:
+    fsspec.filesystem("memory").pipe_file(url, data)
+    return url
+
+
+def test_readable_gives_the_url_itself_where_spark_can_read_it() -> None:
+    probe = Probe("s3a", "gs")
+    files = SparkFiles(None, probe)
+    assert files.readable(["file:///a b%20c", "s3://lake/a b", "gs://lake/a", "s3://lake/c"]) == [
+        "file:///a b%20c",
+        "s3a://lake/a b",
+        "gs://lake/a",
+        "s3a://lake/c",
+    ]
+    assert sorted(url.rpartition("/")[0] for url in probe.asked) == ["gs://lake", "s3a://lake"]
+
+
+def test_readable_copies_a_file_once_where_spark_cannot_read_it(memory_folder: str) -> None:
+    files = SparkFiles({}, Probe())
+    url = write(f"{memory_folder}/part 1%20.parquet", b"first")
+    (copy,) = files.readable([url])
+    assert copy.startswith("file:///")
+    assert copy.endswith("/part 1%20.parquet")
+    assert Path(local_path(copy)).read_bytes() == b"first"
+    assert files.readable([url, url]) == [copy, copy]
+    assert [path.name for path in Path(local_path(copy)).parent.iterdir()] == ["part 1%20.parquet"]
+
+
+def test_readable_copies_a_file_that_was_replaced_again(memory_folder: str) -> None:
+    files = SparkFiles({}, Probe())
+    (first,) = files.readable([write(f"{memory_folder}/a.parquet", b"first")])
+    (second,) = files.readable([write(f"{memory_folder}/a.parquet", b"second, longer")])
+    assert (Path(local_path(first)).read_bytes(), Path(local_path(second)).read_bytes()) == (
+        b"first",
+        b"second, longer",
+    )
+
+
+def test_readable_asks_nothing_of_a_file_whose_status_is_known(memory_folder: str) -> None:
+    files = SparkFiles({}, Probe())
+    status = FileStatus(path=write(f"{memory_folder}/a.parquet", b"x"), size=1, modification_time=7)
+    (copy,) = files.readable([status])
+    fsspec.filesystem("memory").rm(status.path)
+    assert files.readable([status]) == [copy]
+    with pytest.raises(FileNotFoundError):
+        files.readable([status.path])
+
+
+def test_upload_copies_what_spark_wrote_without_its_own_files(tmp_path: Path, memory_folder: str) -> None:
+    for name in ["_SUCCESS", "._SUCCESS.crc", "part-0.parquet", ".part-0.parquet.crc", "_day=1/x=a b/part-1.parquet"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    uploaded = SparkFiles({}, Probe()).upload(tmp_path, f"{memory_folder}/rows")
+    assert uploaded == (f"{memory_folder}/rows/_day=1/x=a b/part-1.parquet", f"{memory_folder}/rows/part-0.parquet")
+    assert fsspec.filesystem("memory").cat(uploaded[1]) == b"part-0.parquet"
+    to_local = SparkFiles({}, Probe()).upload(tmp_path / "_day=1", to_url(tmp_path / "copied"))
+    assert Path(local_path(to_local[0])).is_file()

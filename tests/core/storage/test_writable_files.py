@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
+
+
+@pytest.fixture(params=["file", "memory"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return to_url(tmp_path / "a store") if request.param == "file" else f"memory://{tmp_path.name}/a store"
+
+
+def names(files: WritableFiles, folder: str) -> list[str]:
+    return [status.path.removeprefix(folder + "/") for status in files.walk(folder)]
+
+
+def test_file_is_written_read_listed_and_deleted(root: str) -> None:
+    files = WritableFiles(root)
+    files.write(f"{root}/a/b.json", b"1")
+    files.write_many({f"{root}/a/c.json": b"22", f"{root}/d.json": b"333"})
+    assert files.read(f"{root}/a/b.json") == b"1"
+    assert files.read_many([f"{root}/d.json", f"{root}/a/c.json"]) == [b"333", b"22"]
+    assert [(status.name, status.size) for status in files.list_folder(f"{root}/a")] == [("b.json", 1), ("c.json", 2)]
+    assert names(files, root) == ["a/b.json", "a/c.json", "d.json"]
+    assert [status.size for status in files.walk(root)] == [1, 2, 3]
+    files.delete([f"{root}/a/b.json", f"{root}/a/gone.json"])
+    assert names(files, root) == ["a/c.json", "d.json"]
+    files.delete_folder(f"{root}/a")
+    files.delete_folder(f"{root}/gone")
+    assert names(files, root) == ["d.json"]
+
+
+def test_folder_that_is_not_there_is_empty(root: str) -> None:
+    files = WritableFiles(root)
+    assert (files.list_folder(f"{root}/no"), files.walk(f"{root}/no")) == ([], [])
+    assert files.statuses([f"{root}/no"]) == [None]
+
+
+def test_write_replaces_in_one_piece(root: str) -> None:
+    files = WritableFiles(root)
+    files.write(f"{root}/a.json", b"old")
+    files.write(f"{root}/a.json", b"new")
+    assert files.read(f"{root}/a.json") == b"new"
+    assert names(files, root) == ["a.json"]
+
+
+def test_local_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = to_url(tmp_path)
+    files = WritableFiles(root)
+    files.write(f"{root}/a.json", b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        files.write(f"{root}/a.json", b"new")
+    assert files.read(f"{root}/a.json") == b"old"
+
+
+def test_move_takes_the_place_of_a_file(root: str) -> None:
+    files = WritableFiles(root)
+    files.write(f"{root}/a", b"1")
+    files.write(f"{root}/b/c", b"2")
+    files.move(f"{root}/a", f"{root}/b/c")
+    assert names(files, root) == ["b/c"]
+    assert files.read(f"{root}/b/c") == b"1"
+
+
+def test_deleting_the_last_file_deletes_its_local_folder(tmp_path: Path) -> None:
+    root = to_url(tmp_path)
+    files = WritableFiles(root)
+    files.write(f"{root}/a/x", b"1")
+    files.delete([f"{root}/a/x"])
+    assert not (tmp_path / "a").exists()
