@@ -18,6 +18,8 @@ ASSETS = ROOT / "deltasnap_assets"
 LAYERS = {
     "deltasnap_core.errors": 0,
     "deltasnap_core.once": 0,
+    "deltasnap_core.ranges": 0,
+    "deltasnap_core.redaction": 0,
     "deltasnap_core.protocol": 1,
     "deltasnap_core.storage": 1,
     "deltasnap_core.log": 2,
@@ -30,6 +32,8 @@ LAYERS = {
 PURE = (
     "deltasnap_core.errors",
     "deltasnap_core.once",
+    "deltasnap_core.ranges",
+    "deltasnap_core.redaction",
     "deltasnap_core.protocol",
     "deltasnap_core.storage",
     "deltasnap_core.log",

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from deltasnap_assets.settings.cron import cron_problem
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
+from deltasnap_core.storage.urls import is_url
 
 CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
@@ -25,7 +26,6 @@ DEFAULT_STORAGE = Path(".deltasnap") / "store"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//|:)")
 _SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: their values are never shown
 
 
@@ -188,7 +188,7 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
 
 def _with_absolute_paths(settings: Settings, folder: Path) -> Settings:
     def absolute(path: str) -> str:
-        return path if _URL.match(path) else str(folder / Path(path).expanduser())
+        return path if is_url(path) else str(folder / Path(path).expanduser())
 
     tables = tuple(table.model_copy(update={"path": absolute(table.path)}) for table in settings.tables)
     return settings.model_copy(update={"storage": absolute(settings.storage), "tables": tables})

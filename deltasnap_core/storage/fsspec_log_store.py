@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import fsspec
@@ -11,10 +10,11 @@ from fsspec.core import url_to_fs
 
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
-from deltasnap_core.storage.local_files import list_local_from, local_status
+from deltasnap_core.storage.local_files import list_local_from, local_status, open_local
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name
-from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
+from deltasnap_core.storage.storage_errors import reading, storage_errors
+from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
 __all__ = ["FsspecLogStore", "filesystem_of", "to_url"]
 
@@ -23,7 +23,7 @@ _BLOCK_BYTES = 4 * 2**20
 
 
 def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options."""
+    """Return the fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options."""
     return cast("tuple[fsspec.AbstractFileSystem, str]", url_to_fs(url, **({} if is_local(url) else storage_options)))
 
 
@@ -42,29 +42,33 @@ class FsspecLogStore:
         folder, first = split_url(path)
         if is_local(path):
             return list_local_from(folder, first)
-        filesystem, fs_folder = filesystem_of(folder, self._storage_options)
-        if lists_from_name(filesystem, fs_folder):
-            return list_s3_from(filesystem, fs_folder, folder, first)
-        return _list_whole_from(filesystem, fs_folder, folder, first)
+        with storage_errors(folder):
+            filesystem, fs_folder = filesystem_of(folder, self._storage_options)
+            if lists_from_name(filesystem, fs_folder):
+                return list_s3_from(filesystem, fs_folder, folder, first)
+            return _list_whole_from(filesystem, fs_folder, folder, first)
 
     def status(self, path: str) -> FileStatus | None:
         """See LogStore."""
         if is_local(path):
             return local_status(path)
-        filesystem, fs_path = filesystem_of(path, self._storage_options)
-        filesystem.invalidate_cache(fs_path)
         try:
-            info = filesystem.info(fs_path)
-        except (FileNotFoundError, NotADirectoryError):
+            with storage_errors(path):
+                filesystem, fs_path = filesystem_of(path, self._storage_options)
+                filesystem.invalidate_cache(fs_path)
+                info = filesystem.info(fs_path)
+        except FileNotFoundError:
             return None
         return status_of(path, info) if info["type"] == "file" else None
 
     def read_bytes(self, path: str) -> bytes:
         """See LogStore."""
         if is_local(path):
-            return Path(local_path(path)).read_bytes()
-        filesystem, fs_path = filesystem_of(path, self._storage_options)
-        return cast(bytes, filesystem.cat_file(fs_path))
+            with open_local(path) as file, storage_errors(path):
+                return file.read()
+        with storage_errors(path):
+            filesystem, fs_path = filesystem_of(path, self._storage_options)
+            return cast(bytes, filesystem.cat_file(fs_path))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """See LogStore. Remote files are read some at once."""
@@ -75,10 +79,11 @@ class FsspecLogStore:
     def open(self, path: str) -> BinaryIO:
         """See LogStore."""
         if is_local(path):
-            return Path(local_path(path)).open("rb")
-        filesystem, fs_path = filesystem_of(path, self._storage_options)
-        filesystem.invalidate_cache(fs_path)
-        return cast(BinaryIO, filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES))
+            return open_local(path)
+        with storage_errors(path):
+            filesystem, fs_path = filesystem_of(path, self._storage_options)
+            filesystem.invalidate_cache(fs_path)
+            return reading(path, filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES))
 
 
 def _list_whole_from(

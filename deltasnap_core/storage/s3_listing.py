@@ -7,6 +7,7 @@ from typing import Any
 
 from deltasnap_core.storage.file_info import to_ms
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.storage_errors import storage_errors
 from deltasnap_core.storage.urls import join_url
 
 _DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # these list in no order and know no StartAfter
@@ -21,7 +22,7 @@ def lists_from_name(filesystem: Any, folder: str) -> bool:
 
 
 def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator[FileStatus]:
-    """The files of `folder` (whose URL is `url`) named `first` or later; see LogStore.list_from.
+    """Return the files of `folder` (whose URL is `url`) named `first` or later; see LogStore.list_from.
 
     Pages are fetched as they are needed, the first one at the call.
     """
@@ -29,9 +30,10 @@ def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator
     prefix = f"{key}/" if key else ""
 
     def page(**options: Any) -> dict[str, Any]:
-        result: dict[str, Any] = filesystem.call_s3(
-            "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
-        )
+        with storage_errors(url):
+            result: dict[str, Any] = filesystem.call_s3(
+                "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
+            )
         return result
 
     # StartAfter leaves out the name itself; without its last character the name sorts right before it.
