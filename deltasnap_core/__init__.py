@@ -20,13 +20,16 @@ if TYPE_CHECKING:
         CorruptStoreError,
         DeltaSnapError,
         DeltaTableNotFoundError,
+        StorageError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
         UnsupportedProtocolError,
         VersionGapError,
         VersionNotFoundError,
     )
+    from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
+    from deltasnap_core.log.log_poll import LogCursor, LogStatus
     from deltasnap_core.log.log_segment import LogSegment
     from deltasnap_core.log.table_log import TableLog
     from deltasnap_core.log.version_log import VersionLog
@@ -58,6 +61,7 @@ _MODULES = {
         "CorruptStoreError",
         "DeltaSnapError",
         "DeltaTableNotFoundError",
+        "StorageError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
         "UnsupportedProtocolError",
@@ -65,6 +69,8 @@ _MODULES = {
         "VersionNotFoundError",
     ),
     "log.delta_history_manager": ("DeltaHistory", "DeltaHistoryManager"),
+    "log.catalog_commits": ("CatalogCommits",),
+    "log.log_poll": ("LogCursor", "LogStatus"),
     "log.log_segment": ("LogSegment",),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
@@ -95,6 +101,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "ActionNotFoundError",
     "AddFile",
+    "CatalogCommits",
     "ChecksumDifference",
     "CommitInfo",
     "CorruptLogError",
@@ -109,7 +116,9 @@ __all__ = [
     "Format",
     "FsspecLogStore",
     "InitialSnapshot",
+    "LogCursor",
     "LogSegment",
+    "LogStatus",
     "LogStore",
     "Metadata",
     "Protocol",
@@ -119,6 +128,7 @@ __all__ = [
     "SnapshotOptions",
     "SnapshotState",
     "SnapshotStore",
+    "StorageError",
     "StoredVersionNotFoundError",
     "TableLog",
     "TimestampNotFoundError",

@@ -35,7 +35,8 @@ class DeltaSnapError(Exception):
 
 
 def _restore(cls: type[DeltaSnapError], args: tuple[Any, ...], attributes: dict[str, Any]) -> DeltaSnapError:
-    error = cls.__new__(cls, *args)
+    error = cls.__new__(cls)
+    error.args = args  # not by way of __new__: that of OSError leaves them to __init__
     vars(error).update(attributes)
     return error
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogSight
 from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
 from deltasnap_assets.settings.config import TABLE_TAG, Since, TableSettings
+from deltasnap_core import LogStatus, TableLog
 
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -31,6 +31,11 @@ _UNFINISHED = [
 ]
 # Of a run on another machine it cannot be told whether its process lives; it must not hold its table back for ever.
 _RUN_COUNTS_AS_LOST_AFTER_SECONDS = 6 * 3600
+
+
+def log_of(table: TableSettings) -> TableLog:
+    """Return the log of a configured table."""
+    return TableLog.for_path(table.path, table.storage_options)
 
 
 def job_name(table_name: str) -> str:
@@ -96,23 +101,23 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     )
 
 
-def plan(table: TableSettings, sight: LogSight, known: Known) -> Plan:
+def plan(table: TableSettings, status: LogStatus, known: Known) -> Plan:
     """What is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
 
     Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
     first, and everything counts as not done.
     """
-    is_recreated = known.generation is not None and known.generation != sight.generation
+    is_recreated = known.generation is not None and known.generation != status.generation
     earlier = () if is_recreated else known.versions
     done = frozenset[int]() if is_recreated else known.done
-    missing = [version for version in _wanted(table, sight, earlier) if version not in done]
+    missing = [version for version in _wanted(table, status, earlier) if version not in done]
     chosen = missing[: table.max_versions_per_run]
     add = tuple(sorted(set(chosen).difference(earlier)))
     return Plan(
         drop=known.versions if is_recreated else (),
         add=add,
         ranges=tuple(contiguous(chosen, (*earlier, *add))),
-        observation=_observation(table, sight, known.last_materialization if is_recreated else known.began_after),
+        observation=_observation(table, status, known.last_materialization if is_recreated else known.began_after),
     )
 
 
@@ -146,25 +151,25 @@ def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
     return found
 
 
-def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> list[int]:
+def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:
     """The versions that the configuration asks for; those after the first one followed always belong to them."""
     if isinstance(table.versions, Since):
         first = table.versions.since
     elif table.versions == "latest":
-        first = min(earlier, default=sight.latest)
+        first = min(earlier, default=status.latest)
     else:
         first = 0
-    return sorted(version for version in sight.versions if version >= first)
+    return sorted(version for version in status.versions if version >= first)
 
 
-def _observation(table: TableSettings, sight: LogSight, began_after: int | None) -> dg.AssetObservation:
-    tags = {"dagster/data_version": f"{sight.latest}@{sight.generation}", _GENERATION: sight.generation}
+def _observation(table: TableSettings, status: LogStatus, began_after: int | None) -> dg.AssetObservation:
+    tags = {"dagster/data_version": f"{status.latest}@{status.generation}", _GENERATION: status.generation}
     if began_after is not None:
         tags[_BEGAN_AFTER] = str(began_after)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
-        description=f"Latest version: {sight.latest}",
-        metadata={"latest_version": sight.latest, "table_id": sight.generation, "dagster/uri": table.path},
+        description=f"Latest version: {status.latest}",
+        metadata={"latest_version": status.latest, "table_id": status.generation, "dagster/uri": table.path},
         tags=tags,
     )
 

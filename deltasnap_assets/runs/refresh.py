@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogWatch
-from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core.errors import DeltaSnapError
 
@@ -49,10 +48,10 @@ def refresh_table(
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
     job = defs.resolve_job_def(job_name(table.name))
-    watch, materialized = LogWatch.of(table), list[int]()
+    log, materialized = log_of(table), list[int]()
     unfinished_run(instance, table.name)  # what an earlier refresh left that was killed is told for what it is
     while True:
-        todo = plan(table, watch.look(), known_of(instance, table.name))
+        todo = plan(table, log.status(), known_of(instance, table.name))
         prepare(instance, table.name, todo)
         if not todo.ranges:
             return tuple(materialized)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogWatch
-from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
 
 
@@ -26,7 +25,7 @@ def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
-        todo = plan(table, LogWatch.of(table).look(), known_of(context.instance, table.name))
+        todo = plan(table, log_of(table).status(), known_of(context.instance, table.name))
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
             return dg.SkipReason(f"Every version of {table.name} is materialized.")

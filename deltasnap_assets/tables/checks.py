@@ -140,7 +140,7 @@ def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, 
     store, log_store = facts.snapshots.store, facts.snapshots.log(facts.table).context.log.store
     differences = {}
     for version in facts.versions:
-        checksum = read_checksum(log_store, store.log_segment(facts.table.name, version))
+        checksum = read_checksum(log_store, store.log_segment(facts.table.name, version).checksum_file)
         if checksum is None:
             continue
         state = store.computed_state(facts.table.name, version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import pyarrow.compute as pc
 
@@ -52,15 +53,6 @@ class LoadedLog:
         version = -1 if self.contents is None else self.contents.version
         return version == self.segment.checkpoint_provider.version
 
-    def is_extended_by(self, segment: LogSegment) -> bool:
-        """Whether a segment is this one and further commits: nothing that was read needs reading again."""
-        ours = self.segment.deltas
-        return (
-            segment.checkpoint_provider == self.segment.checkpoint_provider
-            and segment.version >= self.version
-            and segment.deltas[: len(ours)] == ours
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLoader:
@@ -76,7 +68,7 @@ class LogLoader:
         Errors: CorruptLogError naming the commit that is broken, or the checkpoint where nothing can replace it.
         Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
         """
-        if known is not None and known.is_extended_by(segment):
+        if known is not None and segment.continues(known.segment):
             return self._extended(segment, known)
         used, unreadable, first_error = segment, frozenset[str](), None
         while True:
@@ -133,9 +125,14 @@ class LogLoader:
 
 
 def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Keep of a batch what is among some commits, unchanged: one run of versions, both being contiguous."""
+    """Keep of a batch the first run of versions whose commits are unchanged among some commits.
+
+    No more than the first: where one in the middle was replaced, those beyond it are read again.
+    """
     wanted = set(commits)
-    files = tuple(file for file in batch.files if file in wanted)
+    start = next((place for place, file in enumerate(batch.files) if file in wanted), len(batch.files))
+    files = tuple(takewhile(wanted.__contains__, batch.files[start:]))
+    kept = set(files)
     if not files:
         return EMPTY_BATCH
     first, last = commit_version(files[0].path), commit_version(files[-1].path)
@@ -144,5 +141,5 @@ def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
     return CommitBatch(
         files=files,
         lines=batch.lines.filter(within),
-        large=tuple(file for file in batch.large if file in wanted),
+        large=tuple(file for file in batch.large if file in kept),
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deltasnap_core.log.commit_batch import CommitBatch, read_commits
-from deltasnap_core.log.commit_scan import read_commit_infos
+from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.log.log_listing import list_log
+from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
-from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.table_config import (
     deleted_file_retention_ms,
-    in_commit_timestamps_enabled,
     set_transaction_retention_ms,
 )
 
@@ -53,25 +51,14 @@ class LogRange:
         return read_commits(self.loader.store, [commit for commit in commits if commit is not None])
 
 
-def read_log_range(loader: LogLoader, first: int, last: int) -> LogRange:
-    """Give the versions first to last of a log, by two listings and no Spark.
+def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None = None) -> LogRange:
+    """Return the versions first to last of a log, by one listing (`listing`, where it covers them) and no Spark.
 
-    Errors: as LogSegmentBuilder.build; VersionGapError where a commit is missing that no checkpoint stands in for.
+    Errors: as LogSegmentBuilder.build, for the first version that is not there; those beyond cost nothing.
     """
-    start = loader.builder.build(first)
-    log_path = loader.builder.log_path
-    listing = list_log(loader.store, log_path, first=max(start.checkpoint_provider.version, 0), last=last)
-    segments = {
-        version: LogSegment.try_new(
-            log_path=log_path,
-            version=version,
-            commits=listing.commits,
-            checkpoint=listing.best_checkpoint(version),
-            compactions=listing.compactions,
-            checksums=listing.checksums,
-        )
-        for version in range(first, last + 1)
-    }
+    builder = loader.builder
+    listing = listing or builder.list_versions(first, last)
+    segments = {version: builder.segment_of(listing, version) for version in range(first, last + 1)}
     return LogRange(loader=loader, segments=segments)
 
 
@@ -88,7 +75,7 @@ class RangeActions:
 
 
 def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, first: int, last: int) -> RangeActions:
-    """Follow the actions that are not of files through the versions first to last, each found to be readable.
+    """Return the non-file actions in force at each version from first to last; every version is checked to be readable.
 
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
     """
@@ -105,26 +92,18 @@ def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, 
 
 
 def commit_timestamps(logged: LogRange, states: Mapping[int, NonFileActions]) -> dict[int, int]:
-    """Give the timestamp (ms) of each version, as on Snapshot: the commit's own where enabled, else that of its file.
+    """Return the timestamp (ms) of each version, as on Snapshot. Errors: as `version_timestamps`."""
 
-    Source: PROTOCOL.md, In-Commit Timestamps.
-    """
-    timestamps = {version: logged.segments[version].last_commit_timestamp for version in states}
-    telling = [
-        commit
-        for version, state in states.items()
-        if state.metadata is not None
-        and in_commit_timestamps_enabled(state.metadata.configuration)
-        and (commit := logged.segments[version].last_commit_file) is not None
-    ]
-    for commit, info in read_commit_infos(logged.loader.store, telling):
-        if info is not None and info.in_commit_timestamp is not None:
-            timestamps[commit_version(commit.path)] = info.in_commit_timestamp
-    return timestamps
+    def configuration_of(version: int) -> Mapping[str, str]:
+        metadata = states[version].metadata
+        return {} if metadata is None else metadata.configuration
+
+    segments = [logged.segments[version] for version in states]
+    return version_timestamps(logged.loader.store, segments, configuration_of)
 
 
 def retention_timestamp(actions: NonFileActions, timestamp: int) -> int:
-    """Give the time (ms) up to which tombstones have expired at a version committed at `timestamp`.
+    """Return the time (ms) up to which tombstones have expired at a version committed at `timestamp`.
 
     It does not depend on when it is asked for, so that storing a version again gives the same content. -1: none has.
     """
@@ -142,14 +121,3 @@ def without_expired_transactions(actions: NonFileActions, timestamp: int) -> Non
         return actions
     kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > timestamp - retention}
     return replace(actions, transactions=kept)
-
-
-def contiguous_runs(versions: Iterable[int]) -> list[tuple[int, int]]:
-    """Give the runs of consecutive versions, ascending: first and last of each."""
-    runs: list[tuple[int, int]] = []
-    for version in versions:
-        if runs and runs[-1][1] == version - 1:
-            runs[-1] = (runs[-1][0], version)
-        else:
-            runs.append((version, version))
-    return runs

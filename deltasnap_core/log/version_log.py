@@ -10,6 +10,7 @@ from typing import Literal
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commit_scan import read_commit_infos
+from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.log.log_segment import LogSegment
@@ -23,7 +24,7 @@ from deltasnap_core.protocol.table_config import (
     in_commit_timestamps_enabled,
     set_transaction_retention_ms,
 )
-from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.protocol.table_features import check_readable, table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 
 
@@ -60,7 +61,7 @@ class VersionLog:
     @once
     def checksum(self) -> VersionChecksum | None:
         """What the writer said of the version; None: nothing, or nothing that can be understood."""
-        return self._given_checksum or read_checksum(self._loader.store, self.segment)
+        return self._given_checksum or read_checksum(self._loader.store, self.segment.checksum_file)
 
     @once
     def loaded(self) -> LoadedLog:
@@ -131,17 +132,30 @@ class VersionLog:
         return {} if metadata is None else metadata.configuration
 
     @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties without `path`, its protocol versions, and `delta.feature.<name>` = `supported`."""
+        return table_properties(self.protocol, self.metadata)
+
+    @property
+    def transactions(self) -> dict[str, int]:
+        """The transaction version of each application that has not expired, by its id."""
+        return {transaction.app_id: transaction.version for transaction in self.set_transactions}
+
+    @property
     def version(self) -> int:
         """The version that this is the log of."""
         return self.segment.version
 
     @once
     def timestamp(self) -> int:
-        """When the version was committed (ms): in-commit timestamp where enabled, else the time of its file."""
-        if not in_commit_timestamps_enabled(self.configuration):
-            return self.segment.last_commit_timestamp
-        told = None if self._told is None else self._told.in_commit_timestamp
-        return told or self.in_commit_timestamp or self.segment.last_commit_timestamp
+        """When the version was committed (ms): in-commit timestamp where enabled, else the time of its file.
+
+        Errors: CorruptLogError naming a commit that lacks the timestamp it must have. See `version_timestamps`.
+        """
+        configuration, told = self.configuration, self._told
+        if told is not None and told.in_commit_timestamp is not None and in_commit_timestamps_enabled(configuration):
+            return told.in_commit_timestamp
+        return version_timestamps(self._loader.store, [self.segment], lambda _: configuration)[self.version]
 
     @once
     def in_commit_timestamp(self) -> int | None:

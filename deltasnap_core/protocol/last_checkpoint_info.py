@@ -34,7 +34,17 @@ class LastCheckpointInfo:
 
     @classmethod
     def parse(cls, content: bytes) -> LastCheckpointInfo:
-        """From the content of the file; `ValueError` where it is broken, mistyped or its checksum does not match."""
+        """Return what the content of the file says.
+
+        Errors: ValueError where it is broken, mistyped or nested beyond reason, or its checksum does not match.
+        """
+        try:
+            return cls._parse(content)
+        except RecursionError as error:
+            raise ValueError("_last_checkpoint: nested too deep") from error
+
+    @classmethod
+    def _parse(cls, content: bytes) -> LastCheckpointInfo:
         decoded = json.loads(content.decode(), object_pairs_hook=_reject_duplicate_keys)
         fields = JsonFields("_last_checkpoint", decoded)
         checksum = fields.optional_string("checksum")
@@ -57,7 +67,7 @@ class LastCheckpointInfo:
 
 
 def json_checksums(text: str) -> tuple[str, str]:
-    """The MD5s, in hex, that a writer may have computed for the JSON object `text`.
+    """Return the MD5s, in hex, that a writer may have computed for the JSON object `text`.
 
     The first sorts the leaves by path, as the protocol says; the second by the whole `path=value`, as Delta on
     Spark does. They differ only for arrays of more than ten scalars (`+1=` against `+10=`).
@@ -70,7 +80,7 @@ def json_checksums(text: str) -> tuple[str, str]:
 
 
 def canonical_leaves(text: str) -> list[tuple[str, str]]:
-    """The canonical path and value of each leaf of the JSON object `text`, its top-level `checksum` left out."""
+    """Return the canonical path and value of each leaf of the JSON object `text`, its top-level `checksum` left out."""
     decoded = json.loads(
         text,
         parse_int=_Number,

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_clock
@@ -28,7 +29,7 @@ from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import join_url
+from deltasnap_core.storage.urls import join_url, redacted
 
 _MOST_TABLES_KEPT = 100
 
@@ -101,7 +102,7 @@ class DeltaLog:
             log.close()
 
     def __repr__(self) -> str:
-        return f"DeltaLog({self.path})"
+        return f"DeltaLog({redacted(self.path)})"
 
     @property
     def path(self) -> str:
@@ -136,13 +137,12 @@ class DeltaLog:
         log_tail: Sequence[FileStatus] = (),
         max_catalog_version: int | None = None,
     ) -> Snapshot:
-        """Look for new commits and give the current snapshot. See SnapshotManagement.update."""
-        return self._management.update(
-            staleness_acceptable,
-            check_if_updated_since_ts,
-            log_tail=log_tail,
-            max_catalog_version=max_catalog_version,
-        )
+        """Return the current snapshot after looking for new commits. See SnapshotManagement.update.
+
+        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
+        """
+        catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
+        return self._management.update(staleness_acceptable, check_if_updated_since_ts, catalog=catalog)
 
     def update_after_commit(
         self,
@@ -182,16 +182,15 @@ class DeltaLog:
                                       table's own property.
         can_return_last_commit:       take the last version for a time after it; otherwise that is an error.
         can_return_earliest_commit:   take the earliest version for a time before it; otherwise that is an error.
-        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows.
+        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
         Errors: ValueError unless one of version and timestamp is given; DeltaTableNotFoundError,
         VersionNotFoundError, TimestampNotFoundError (both say what there is), VersionGapError.
         """
         if (version is None) == (timestamp is None):
             raise ValueError("Either a version or a timestamp says which snapshot is wanted")
+        catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         if version is None:
-            history = (
-                DeltaHistoryManager(self._context.log.store, self.path, log_tail=log_tail) if log_tail else self.history
-            )
+            history = DeltaHistoryManager(self._context.log.store, self.path, catalog=catalog)
             version = history.get_active_commit_at_time(
                 milliseconds(timestamp),
                 can_return_last_commit=can_return_last_commit,
@@ -201,8 +200,7 @@ class DeltaLog:
             version,
             last_checkpoint_hint=last_checkpoint_hint,
             min_file_retention_timestamp=min_file_retention_timestamp,
-            log_tail=log_tail,
-            max_catalog_version=max_catalog_version,
+            catalog=catalog,
         )
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:

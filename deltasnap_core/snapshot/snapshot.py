@@ -14,6 +14,7 @@ from deltasnap_core.once import once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
+from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
@@ -180,7 +181,7 @@ class Snapshot:
     @property
     def transactions(self) -> dict[str, int]:
         """The transaction version of each application. Needs no replay."""
-        return {transaction.app_id: transaction.version for transaction in self.set_transactions}
+        return self._log.transactions
 
     @property
     def domain_metadata(self) -> dict[str, str]:
@@ -189,11 +190,7 @@ class Snapshot:
 
     def get_properties(self) -> dict[str, str]:
         """The table's properties without `path`, its protocol versions, and `delta.feature.<name>` = `supported`."""
-        properties = {key: value for key, value in self.metadata.configuration.items() if key != "path"}
-        properties["delta.minReaderVersion"] = str(self.protocol.min_reader_version)
-        properties["delta.minWriterVersion"] = str(self.protocol.min_writer_version)
-        features = {*(self.protocol.reader_features or ()), *(self.protocol.writer_features or ())}
-        return properties | {f"delta.feature.{name}": "supported" for name in sorted(features)}
+        return table_properties(self.protocol, self.metadata)
 
     @property
     def num_indexed_cols(self) -> int:

@@ -96,7 +96,7 @@ def can_advance(known: ComputedVersion, log: LoadedLog, min_file_retention_times
     """
     return (
         known.log.contents is log.contents
-        and known.log.is_extended_by(log.segment)
+        and log.segment.continues(known.log.segment)
         and known.log.version < log.version
         and (known.min_file_retention_timestamp or -1) <= (min_file_retention_timestamp or -1)
         and not log.batch.after(known.files.version).is_large

@@ -57,7 +57,7 @@ class LogStore(Protocol):
         ...
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Return the whole content of each file, in the order of `paths`. Raises FileNotFoundError where one is gone."""
+        """Return the content of each file, in the order of `paths`. Raises FileNotFoundError where one is gone."""
         ...
 
     def open(self, path: str) -> BinaryIO:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
-from deltasnap_core.log.log_range import LogRange, contiguous_runs
+from deltasnap_core.log.log_range import LogRange
+from deltasnap_core.ranges import contiguous_runs
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.generations import generation_of_log, new_generation

@@ -42,7 +42,7 @@ def test_first_snapshot_starts_from_the_last_checkpoint_and_says_so(
     assert "Loading version 12 starting from checkpoint 10." in caplog.text
     assert f"Returning initial snapshot Snapshot(path={LOG_PATH}, version=12)" in caplog.text
     assert names(table.store.lists) == [file_names.listing_prefix(10)]
-    assert (names(table.store.reads), table.store.opens) == ([file_names.LAST_CHECKPOINT], [])
+    assert (table.store.reads, names(table.store.opens)) == ([], [file_names.LAST_CHECKPOINT])
 
 
 def test_a_folder_without_a_table_has_the_initial_snapshot(table: Table, caplog: pytest.LogCaptureFixture) -> None:
