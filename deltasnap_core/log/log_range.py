@@ -14,6 +14,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
 from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.table_config import (
     deleted_file_retention_ms,
     in_commit_timestamps_enabled,
@@ -123,13 +124,13 @@ def commit_timestamps(logged: LogRange, states: Mapping[int, NonFileActions]) ->
     return timestamps
 
 
-def retention_timestamp(actions: NonFileActions, timestamp: int) -> int:
-    """Give the time (ms) up to which tombstones have expired at a version committed at `timestamp`.
+def retention_at(actions: NonFileActions, timestamp: int) -> Retention:
+    """Return which tombstones a version committed at `timestamp` (ms) keeps.
 
-    It does not depend on when it is asked for, so that storing a version again gives the same content. -1: none has.
+    It does not depend on when it is asked for, so that storing a version again gives the same content.
     """
     configuration = actions.metadata.configuration if actions.metadata else {}
-    return max(-1, timestamp - deleted_file_retention_ms(configuration))
+    return Retention.after(timestamp - deleted_file_retention_ms(configuration))
 
 
 def without_expired_transactions(actions: NonFileActions, timestamp: int) -> NonFileActions:
