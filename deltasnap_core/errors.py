@@ -9,6 +9,7 @@
     ├── UnsupportedProtocolError      reading the version needs features that deltasnap lacks
     ├── CorruptLogError               a file of the log cannot be understood
     ├── StorageError                  a file or folder cannot be reached or read (an OSError too)
+    │   └── NoFilesystemError         fsspec knows no such protocol, or lacks the package for it
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
     └── CorruptStoreError             a file of the snapshot store cannot be understood
 
@@ -151,6 +152,10 @@ class StorageError(DeltaSnapError, OSError):
         self.path = path
         self.reason = reason
         super().__init__(f"The storage failed at {redacted(path)}: {redacted(reason)}")
+
+
+class NoFilesystemError(StorageError):
+    """Nothing here reads URLs such as `path`: fsspec knows no such protocol, or the package for it is missing."""
 
 
 class StoredVersionNotFoundError(DeltaSnapError):

@@ -81,6 +81,19 @@ class CheckpointContents:
         return tuple(file for file in (*self.top_level, *self.sidecars) if file.has_file_actions)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """URLs of all its files."""
+        files = tuple(part.file.path for part in (*self.top_level, *self.sidecars))
+        return files if self.lines_path is None else (self.lines_path, *files)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of its top-level files."""
+        if self.lines_path is not None:
+            return frozenset({self.lines_path.rpartition("/")[2]})
+        return frozenset(part.file.name for part in self.top_level)
+
+    @property
     def num_rows(self) -> int:
         """How many actions it holds."""
         rows = [file.metadata.num_rows for file in (*self.top_level, *self.sidecars)]

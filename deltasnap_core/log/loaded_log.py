@@ -35,12 +35,20 @@ class LoadedLog:
               None: it starts from nothing.
     batch:    every commit after that checkpoint, up to the segment's version.
     non_file: the newest actions that are not of files.
+    unreadable: names of the checkpoint files that were found damaged, and left.
     """
 
     segment: LogSegment
     contents: CheckpointContents | None
     batch: CommitBatch
     non_file: NonFileActions
+    unreadable: frozenset[str] = frozenset()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """URLs of the files that a replay reads: those of the checkpoint, then the commits."""
+        checkpoint = () if self.contents is None else self.contents.paths
+        return (*checkpoint, *(commit.path for commit in self.batch.files))
 
     @property
     def version(self) -> int:
@@ -70,13 +78,35 @@ class LogLoader:
         """
         if known is not None and segment.continues(known.segment):
             return self._extended(segment, known)
-        used, unreadable, first_error = segment, frozenset[str](), None
+        return self._descend(segment, segment, known, frozenset(), None)
+
+    def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        """Return the same version without the checkpoint of `log`, which a scan of its files found damaged.
+
+        Errors: the given one, where it is of a commit or nothing can replace the checkpoint.
+        """
+        if log.contents is None or error.path in {commit.path for commit in log.batch.files}:
+            raise error
+        unreadable = log.unreadable | log.contents.names
+        used = self._without(unreadable, log.segment, error, error)
+        return self._descend(log.segment, used, log, unreadable, error)
+
+    def _descend(
+        self,
+        segment: LogSegment,
+        used: LogSegment,
+        known: LoadedLog | None,
+        unreadable: frozenset[str],
+        first_error: CorruptLogError | None,
+    ) -> LoadedLog:
         while True:
             batch = self._commits(used.deltas, known)
             try:
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
-                return LoadedLog(segment=segment, contents=contents, batch=batch, non_file=non_file)
+                return LoadedLog(
+                    segment=segment, contents=contents, batch=batch, non_file=non_file, unreadable=unreadable
+                )
             except CorruptLogError as error:
                 if error.path in {commit.path for commit in used.deltas}:
                     raise
@@ -93,6 +123,7 @@ class LogLoader:
             contents=known.contents,
             batch=known.batch + newer,
             non_file=known.non_file.advanced(actions) if actions else known.non_file,
+            unreadable=known.unreadable,
         )
 
     def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:

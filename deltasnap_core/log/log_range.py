@@ -13,6 +13,7 @@ from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.table_config import (
     deleted_file_retention_ms,
     set_transaction_retention_ms,
@@ -102,13 +103,13 @@ def commit_timestamps(logged: LogRange, states: Mapping[int, NonFileActions]) ->
     return version_timestamps(logged.loader.store, segments, configuration_of)
 
 
-def retention_timestamp(actions: NonFileActions, timestamp: int) -> int:
-    """Return the time (ms) up to which tombstones have expired at a version committed at `timestamp`.
+def retention_at(actions: NonFileActions, timestamp: int) -> Retention:
+    """Return which tombstones a version committed at `timestamp` (ms) keeps.
 
-    It does not depend on when it is asked for, so that storing a version again gives the same content. -1: none has.
+    It does not depend on when it is asked for, so that storing a version again gives the same content.
     """
     configuration = actions.metadata.configuration if actions.metadata else {}
-    return max(-1, timestamp - deleted_file_retention_ms(configuration))
+    return Retention.after(timestamp - deleted_file_retention_ms(configuration))
 
 
 def without_expired_transactions(actions: NonFileActions, timestamp: int) -> NonFileActions:

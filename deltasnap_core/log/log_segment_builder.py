@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NoReturn
 
-from deltasnap_core.errors import DeltaTableNotFoundError, VersionNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError, NoFilesystemError, VersionNotFoundError
 from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
 from deltasnap_core.log.log_listing import LogListing, list_log, table_path
@@ -55,6 +55,8 @@ class LogSegmentBuilder:
             return LastCheckpointInfo.parse(content)
         except FileNotFoundError:
             return None
+        except NoFilesystemError:
+            raise  # no file of the log can be read
         except (OSError, ValueError) as error:
             logger.warning("The broken hint %s is ignored: %s", redacted(path), error)
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from threading import Lock
 from typing import Literal
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
@@ -17,7 +18,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.log.protocol_gate import check_replayable, warn_of_catalog
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
-from deltasnap_core.once import once, value_if_computed
+from deltasnap_core.once import forget, once, replace_value, value_if_computed
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.table_config import (
     deleted_file_retention_ms,
@@ -56,6 +57,7 @@ class VersionLog:
         self._given_checksum = checksum
         self._validate_state = validate_state
         self._asks_catalog = asks_catalog
+        self._ladder = Lock()
         self.segment = segment
 
     @once
@@ -83,6 +85,17 @@ class VersionLog:
         if not self._asks_catalog:
             warn_of_catalog(log.non_file.protocol, path=self.table_path, version=self.segment.version)
         return log
+
+    def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        """Replay without the checkpoint of `log` from now on, which a scan found damaged; return what then is read.
+
+        Errors: see LogLoader.next_rung.
+        """
+        with self._ladder:
+            if self.loaded.contents is log.contents:  # otherwise another thread was here before
+                replace_value(self, "loaded", self._loader.next_rung(self.loaded, error))
+                forget(self, "replayable", "non_file")
+        return self.replayable
 
     @once
     def non_file(self) -> NonFileActions:

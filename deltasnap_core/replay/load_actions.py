@@ -1,9 +1,7 @@
 """File actions out of a checkpoint and out of commits, as DataFrames, with their keys.
 
-Every frame has the columns of ACTIONS: path_key (string, not null: the path decoded once), dv_id (string, not null: the
-deletion vector's unique id, empty without one), add, remove (structs as the log has them, one of them set), path
-(string, not null: the action's, made canonical); commits also commit_version (long) and line_number (int; null for a
-commit read by its path).
+Every frame has the columns of FULL; commits also commit_version (long) and line_number (int; null for a commit read by
+its path). Delta's `fileIndices`.
 """
 
 from __future__ import annotations
@@ -15,38 +13,28 @@ from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.action_form import ActionForm
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
-from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.stats_policy import StatsPolicy
 
-ACTIONS = ("path_key", "dv_id", "add", "remove", "path")
-DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
-"""When (ms) a tombstone was made, one without a time in 1970; null: no tombstone."""
-
-WHOLE = ActionForm(
-    columns=ACTIONS,
-    key=("path_key", "dv_id"),
-    is_add="add.path is not null",
-    deleted_at=DELETED_AT,
-    is_same="path_key = other_path_key and dv_id = other_dv_id",
-)
 _VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
 
-def _counted(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
+def _only(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
     deletion_vector = StructType([DELETION_VECTOR[name] for name in vector])
     return StructType([*(action[name] for name in names), StructField("deletionVector", deletion_vector)])
 
 
-COUNTED_ADD = _counted(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "cardinality"))
-COUNTED_REMOVE = _counted(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
-"""No more of an action than its key and what the computed state counts."""
+DIGESTED_ADD = _only(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "cardinality"))
+DIGESTED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
+"""No more of an action than the digest is made of."""
+
 
 _FAIL_FAST = {"mode": "FAILFAST"}
 _FILE_ACTION = '"(add|remove)"'
@@ -55,26 +43,22 @@ _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionReader:
-    """Reads the file actions of one table.
-
-    counts_only: read no more of each action than its key and what the computed state counts; `stats` then holds the
-    number of records alone.
-    """
+    """Reads the file actions of one table."""
 
     spark: SparkSession
     files: SparkFiles
     log_path: str
-    counts_only: bool = False
+    stats: StatsPolicy = StatsPolicy.ALL
 
     @property
     def add_schema(self) -> StructType:
         """The type of `add` as this reader gives it."""
-        return COUNTED_ADD if self.counts_only else ADD
+        return DIGESTED_ADD if self.stats is StatsPolicy.NUM_RECORDS else ADD
 
     @property
     def remove_schema(self) -> StructType:
         """The type of `remove` as this reader gives it."""
-        return COUNTED_REMOVE if self.counts_only else REMOVE
+        return DIGESTED_REMOVE if self.stats is StatsPolicy.NUM_RECORDS else REMOVE
 
     @property
     def schema(self) -> StructType:
@@ -82,7 +66,7 @@ class ActionReader:
         return StructType([StructField("add", self.add_schema), StructField("remove", self.remove_schema)])
 
     def checkpoint_actions(self, contents: CheckpointContents) -> DataFrame | None:
-        """Give the file actions of a checkpoint (ACTIONS): reconciled as they are. None: it holds none.
+        """Return the file actions of a checkpoint (FULL): reconciled as they are. None: it holds none.
 
         Statistics come as JSON also where the checkpoint has them as a struct only.
         """
@@ -91,10 +75,10 @@ class ActionReader:
         lines = contents.lines.filter(_matches(contents.lines, _FILE_ACTION))
         if lines.num_rows:
             frames.append(self._parsed(self.spark.createDataFrame(lines)).drop("commit_version", "line_number"))
-        return with_keys(_union(frames), self.log_path) if frames else None
+        return self._keyed(frames) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
-        """Give the file actions of commits (ACTIONS, commit_version, line_number), any order. None: they hold none."""
+        """Return the file actions of commits (FULL, commit_version, line_number), any order. None: they hold none."""
         frames = []
         lines = batch.lines_matching(_FILE_ACTION)
         if lines.num_rows:
@@ -104,7 +88,7 @@ class ActionReader:
         if batch.large:
             paths = self.files.readable(batch.large)
             text = (
-                _no_globs(self.spark)
+                file_reader(self.spark)
                 .text(paths, lineSep="\n")
                 .select(
                     F.substring("_metadata.file_name", 1, 20).cast("long").alias("commit_version"),
@@ -115,7 +99,14 @@ class ActionReader:
             frames.append(self._parsed(text.where(F.trim("line") != "")))
         if not frames:
             return None
-        return with_keys(_union(frames), self.log_path, "commit_version", "line_number")
+        return self._keyed(frames, "commit_version", "line_number")
+
+    def _keyed(self, frames: Iterable[DataFrame], *others: str) -> DataFrame:
+        actions = with_keys(reduce(DataFrame.unionByName, frames), self.log_path, *others)
+        if self.stats is not StatsPolicy.NONE:
+            return actions
+        without_stats = F.col("add").withField("stats", F.lit(None).cast("string"))
+        return actions.withColumn("add", F.when(F.col("add.path").isNotNull(), without_stats))
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
         action = F.from_json("line", self.schema, _FAIL_FAST)
@@ -127,23 +118,25 @@ class ActionReader:
         paths = self.files.readable([part.file for part in parts])
         parsed = self._stats_parsed(parts[0], paths[0])
         if parsed is None:
-            return _no_globs(self.spark).schema(self.schema).parquet(*paths)
+            return file_reader(self.spark).schema(self.schema).parquet(*paths)
         add = StructType([*self.add_schema, StructField("stats_parsed", parsed)])
         schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
-        rows = _no_globs(self.spark).schema(schema).parquet(*paths)
+        rows = file_reader(self.spark).schema(schema).parquet(*paths)
         as_json = F.to_json("add.stats_parsed", {"timestampFormat": _TIMESTAMP_FORMAT})
         whole = F.col("add").withField("stats", F.coalesce("add.stats", as_json)).dropFields("stats_parsed")
         return rows.select(whole.alias("add"), "remove")
 
     def _stats_parsed(self, part: CheckpointFile, path: str) -> DataType | None:
-        """Give the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
+        """Return the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
         if part.stats_parsed is None:
             return None
-        if self.counts_only and part.stats_parsed.get_field_index("numRecords") >= 0:
+        if self.stats is StatsPolicy.NONE:
+            return None
+        if self.stats is StatsPolicy.NUM_RECORDS and part.stats_parsed.get_field_index("numRecords") >= 0:
             return StructType([StructField("numRecords", LongType())])
         if part.has_stats:
             return None
-        (found,) = _no_globs(self.spark).parquet(path).select("add.stats_parsed").schema.fields
+        (found,) = file_reader(self.spark).parquet(path).select("add.stats_parsed").schema.fields
         return found.dataType
 
 
@@ -153,7 +146,7 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the
     path decoded once (`+` stays), so that two spellings of one path are one file.
 
-    others: columns to keep before those of ACTIONS.
+    others: columns to keep before those of FULL.
     Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation; Deletion Vectors, Derived Fields.
     """
     # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
@@ -195,12 +188,3 @@ def _stats_shape(part: CheckpointFile) -> str:
 
 def _matches(lines: pa.Table, pattern: str) -> pa.ChunkedArray:
     return pc.match_substring_regex(lines["line"], pattern)
-
-
-def _union(frames: Iterable[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, frames)
-
-
-def _no_globs(spark: SparkSession) -> DataFrameReader:
-    # A table's folder may be named `a{b}` or `c[d]`: its paths are names, never patterns.
-    return spark.read.option("__globPaths__", "false")

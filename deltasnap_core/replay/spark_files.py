@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameReader, SparkSession
 
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
@@ -128,13 +128,31 @@ class SparkFiles:
             return self._folder
 
 
+_PLAIN_FILES = {
+    # A table's folder may be named `a{b}` or `c[d]`: its paths are names, never patterns.
+    "__globPaths__": "false",
+    # Hadoop checks a local file against a side file, `.<name>.crc`, which nobody else heeds: a stale one would make
+    # Spark refuse a sound file. An instance of its own: the cached one is that of the session.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+
+
+def file_reader(spark: SparkSession) -> DataFrameReader:
+    """Return a reader of files by their very names, local ones without Hadoop's side checksums.
+
+    Options of the one read: nothing of it is set in the session, so it works on Spark Connect too.
+    """
+    return spark.read.options(**_PLAIN_FILES)
+
+
 def can_read(spark: SparkSession, url: str) -> bool:
     """Whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
 
     It does not where it has no connector for the filesystem, or no credentials.
     """
     try:
-        _ = spark.read.text(url).schema
+        _ = file_reader(spark).text(url).schema
     except (PySparkException, Py4JJavaError) as error:
         return isinstance(error, PySparkException) and error.getCondition() == _NOT_THERE
     return True

@@ -51,7 +51,7 @@ class SnapshotManagement:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The current snapshot, loaded at first use; not updated."""
+        """The current snapshot, loaded at first use (Delta's `getSnapshotAtInit`); not updated."""
         return self._capture(NO_CATALOG).snapshot
 
     @property
@@ -75,7 +75,7 @@ class SnapshotManagement:
         *,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Look for new commits and give the current snapshot; the InitialSnapshot where there is no table.
+        """Look for new commits and return the current snapshot; the InitialSnapshot where there is no table.
 
         staleness_acceptable:      give the snapshot there is at once, unless it is stale; at most one update then
                                    runs in the background.
@@ -99,7 +99,7 @@ class SnapshotManagement:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Give a snapshot of a version just committed, or of a later one.
+        """Return a snapshot of a version just committed, or of a later one.
 
         new_checksum:       what the committer says of the version.
         pre_commit_segment: of the version before; with it the new commit alone is looked up, nothing listed.
@@ -118,14 +118,14 @@ class SnapshotManagement:
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Give a segment of a version just committed, or of a later one; see `update_after_commit`."""
+        """Return a segment of a version just committed, or of a later one; see `update_after_commit`."""
         known = pre_commit_segment or self.snapshot.log_segment
         return segment_after_commit(
             self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
         )
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Give the newest segment, and its commits that are newer than the old one. Installs nothing."""
+        """Return the newest segment, and its commits that are newer than the old one. Installs nothing."""
         return updated_segment(self._builder, old_segment)
 
     def get_snapshot_at(
@@ -136,7 +136,7 @@ class SnapshotManagement:
         min_file_retention_timestamp: int | None = None,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Give the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
+        """Return the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
 
         Errors: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are), VersionGapError.
         """

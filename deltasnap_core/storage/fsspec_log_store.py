@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, cast
 import fsspec
 from fsspec.core import url_to_fs
 
+from deltasnap_core.errors import NoFilesystemError
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local
@@ -23,8 +24,15 @@ _BLOCK_BYTES = 4 * 2**20
 
 
 def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
-    """Return the fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options."""
-    return cast("tuple[fsspec.AbstractFileSystem, str]", url_to_fs(url, **({} if is_local(url) else storage_options)))
+    """Return the fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options.
+
+    Errors: NoFilesystemError, which says what to install.
+    """
+    try:
+        found = url_to_fs(url, **({} if is_local(url) else storage_options))
+    except (ImportError, ValueError) as error:
+        raise NoFilesystemError(path=url, reason=str(error)) from error
+    return cast("tuple[fsspec.AbstractFileSystem, str]", found)
 
 
 class FsspecLogStore:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.store.shared_documents import JsonObject, Part
 
 FORMAT = 1
@@ -123,7 +124,8 @@ class VersionManifest:
     table_id:        the metadata id at this version.
     log_path:        URL of the log it was read from.
     timestamp:       of the commit, ms since the epoch.
-    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention.
+    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention;
+                     0 keeps every one.
     base, changes:   the state is the base and then these changes up to this version, each set after the one before.
     version_changes: None where the version before is not stored.
     tables:          None unless they were asked for.
@@ -148,6 +150,11 @@ class VersionManifest:
 
     def __post_init__(self) -> None:
         _check_sets(self)
+
+    @property
+    def retention(self) -> Retention:
+        """Which tombstones the version keeps."""
+        return Retention.after(self.min_file_retention_timestamp)
 
     @property
     def change_rows(self) -> int:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -73,9 +73,7 @@ class ParquetFiles:
         statuses = [
             FileStatus(path=join_url(self.folder, file.path), size=file.size, modification_time=0) for file in files
         ]
-        # A folder may be named `a{b}`: its paths are names, never patterns.
-        reader = self.spark.read.schema(schema).option("__globPaths__", "false")
-        return reader.parquet(*self.spark_files.readable(statuses))
+        return file_reader(self.spark).schema(schema).parquet(*self.spark_files.readable(statuses))
 
     def no_rows(self, schema: StructType) -> DataFrame:
         """Give a DataFrame without rows."""

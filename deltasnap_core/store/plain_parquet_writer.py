@@ -37,10 +37,10 @@ class TableWriter:
         if changes is not None:
             changes = changes.where(F.col("version") > first)
         rows = rows_by_version(self.rows.state_of(run[0]), changes, first, last)
-        retention = {manifest.version: manifest.min_file_retention_timestamp for manifest in run}
-        all_files = self._write_table(ALL_FILES, ADD, None if rows is None else all_files_by_version(rows), retention)
-        removed = None if rows is None else tombstones_by_version(rows, retention)
-        tombstones = self._write_table(TOMBSTONES, REMOVE, removed, retention)
+        retentions = {manifest.version: manifest.retention for manifest in run}
+        all_files = self._write_table(ALL_FILES, ADD, None if rows is None else all_files_by_version(rows), retentions)
+        removed = None if rows is None else tombstones_by_version(rows, retentions)
+        tombstones = self._write_table(TOMBSTONES, REMOVE, removed, retentions)
         return [
             replace(
                 manifest,

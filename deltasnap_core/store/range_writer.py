@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import (
     LogRange,
     commit_timestamps,
     range_actions,
-    retention_timestamp,
+    retention_at,
     without_expired_transactions,
 )
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.replay.computed_state import FileTotals, compute_state, counted_files
-from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.computed_state import compute_state
+from deltasnap_core.replay.file_action_layout import FULL, digest
+from deltasnap_core.replay.spark_failures import on_ladder, translated
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
 from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
 from deltasnap_core.snapshot.table_context import TableContext
@@ -39,7 +44,7 @@ _BYTES_AN_ACTION = 300
 class RangeWriter:
     """Writes versions of one generation of a table.
 
-    rows, counted_rows: the generation's data: whole, and only what the computed state counts.
+    rows, digest_rows: the generation's data: whole, and no more than the digest is made of.
     """
 
     table: StoredTable
@@ -47,7 +52,7 @@ class RangeWriter:
     context: TableContext
     logged: LogRange
     rows: StoredRows
-    counted_rows: StoredRows
+    digest_rows: StoredRows
     policy: ChangePolicy
     progress: Progress
 
@@ -57,18 +62,19 @@ class RangeWriter:
         Errors: those of reading the log; nothing is committed then.
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
-        loaded = self.logged.load(version)
+
+        def written(log: LoadedLog) -> tuple[LoadedLog, DataSet]:
+            files = reconciled_files(self.context.reader(), log)
+            return log, self.rows.write_base(files, new_folder(BASE, version, version), version)
+
+        loaded, base = on_ladder(self.logged.load(version), written, self.logged.loader.next_rung)
         timestamp = commit_timestamps(self.logged, {version: loaded.non_file})[version]
-        files = reconciled_files(self.context.reader(), loaded)
-        base = self.rows.write_base(files, new_folder(BASE, version, version), version)
-        threshold = retention_timestamp(loaded.non_file, timestamp)
-        draft = self._manifest(version, timestamp, loaded.non_file, base, threshold)
-        stored = self.counted_rows.state_of(draft)
-        state = compute_state(
-            None if stored is None else counted_files(stored),
-            without_expired_transactions(loaded.non_file, timestamp),
-            min_file_retention_timestamp=threshold,
-        )
+        retention = retention_at(loaded.non_file, timestamp)
+        draft = self._manifest(version, timestamp, loaded.non_file, base, retention)
+        kept = without_expired_transactions(loaded.non_file, timestamp)
+        with translated(stored_files=self.rows.urls(draft)):
+            stored = self.digest_rows.state_of(draft)
+            state = compute_state(None if stored is None else digest(stored), kept, retention)
         documents = VersionDocuments(None, {})
         manifest = documents.added_to(draft, state, self.logged.segments[version])
         self._commit([manifest], documents)
@@ -87,35 +93,47 @@ class RangeWriter:
         actions = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
         timestamps = commit_timestamps(self.logged, actions.states)
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
-        sets = self._write_changes(previous, batch, last)
+        with translated((commit.path for commit in batch.files), self.rows.urls(previous)):
+            sets = self._write_changes(previous, batch, last)
         self.progress(f"Computing the state of versions {first} to {last}", 0, count)
-        retention = {v: retention_timestamp(state, timestamps[v]) for v, state in actions.states.items()}
-        changes = self._changes_since(previous, sets, last)
-        until = max(retention.values())
-        keys = self.rows.keys_in_play(previous, changes, previous.min_file_retention_timestamp, until)
-        start = RangeBase(
-            version=previous.version,
-            files=self.counted_rows.state_of(previous, keys),
-            non_file=non_file_actions_of(known),
-            computed_state=known,
-            min_file_retention_timestamp=previous.min_file_retention_timestamp,
-        )
-        versions = replay_range(start, changes, actions.by_version, retention, broadcast=is_small(batch))
+        with translated(stored_files=self.rows.urls(previous, *sets)):
+            versions = self._replay(previous, known, sets, actions.states, timestamps, broadcast=is_small(batch))
         documents = VersionDocuments(previous, self.table.read_documents([previous]))
         manifests = []
         for version in versions:
             non_file, timestamp = actions.states[version.version], timestamps[version.version]
-            draft = self._manifest(
-                version.version, timestamp, non_file, previous.base, version.min_file_retention_timestamp, sets
-            )
-            kept = without_expired_transactions(non_file, timestamp)
-            state = FileTotals.of(version.computed_state).state(kept)
-            complete = documents.added_to(draft, state, self.logged.segments[version.version])
+            draft = self._manifest(version.version, timestamp, non_file, previous.base, version.retention, sets)
+            complete = documents.added_to(draft, version.computed_state, self.logged.segments[version.version])
             manifests.append(replace(complete, version_changes=_version_changes(version)))
-        manifests[-1] = self._rebased(manifests[-1])
+        with translated(stored_files=self.rows.urls(manifests[-1])):
+            manifests[-1] = self._rebased(manifests[-1])
         self._commit(manifests, documents)
         self.progress(f"Stored versions {first} to {last}", count, count)
         return manifests
+
+    def _replay(
+        self,
+        previous: VersionManifest,
+        known: SnapshotState,
+        sets: tuple[DataSet, ...],
+        states: Mapping[int, NonFileActions],
+        timestamps: Mapping[int, int],
+        *,
+        broadcast: bool,
+    ) -> tuple[RangeVersion, ...]:
+        retentions = {v: retention_at(state, timestamps[v]) for v, state in states.items()}
+        in_force = {v: without_expired_transactions(state, timestamps[v]) for v, state in states.items()}
+        changes = self._changes_since(previous, sets, max(states))
+        keys = self.rows.keys_touched_or_expiring(
+            previous, changes, reduce(Retention.later_of, retentions.values(), previous.retention)
+        )
+        base = RangeBase(
+            version=previous.version,
+            files=self.digest_rows.state_of(previous, keys),
+            computed_state=known,
+            retention=previous.retention,
+        )
+        return replay_range(base, changes, in_force, retentions, broadcast=broadcast)
 
     def _write_changes(self, previous: VersionManifest, batch: CommitBatch, last: int) -> tuple[DataSet, ...]:
         """Write the changes of new commits, together with earlier ones where those are to be merged."""
@@ -140,7 +158,7 @@ class RangeWriter:
         return sets[: len(sets) - count], sets[len(sets) - count :]
 
     def _changes_since(self, previous: VersionManifest, sets: tuple[DataSet, ...], last: int) -> DataFrame | None:
-        changes = self.counted_rows.changes(sets[-1:], last)
+        changes = self.digest_rows.changes(sets[-1:], last)
         return None if changes is None else changes.where(F.col("version") > previous.version)
 
     def _rebased(self, manifest: VersionManifest) -> VersionManifest:
@@ -152,8 +170,7 @@ class RangeWriter:
             return manifest
         state, version = self.rows.state_of(manifest), manifest.version
         if state is not None:
-            is_kept = unexpired_tombstone(manifest.min_file_retention_timestamp)
-            state = state.where(f"add.path is not null or ({is_kept})")
+            state = FULL.unexpired(state, manifest.retention)
         return replace(
             manifest, base=self.rows.write_base(state, new_folder(BASE, version, version), version), changes=()
         )
@@ -164,7 +181,7 @@ class RangeWriter:
         timestamp: int,
         non_file: NonFileActions,
         base: DataSet,
-        threshold: int,
+        retention: Retention,
         sets: tuple[DataSet, ...] = (),
     ) -> VersionManifest:
         return VersionManifest(
@@ -174,7 +191,7 @@ class RangeWriter:
             table_id=non_file.metadata.id if non_file.metadata else "",
             log_path=self.context.log.log_path,
             timestamp=timestamp,
-            min_file_retention_timestamp=threshold,
+            min_file_retention_timestamp=retention.min_file_retention_timestamp,
             base=base,
             changes=sets,
         )

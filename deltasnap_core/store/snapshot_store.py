@@ -36,6 +36,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
@@ -126,9 +127,9 @@ class SnapshotStore:
         """
         stored, manifest = self._found(table, version)
         state = stored.computed_state(manifest)
-        threshold = _threshold(manifest, min_file_retention_timestamp)
+        retention = _retention(manifest, min_file_retention_timestamp)
         rows = self._rows(stored, manifest).state_of(manifest)
-        return state_actions(self._session, rows, non_file_actions_of(state), threshold)
+        return state_actions(self._session, rows, non_file_actions_of(state), retention)
 
     def all_files(self, table: str, version: int) -> DataFrame:
         """Give the live files of a version, with the columns of AddFile."""
@@ -148,7 +149,7 @@ class SnapshotStore:
         files = rows.state_of(manifest)
         if files is None:
             return rows.parquet.no_rows(REMOVE)
-        return unexpired_tombstones(files, _threshold(manifest, min_file_retention_timestamp))
+        return unexpired_tombstones(files, _retention(manifest, min_file_retention_timestamp))
 
     def write_range(
         self,
@@ -220,8 +221,8 @@ class SnapshotStore:
         return self._spark
 
 
-def _threshold(manifest: VersionManifest, chosen: int | None) -> int:
-    return manifest.min_file_retention_timestamp if chosen is None else chosen
+def _retention(manifest: VersionManifest, chosen: int | None) -> Retention:
+    return manifest.retention if chosen is None else Retention.after(chosen)
 
 
 def _no_progress(message: str, done: int, total: int) -> None: ...

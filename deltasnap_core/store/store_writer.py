@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.ranges import contiguous_runs
+from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.generations import generation_of_log, new_generation
@@ -57,7 +58,7 @@ class StoreWriter:
             context=self.log.context,
             logged=logged,
             rows=rows,
-            counted_rows=rows.with_actions(self.log.context.reader(counts_only=True).schema),
+            digest_rows=rows.with_actions(self.log.context.reader(StatsPolicy.NUM_RECORDS).schema),
             policy=self.policy,
             progress=self.progress,
         )

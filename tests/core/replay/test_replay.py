@@ -10,8 +10,10 @@ from deltasnap_core.log.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.commit_batch import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.computed_state import compute_state, counted_files
+from deltasnap_core.replay.computed_state import compute_state
+from deltasnap_core.replay.file_action_layout import digest
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.replay.state_reconstruction import (
@@ -62,10 +64,10 @@ class Replay:
         return {row.path: row for row in live_files(self.files).collect()}
 
     def tombstones(self, retention: int = 0) -> set[str]:
-        return {row.path for row in unexpired_tombstones(self.files, retention).collect()}
+        return {row.path for row in unexpired_tombstones(self.files, Retention.after(retention)).collect()}
 
     def computed(self, retention: int = 0) -> SnapshotState:
-        return compute_state(counted_files(self.files), self.non_file, min_file_retention_timestamp=retention)
+        return compute_state(digest(self.files), self.non_file, Retention.after(retention))
 
 
 def test_a_file_removed_after_it_was_added_is_a_tombstone(spark: SparkSession) -> None:
@@ -149,7 +151,7 @@ def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: S
 def test_state_has_one_action_a_row(spark: SparkSession) -> None:
     replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
 
-    rows = state_actions(spark, replay.files, replay.non_file, 0).collect()
+    rows = state_actions(spark, replay.files, replay.non_file, KEEP_ALL).collect()
 
     set_columns = sorted(name for row in rows for name, value in row.asDict().items() if value is not None)
     assert set_columns == ["add", "metaData", "protocol", "remove", "txn"]
@@ -240,19 +242,20 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     start = retention.get(first - 1, 0)
     after = rest.batch.after(first - 1)
     commits = rest.reader.commit_actions(after)
+    non_file, states = base.non_file if first else NonFileActions(), {}
+    by_version = non_file_actions_by_version(rest.store, after)
+    for version in range(first, last + 1):
+        non_file = states[version] = non_file.advanced(by_version.get(version, ()))
     return replay_range(
         RangeBase(
             version=first - 1,
             files=base.files if first else None,
-            non_file=base.non_file if first else NonFileActions(),
-            computed_state=base.computed(start)
-            if first
-            else compute_state(None, NonFileActions(), min_file_retention_timestamp=0),
-            min_file_retention_timestamp=start,
+            computed_state=base.computed(start) if first else compute_state(None, NonFileActions(), KEEP_ALL),
+            retention=Retention.after(start),
         ),
         None if commits is None else changes_of_versions(commits),
-        non_file_actions_by_version(rest.store, after),
-        {version: retention.get(version, 0) for version in range(first, last + 1)},
+        states,
+        {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)},
         broadcast=True,
     )
 
