@@ -14,11 +14,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/|:)")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file", "gcs": "gs"}
 
 
-def is_url(text: str) -> bool:
-    """Whether a text is a URL (`s3://x`, `file:/x`, `simplecache::s3://x`) and not a path on this machine."""
-    return _SCHEME.match(text) is not None
-
-
 def to_url(path_or_url: str | os.PathLike[str]) -> str:
     """Return the full URL of a local path or a URL, without a slash at its end.
 
@@ -36,6 +31,11 @@ def to_url(path_or_url: str | os.PathLike[str]) -> str:
     if scheme == "file":
         return _local_url(re.sub(r"^//(localhost)?(?=/)", "", rest))
     return f"{scheme}:{rest.rstrip('/') or '//'}"
+
+
+def is_url(text: str) -> bool:
+    """Return whether a user typed a URL (`file:/x` is one), rather than a local path."""
+    return _SCHEME.match(text) is not None
 
 
 def join_url(folder: str, name: str) -> str:
