@@ -114,10 +114,12 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
 def plan(table: TableSettings, status: LogStatus, known: Known) -> Plan:
     """What is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
 
-    Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
-    first, and everything counts as not done.
+    Versions that are done are left out. Where the table was dropped and created again, or restored (a fork), all its
+    partitions are dropped first, and everything counts as not done: what the store has right is not written again.
     """
-    is_recreated = known.generation is not None and known.generation != _tag_value(status.generation)
+    is_recreated = known.generation is not None and (
+        status.is_fork or known.generation != _tag_value(status.generation)
+    )
     earlier = () if is_recreated else known.versions
     done = frozenset[int]() if is_recreated else known.done
     missing = [version for version in _wanted(table, status, earlier) if version not in done]

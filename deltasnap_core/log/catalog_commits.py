@@ -46,7 +46,7 @@ class CatalogCommits:
         for status in self.log_tail:
             parsed = ParsedLogPath.parse(status.name)
             if parsed is None or parsed.kind not in _COMMIT_KINDS:
-                raise ValueError(f"Expected a commit in the log tail, found {status.path}")
+                raise ValueError(f"Expected a commit in the log tail, found {status.name}")
             found[parsed.version] = status
         return found
 

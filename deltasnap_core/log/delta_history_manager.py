@@ -240,12 +240,12 @@ class _Timeline:
         raise FileNotFoundError(commit.path)
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
-        """The last version committed at or before a time, the first one where there is none."""
+        """Return the last version committed at or before a time, the first one where there is none."""
         found = last_at_or_before(self._era(timestamp_ms), timestamp_ms, self.timestamp_of)
         return self.versions[0] if found is None else found
 
     def _era(self, timestamp_ms: int) -> list[int]:
-        """The versions among which to look: those before in-commit timestamps or those since; the two may overlap."""
+        """Return the versions to look among: those before in-commit timestamps or those since; the two may overlap."""
         own = self._own
         if own is None or own.since_version <= self.versions[0]:
             return self.versions

@@ -22,6 +22,7 @@ from deltasnap_core.log.non_file_actions import (
 )
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class LoadedLog:
     contents: the checkpoint that the replay starts from, an older one than the segment's where that was unreadable;
               None: it starts from nothing.
     batch:    every commit after that checkpoint, up to the segment's version.
-    non_file: the newest actions that are not of files.
+    non_file: the non-file actions in force.
     unreadable: names of the checkpoint files that were found damaged, and left.
     """
 
@@ -70,7 +71,7 @@ class LogLoader:
     builder: LogSegmentBuilder
 
     def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
-        """Load a segment, reading only what `known`, of the same table, has not read.
+        """Return what a segment holds, reading only what `known`, of the same table, has not read.
 
         A checkpoint that cannot be read is left, with a warning, for an older one or for the commits.
         Errors: CorruptLogError naming the commit that is broken, or the checkpoint where nothing can replace it.
@@ -147,7 +148,7 @@ class LogLoader:
     ) -> LogSegment:
         _log.warning(
             "Checkpoint %s cannot be used for version %d: %s; trying an older checkpoint or the commits alone.",
-            error.path, segment.version, error.reason,
+            redacted(error.path), segment.version, redacted(error.reason),
         )  # fmt: skip
         try:
             return self.builder.build(segment.version, exclude_checkpoints=unreadable)

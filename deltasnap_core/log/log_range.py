@@ -1,4 +1,4 @@
-"""What the log of a table says of a range of versions: read once, for all of them."""
+"""A range of versions of a table: listed once, each commit read once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from deltasnap_core.protocol.table_config import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """The versions of a range, and what the commits after its start hold.
+    """The log segments of a range of versions, and what reads their commits.
 
     segments: by version, ascending.
     """
@@ -35,7 +35,7 @@ class LogRange:
         return self.segments[version].last_commit_file is not None
 
     def load(self, version: int) -> LoadedLog:
-        """Read the whole log of one version, found to be readable.
+        """Return the loaded log of one version, checked to be readable.
 
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
@@ -44,7 +44,7 @@ class LogRange:
         return loaded
 
     def read_commits(self, first: int, last: int) -> CommitBatch:
-        """Read the commits of the versions first to last; large ones are only checked.
+        """Return the commits of the versions first to last; large ones are only checked.
 
         Errors: CorruptLogError naming file and line.
         """
@@ -57,6 +57,8 @@ def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing
 
     Errors: as LogSegmentBuilder.build, for the first version that is not there; those beyond cost nothing.
     """
+    if first > last:
+        raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
     builder = loader.builder
     listing = listing or builder.list_versions(first, last)
     segments = {version: builder.segment_of(listing, version) for version in range(first, last + 1)}
@@ -65,10 +67,10 @@ def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeActions:
-    """The actions that are not of files, of a run of commits, and what holds of each version because of them.
+    """The non-file actions of a run of commits.
 
-    by_version: the actions of each commit, in its order; commits without any left out.
-    states:     what has come of them at each version.
+    by_version: those of each commit, in its order; commits without any left out.
+    states:     those in force at each version.
     """
 
     by_version: Mapping[int, list[Any]]
@@ -113,7 +115,7 @@ def retention_at(actions: NonFileActions, timestamp: int) -> Retention:
 
 
 def without_expired_transactions(actions: NonFileActions, timestamp: int) -> NonFileActions:
-    """Leave out the transactions that have expired at a version committed at `timestamp` (ms).
+    """Return the actions without the transactions that have expired at a version committed at `timestamp` (ms).
 
     With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
     """

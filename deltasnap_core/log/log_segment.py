@@ -12,6 +12,7 @@ from deltasnap_core.log.log_listing import LogListing, table_path
 from deltasnap_core.protocol.file_names import ParsedLogPath, commit_version
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import redacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ def is_within(compaction: FileStatus, after: int, version: int) -> bool:
 def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvider | EmptyCheckpointProvider) -> None:
     """Raise ValueError unless the checkpoint has files and is not newer than the version."""
     if checkpoint.version > version or bool(checkpoint.files) == checkpoint.is_empty:
-        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {log_path}")
+        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {redacted(log_path)}")
 
 
 def validate_end(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
@@ -149,7 +150,7 @@ def validate_contiguous(log_path: str, version: int, commits: Sequence[int], che
         return
     if missing := VersionRanges.between(checkpoint_version + 1, version, commits):
         raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
-    raise ValueError(f"Commits of {log_path} out of order or beside the range of version {version}")
+    raise ValueError(f"Commits of {redacted(log_path)} out of order or beside the range of version {version}")
 
 
 def validate_compactions(version: int, compactions: Sequence[FileStatus], checkpoint_version: int) -> None:

@@ -15,6 +15,7 @@ from deltasnap_core.protocol.table_features import (
     check_readable,
     has_feature,
 )
+from deltasnap_core.storage.urls import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
         _log.warning(
             "The Delta table at %s is managed by a catalog: version %d comes from its published commits alone. "
             "Pass log_tail and max_catalog_version to have what the catalog ratified.",
-            path, version,
+            redacted(path), version,
         )  # fmt: skip
 
 

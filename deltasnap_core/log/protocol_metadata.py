@@ -14,7 +14,7 @@ _COMMITS_AT_ONCE = 64
 
 
 def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[Protocol | None, Metadata | None]:
-    """Give the newest protocol and metadata of a segment; None where the log has none.
+    """Return the newest protocol and metadata of a segment; None where the log has none.
 
     Reads commits from the newest on until both are found, and the checkpoint only when they hold less than both.
     Errors: CorruptLogError naming file and line.

@@ -34,6 +34,7 @@ class VersionLog:
 
     The version's checksum answers where it suffices, until the log itself was read. `loaded` is everything but the
     file actions of the checkpoint; `replayable` is the same, once the protocol was found to be supported.
+    Errors of any member: CorruptLogError and StorageError (both name the file), ActionNotFoundError.
 
     now_ms:       the present, for what expires.
     known:        what was read of the same table before.
@@ -99,7 +100,7 @@ class VersionLog:
 
     @once
     def non_file(self) -> NonFileActions:
-        """The actions that are not of files, without the transactions that have expired.
+        """The non-file actions in force, without expired transactions.
 
         With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
         """

@@ -65,9 +65,9 @@ class FsspecLogStore:
                 filesystem, fs_path = filesystem_of(path, self._storage_options)
                 filesystem.invalidate_cache(fs_path)
                 info = filesystem.info(fs_path)
+                return status_of(path, info) if info["type"] == "file" else None
         except FileNotFoundError:
             return None
-        return status_of(path, info) if info["type"] == "file" else None
 
     def read_bytes(self, path: str) -> bytes:
         """See LogStore."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -75,6 +76,12 @@ def test_table_created_anew_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
     todo = plan(table(), status(0, 1, generation="new"), known)
     assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
+
+
+def test_restored_table_drops_its_partitions_and_starts_over() -> None:
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g", last_materialization=77)
+    todo = plan(table(), replace(status(0, 2), is_fork=True), known)
+    assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
 
 
 def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, ...] = ASSET_NAMES) -> None:

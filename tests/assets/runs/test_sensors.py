@@ -112,6 +112,20 @@ def test_table_created_anew_is_followed_from_its_first_version(tmp_path: Path) -
     assert ticks.tick() == "No new commit of events."
 
 
+@pytest.mark.parametrize("last", [2, 4, 6])
+def test_restored_table_is_followed_anew_whether_shorter_or_longer(tmp_path: Path, last: int) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.tick()
+    for version in (3, 4):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    if last > 2:
+        write_log(tmp_path, {version: [add(f"other {version}.parquet")] for version in range(3, last + 1)})
+    assert ticks.tick() == [("0", str(last))]
+    assert ticks.partitions == [str(version) for version in range(last + 1)]
+    assert ticks.tick() == "No new commit of events."
+
+
 def test_missing_table_makes_the_tick_fail(tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         Ticks(tmp_path / "absent").tick()

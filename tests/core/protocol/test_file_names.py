@@ -126,3 +126,23 @@ def test_version_of_a_commit_file_is_read_up_to_the_greatest_that_the_protocol_a
     assert file_names.commit_version("file:///t/_delta_log/09223372036854775807.json") == 9223372036854775807
     assert ParsedLogPath.parse("09223372036854775807.json") is not None
     assert ParsedLogPath.parse("09223372036854775808.json") is None
+
+
+def test_names_are_those_of_the_protocol() -> None:
+    assert file_names.LOG_FOLDER == "_delta_log"
+    assert file_names.LAST_CHECKPOINT == "_last_checkpoint"
+    assert file_names.SIDECAR_FOLDER == "_sidecars"
+    assert file_names.STAGED_COMMIT_FOLDER == "_staged_commits"
+    assert file_names.commit_file(10) == "00000000000000000010.json"
+    assert file_names.checksum_file(10) == "00000000000000000010.crc"
+    assert file_names.checkpoint_file(10) == "00000000000000000010.checkpoint.parquet"
+    assert file_names.compaction_file(4, 6) == "00000000000000000004.00000000000000000006.compacted.json"
+    assert file_names.staged_commit_file(10, UUID) == f"00000000000000000010.{UUID}.json"
+    assert file_names.uuid_checkpoint_file(10, UUID, "json") == f"00000000000000000010.checkpoint.{UUID}.json"
+    assert file_names.listing_prefix(10) == "00000000000000000010."
+
+
+@pytest.mark.parametrize("name", ["", f"{V}", f"{V}.crc", f"x{V}.json", f"{V[:-1]}.json", f"{V}json"])
+def test_version_of_another_file_is_a_value_error(name: str) -> None:
+    with pytest.raises(ValueError, match="Not a commit"):
+        file_names.commit_version(f"file:///t/_delta_log/{name}")
