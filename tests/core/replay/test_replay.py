@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,6 +132,13 @@ def test_an_absolute_path_is_given_with_its_file_system(spark: SparkSession) -> 
     replay = Replay(spark, [add("/x/a%20b"), add("c%20d")])
 
     assert set(replay.live()) == {"file:/x/a%20b", "c%20d"}
+
+
+def test_file_system_may_have_a_name_that_sql_would_read_otherwise(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("/x")])
+    replay.reader = replace(replay.reader, log_path="s3://it's\\nice/t/_delta_log")
+
+    assert set(replay.live()) == {"s3://it's\\nice/x"}
 
 
 def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: SparkSession) -> None:
