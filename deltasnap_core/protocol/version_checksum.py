@@ -40,7 +40,7 @@ class VersionChecksum:
 
     @classmethod
     def parse(cls, content: bytes) -> VersionChecksum:
-        """From the content of a `.crc` file; `ValueError` where it is no JSON object or a field is mistyped.
+        """Return what a `.crc` file says; ValueError where it is no JSON object or a field is mistyped.
 
         The histograms are found under their older names too.
         """

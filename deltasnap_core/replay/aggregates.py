@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pyspark.sql import Row
-
 from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 
@@ -69,22 +67,22 @@ deleted_bin: the bin of the histogram of deleted records. (Spark is slow to grou
 Source: PROTOCOL.md, File Size Histogram Schema; Deleted Record Counts Histogram Schema.
 """
 
-Group = Row
-"""One row of the query: the columns of GROUPS and of `sums`."""
+Group = Mapping[str, Any]
+"""One row of the query: the columns of GROUPS and of `sums`, by name."""
 
 
 def _size_bin(group: Group) -> int:
-    return bisect_right(DEFAULT_BIN_BOUNDARIES, group.size_class) - 1  # -1: a negative size is in no bin
+    return bisect_right(DEFAULT_BIN_BOUNDARIES, group["size_class"]) - 1  # -1: a negative size is in no bin
 
 
 def _deleted_bin(group: Group) -> int:
-    return 0 if group.deleted_bin == _NO_VECTOR else int(group.deleted_bin)
+    return 0 if group["deleted_bin"] == _NO_VECTOR else int(group["deleted_bin"])
 
 
 _ROWS: Mapping[str, Callable[[Group], bool]] = {
-    "live": lambda group: group.size_class != _TOMBSTONE,
-    "with_vector": lambda group: group.size_class != _TOMBSTONE and group.deleted_bin != _NO_VECTOR,
-    "tombstones": lambda group: group.size_class == _TOMBSTONE,
+    "live": lambda group: group["size_class"] != _TOMBSTONE,
+    "with_vector": lambda group: group["size_class"] != _TOMBSTONE and group["deleted_bin"] != _NO_VECTOR,
+    "tombstones": lambda group: group["size_class"] == _TOMBSTONE,
 }
 
 
@@ -106,7 +104,7 @@ class Aggregate:
 
     @property
     def sums(self) -> Mapping[str, str]:
-        """The columns of the query that the field is made of: name, and what each row adds, as SQL.
+        """Return the columns of the query that the field is made of: name, and what each row adds, as SQL.
 
         A total is summed in two halves of 32 bits, of which no table has enough files to overflow a long.
         """
@@ -119,8 +117,9 @@ class Aggregate:
 
     def value(self, group: Group) -> int:
         """Return what a group adds to the field."""
-        high, *low = (group[name] or 0 for name in self.sums)
-        return int((high << 32) + low[0] if low else high)
+        if self.count is not None:
+            return int(group[f"count of {self.count}"] or 0)
+        return ((group[f"high of {self.total}"] or 0) << 32) + (group[f"low of {self.total}"] or 0)
 
 
 AGGREGATES: Mapping[str, Aggregate] = {
@@ -165,7 +164,7 @@ class FileTotals:
 
     def add(self, group: Group) -> None:
         """Add one group. Errors: MissingSizeError."""
-        if group.size_class is None:
+        if group["size_class"] is None:
             raise MissingSizeError("expected add.size to be an integer, found null")
         for name, aggregate in AGGREGATES.items():
             if _ROWS[aggregate.of](group):
@@ -183,7 +182,7 @@ class FileTotals:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The fields that are one number each, by name."""
+        """Return the fields that are one number each, by name."""
         return {name: self[name] for name, aggregate in AGGREGATES.items() if aggregate.bin_of is None}
 
     @classmethod

@@ -32,7 +32,8 @@ def aggregated(rows: DataFrame, *by: str, sign: str | None = None) -> list[Group
 
     by: columns to group by besides. sign: see `sums`.
     """
-    return rows.groupBy(*by, *map(F.expr, grouping())).agg(*map(F.expr, sums(sign))).collect()
+    groups = rows.groupBy(*by, *map(F.expr, grouping())).agg(*map(F.expr, sums(sign)))
+    return [row.asDict() for row in groups.collect()]
 
 
 def totals_of(state: SnapshotState) -> FileTotals:

@@ -151,7 +151,7 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     """
     # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
     # than the work on a small table.
-    root = _file_system_of(log_path).replace("'", "\\'")
+    root = _file_system_of(log_path).replace("\\", "\\\\").replace("'", "\\'")
     # All in one projection: Spark reads single fields of a struct through one, not through two.
     raw = "coalesce(add.path, remove.path)"
     path = (

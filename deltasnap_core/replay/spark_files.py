@@ -70,7 +70,7 @@ class SparkFiles:
             return self._known[root]
 
     def readable(self, files: Iterable[str | FileStatus]) -> list[str]:
-        """For each file a URL that Spark can read, in the order given; a copy is made where it must be.
+        """Return for each file a URL that Spark can read, in the order given; a copy is made where it must be.
 
         A FileStatus saves asking for the size and time of the file. Raises FileNotFoundError.
         """
@@ -135,6 +135,8 @@ _PLAIN_FILES = {
     # Spark refuse a sound file. An instance of its own: the cached one is that of the session.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
+    # Where the writer left checksums in the pages, a flipped byte is an error and not another number.
+    "parquet.page.verify-checksum.enabled": "true",
 }
 
 
@@ -147,7 +149,7 @@ def file_reader(spark: SparkSession) -> DataFrameReader:
 
 
 def can_read(spark: SparkSession, url: str) -> bool:
-    """Whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
+    """Return whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
 
     It does not where it has no connector for the filesystem, or no credentials.
     """

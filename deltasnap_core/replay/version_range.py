@@ -88,7 +88,7 @@ def replay_range(
         begun, ended = FileTotals(), FileTotals()
         for group in groups.get(version, ()):
             running.add(group)
-            (begun if group.begins else ended).add(group)
+            (begun if group["begins"] else ended).add(group)
         versions.append(
             RangeVersion(
                 version=version,
@@ -120,7 +120,7 @@ def _events_by_version(
         return {}
     grouped: dict[int, list[Group]] = defaultdict(list)
     for group in aggregated(_events(timeline, retentions), "event_version", "begins", sign="if(begins, 1, -1)"):
-        grouped[group.event_version].append(group)
+        grouped[group["event_version"]].append(group)
     return grouped
 
 

@@ -16,9 +16,9 @@ class SnapshotOptions:
     validate_state: whether a state without protocol or metadata is an error (ActionNotFoundError). False lets one
                     look at what a damaged log still holds; the checks of the protocol then apply where there is one.
                     None: `spark.databricks.delta.stateReconstructionValidation.enabled`, else True.
-    check_pages:    whether `all_files`, `state` and `tombstones` first read every page of the checkpoint that they will
-                    scan. A damaged one is then left for an older one, or for the commits, as by `computed_state`.
-                    Otherwise damage shows when the caller runs the frame, as Spark's own exception.
+    check_pages:    whether `all_files`, `state` and `tombstones` first read every page that they will scan, in a Spark
+                    job of its own. A damaged checkpoint is then left for an older one, or for the commits, as by
+                    `computed_state`. Otherwise damage shows when the caller runs the frame, as Spark's own exception.
     cache_state:    whether Spark keeps the `state` of the current snapshot once it was computed, and of a large table
                     the digest of its files, to compute the state of the next version from: 50 bytes a file.
     cached_counts_from: how many actions the checkpoint of a large table holds, at least. Those of a smaller one are

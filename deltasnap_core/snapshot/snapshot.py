@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoint_pages import check_pages
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
@@ -55,8 +54,8 @@ class Snapshot:
 
     A checkpoint that turns out to be damaged is left, with a warning, for an older one or for the commits: by all that
     is computed here. `state`, `all_files` and `tombstones` are frames that the caller runs. Where that fails on a file
-    of the log, ask them of a table opened with `SnapshotOptions(check_pages=True)`: these read the checkpoint's pages
-    first, and go round a damaged one, or raise CorruptLogError naming it.
+    of the log, ask them of a table opened with `SnapshotOptions(check_pages=True)`: these read every page first, and
+    go round a damaged checkpoint, or raise CorruptLogError naming it.
 
     log:         what the log says of the version.
     min_file_retention_timestamp: see the member; None: from the table's own property.
@@ -269,10 +268,11 @@ class Snapshot:
 
     def _reconciled(self, log: LoadedLog) -> DataFrame | None:
         options = self._context.options
-        if options.check_pages and log.contents is not None:
-            check_pages(self._context.log.store, log.contents)
         reader = self._context.reader(options.stats)
-        return reconciled_files(reader, log, partitions=options.snapshot_partitions)
+        files = reconciled_files(reader, log, partitions=options.snapshot_partitions)
+        if options.check_pages and files is not None:
+            files.write.format("noop").mode("overwrite").save()
+        return files
 
     def _compute(self, replayable: LoadedLog) -> ComputedVersion:
         log, retention = replace(replayable, non_file=self._log.non_file), self._retention

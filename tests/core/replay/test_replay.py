@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_ac
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.computed_state import compute_state
-from deltasnap_core.replay.file_action_layout import digest
+from deltasnap_core.replay.file_action_layout import DIGEST, FULL, FileActionLayout, digest
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.replay.state_reconstruction import (
@@ -133,11 +134,43 @@ def test_an_absolute_path_is_given_with_its_file_system(spark: SparkSession) -> 
     assert set(replay.live()) == {"file:/x/a%20b", "c%20d"}
 
 
+def test_file_system_may_have_a_name_that_sql_would_read_otherwise(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("/x")])
+    replay.reader = replace(replay.reader, log_path="s3://it's\\nice/t/_delta_log")
+
+    assert set(replay.live()) == {"s3://it's\\nice/x"}
+
+
 def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: SparkSession) -> None:
     base = [protocol(), metadata(), add("a"), add("b"), add("v", deletionVector=VECTOR), remove("old")]
     replay = Replay(spark, [remove("a"), add("old"), remove("v", deletionVector=VECTOR)], base=base)
 
     assert (set(replay.live()), replay.tombstones()) == ({"b", "old"}, {"a", "v"})
+
+
+@pytest.mark.parametrize("layout", [FULL, DIGEST], ids=["full", "digest"])
+def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_asked_for(
+    spark: SparkSession, layout: FileActionLayout
+) -> None:
+    replay = Replay(spark, [remove("a"), add("c")], base=[protocol(), metadata(), add("a"), add("b")])
+    assert replay.contents is not None
+    base, commits = replay.reader.checkpoint_actions(replay.contents), replay.reader.commit_actions(replay.batch)
+    assert base is not None
+    assert commits is not None
+    if layout is DIGEST:
+        base, commits = digest(base), digest(commits, "commit_version", "line_number")
+
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        files = reconcile(base, commits, layout, broadcast=False, partitions=3)
+        assert files is not None
+        assert files.where(layout.is_add).count() == 2
+        plan = files._sc._jvm.PythonSQLUtils.explainString(files._jdf.queryExecution(), "simple")
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    assert plan.count(", 3)") == plan.count("Exchange ") >= 2
 
 
 def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -247,3 +248,18 @@ def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Ta
     assert [log.get_snapshot_at(version).timestamp for version in range(4)] == times
     assert [log.get_snapshot_at(timestamp=time).version for time in times] == [0, 1, 2, 3]
     assert log.get_snapshot_at(timestamp=times[2] - 1).version == 1
+
+
+@pytest.mark.parametrize("schema", ['{"type":"struct"}', "[]", "{", '{"type":"array","elementType":' * 20_000])
+def test_schema_that_is_none_is_an_error_naming_log_and_version(table: Table, schema: str) -> None:
+    table.commit(0, protocol(), metadata(schemaString=schema))
+    with pytest.raises(CorruptLogError, match="metadata of version 0") as found:
+        _ = table.log().snapshot.schema
+    assert len(str(found.value)) < 400
+
+
+def test_every_snapshot_made_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    table.commit(0)
+    with caplog.at_level(logging.INFO):
+        snapshot = table.log().snapshot
+    assert f"Created snapshot {snapshot}" in [record.getMessage() for record in caplog.records]
