@@ -59,10 +59,9 @@ def test_growing_again_adds_only_the_news(table: Path) -> None:
 
 def test_life_cut_short_is_taken_up_where_it_ended(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "events"
-    life = grow(path, FIRST_LIFE_VERSIONS)
-    for _ in range(11):
-        next(life)
-    life.close()
+    for version in grow(path, FIRST_LIFE_VERSIONS):
+        if version == 10:
+            break
     assert list(grow(path, 20)) == list(range(11, 20))
     assert operations(path) == operations(table)[:20]
 

@@ -313,7 +313,7 @@ def test_snapshot_at_a_version_that_is_not_there_says_which_are(table: Table) ->
 
 
 @pytest.mark.parametrize("wanted", [{}, {"version": 1, "timestamp": 1}], ids=["neither", "both"])
-def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[str, int]) -> None:
+def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[str, Any]) -> None:
     table.commits(0, 1)
     with pytest.raises(ValueError, match="Either a version or a timestamp"):
         table.log().get_snapshot_at(**wanted)
