@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections.abc import Iterator
@@ -29,6 +30,11 @@ class FixedClock:
 
     def advance(self, by_ms: int) -> None:
         self.now_ms += by_ms
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been imported out of every garbage collection to come: it stays for the whole run."""
+    gc.freeze()
 
 
 @pytest.fixture

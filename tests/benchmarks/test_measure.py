@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import gc
 from functools import partial
 
 import pytest
 
 from benchmarks.measure import Aim, AnswersDifferError, Finding, Samples, Side, time_in_turn
+
+
+@pytest.fixture(autouse=True)
+def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each timing collects garbage first, and a run of all the tests has much of it."""
+    monkeypatch.setattr(gc, "collect", lambda: 0)
 
 
 def test_sides_are_timed_in_turn_and_the_first_one_changes() -> None:
