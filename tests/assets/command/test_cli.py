@@ -17,6 +17,8 @@ from tests.forks import Forks
 COMMAND = "from deltasnap_assets.command.cli import main; main()"
 ROOT = Path(__file__).resolve().parents[3]
 FORKS = Forks(
+    "dagster",
+    "pyspark.sql",
     "deltasnap_assets.command.cli",
     "deltasnap_assets.command.inspection",
     "deltasnap_assets.command.refresh_view",
