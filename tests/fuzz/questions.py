@@ -47,7 +47,7 @@ class TooLongError(BaseException):
 
 
 def ask(question: str, version: int | None, answer: Callable[[], Any], *, seconds: float) -> Answer:
-    """Ask one question; of the main thread, as it takes a signal to end one that takes too long."""
+    """Ask one question; in the main thread, as it takes a signal to end one that takes too long."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         raise TooLongError(f"no answer within {seconds} s")
@@ -56,14 +56,21 @@ def ask(question: str, version: int | None, answer: Callable[[], Any], *, second
     try:
         # Again each second: what is waited for while leaving may hang too.
         signal.setitimer(signal.ITIMER_REAL, seconds, 1)
-        return Answer(question, version, value=answer())
-    except DeltaSnapError as error:
-        return Answer(question, version, refusal=error)
-    except (Exception, TooLongError) as error:  # noqa: BLE001  it is what is looked for
+        return _answer(question, version, answer)
+    except TooLongError as error:
         return Answer(question, version, failure=error)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> Answer:
+    try:
+        return Answer(question, version, value=answer())
+    except DeltaSnapError as error:
+        return Answer(question, version, refusal=error)
+    except Exception as error:  # noqa: BLE001  it is what is looked for
+        return Answer(question, version, failure=error)
 
 
 def log_answers(folder: Path, versions: list[int], *, seconds: float = 5) -> list[Answer]:
