@@ -47,7 +47,8 @@ class Task:
             timeout=900,
         )
         assert result.returncode == 0, result.stderr[-6000:]
-        return json.loads(Path(self.answers).read_text(encoding="utf-8"))
+        answers: dict[str, Any] = json.loads(Path(self.answers).read_text(encoding="utf-8"))
+        return answers
 
 
 def make_events(path: Path) -> Path:
@@ -150,7 +151,7 @@ def main() -> None:
     config = session_config(SparkSettings(**task.spark))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        spark = SparkSession.builder.config(map=config).getOrCreate()
+        spark = SparkSession.builder.config(map={**config}).getOrCreate()
     warnings.simplefilter("ignore")
     found = {
         "session": type(spark).__module__,

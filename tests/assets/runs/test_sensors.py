@@ -51,8 +51,8 @@ class Ticks:
         for first, last in ranges:
             for version in range(int(first), int(last) + 1):
                 for name in ASSET_NAMES:
-                    key = dg.AssetKey(["events", name])
-                    self.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=str(version)))
+                    asset = dg.AssetKey(["events", name])
+                    self.instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
         return ranges
 
     @property

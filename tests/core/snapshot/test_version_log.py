@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -79,8 +81,10 @@ def test_without_a_checksum_protocol_and_metadata_come_from_the_log(table: Table
 
 
 def test_schemas_of_data_and_partitions_are_told_apart(table: Table) -> None:
-    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("a", "p", "b", "q")]
-    schema = '{"type":"struct","fields":' + str(fields).replace("'", '"').replace("True", "true") + "}"
+    fields: list[dict[str, Any]] = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("a", "p", "b", "q")
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
     table.commit(0, protocol(), metadata(schemaString=schema, partitionColumns=["q", "p"]))
     snapshot = table.log().snapshot
     assert snapshot.data_schema.names == ["a", "b"]
