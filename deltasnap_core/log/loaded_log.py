@@ -6,20 +6,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.commit_batch import EMPTY_BATCH, CommitBatch, read_commits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.non_file_actions import (
-    NonFileActions,
-    load_non_file_actions,
-    non_file_actions_by_version,
-)
-from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 _log = logging.getLogger(__name__)
@@ -94,13 +87,11 @@ class LogLoader:
 
     def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
         newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
-        by_version = non_file_actions_by_version(self.store, newer)
-        actions = [action for version in sorted(by_version) for action in by_version[version]]
         return LoadedLog(
             segment=segment,
             contents=known.contents,
             batch=known.batch + newer,
-            non_file=known.non_file.advanced(actions) if actions else known.non_file,
+            non_file=known.non_file.advanced_by(newer),
         )
 
     def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
@@ -135,14 +126,5 @@ class LogLoader:
 def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
     """Keep of a batch what is among some commits, unchanged: one run of versions, both being contiguous."""
     wanted = set(commits)
-    files = tuple(file for file in batch.files if file in wanted)
-    if not files:
-        return EMPTY_BATCH
-    first, last = commit_version(files[0].path), commit_version(files[-1].path)
-    versions = batch.lines["commit_version"]
-    within = pc.and_(pc.greater_equal(versions, first), pc.less_equal(versions, last))
-    return CommitBatch(
-        files=files,
-        lines=batch.lines.filter(within),
-        large=tuple(file for file in batch.large if file in wanted),
-    )
+    versions = [commit.version for commit in batch.commits if commit.file in wanted]
+    return batch.after(versions[0] - 1).up_to(versions[-1]) if versions else EMPTY_BATCH

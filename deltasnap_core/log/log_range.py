@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deltasnap_core.log.commit_batch import CommitBatch, read_commits
@@ -14,11 +14,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
 from deltasnap_core.protocol.file_names import commit_version
-from deltasnap_core.protocol.table_config import (
-    deleted_file_retention_ms,
-    in_commit_timestamps_enabled,
-    set_transaction_retention_ms,
-)
+from deltasnap_core.protocol.table_config import deleted_file_retention_ms, in_commit_timestamps_enabled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +88,7 @@ def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, 
 
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
     """
-    by_version = non_file_actions_by_version(logged.loader.store, batch)
+    by_version = non_file_actions_by_version(batch)
     states: dict[int, NonFileActions] = {}
     actions = before
     for version in range(first, last + 1):
@@ -130,18 +126,6 @@ def retention_timestamp(actions: NonFileActions, timestamp: int) -> int:
     """
     configuration = actions.metadata.configuration if actions.metadata else {}
     return max(-1, timestamp - deleted_file_retention_ms(configuration))
-
-
-def without_expired_transactions(actions: NonFileActions, timestamp: int) -> NonFileActions:
-    """Leave out the transactions that have expired at a version committed at `timestamp` (ms).
-
-    With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
-    """
-    retention = set_transaction_retention_ms(actions.metadata.configuration) if actions.metadata else None
-    if retention is None:
-        return actions
-    kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > timestamp - retention}
-    return replace(actions, transactions=kept)
 
 
 def contiguous_runs(versions: Iterable[int]) -> list[tuple[int, int]]:

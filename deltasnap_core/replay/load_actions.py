@@ -14,11 +14,12 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with, structs
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.replay.action_form import ActionForm
@@ -48,8 +49,9 @@ COUNTED_ADD = _counted(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "card
 COUNTED_REMOVE = _counted(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
 """No more of an action than its key and what the computed state counts."""
 
-_FAIL_FAST = {"mode": "FAILFAST"}
-_FILE_ACTION = '"(add|remove)"'
+_NO_LIMIT = str(2**31 - 1)
+# What a line may be was settled when it was read: Spark's parser has no limits of its own.
+_FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
 
@@ -88,19 +90,17 @@ class ActionReader:
         """
         shapes = groupby(sorted(contents.files_with_file_actions, key=_stats_shape), key=_stats_shape)
         frames = [self._parquet_actions(list(files)) for _, files in shapes]
-        lines = contents.lines.filter(_matches(contents.lines, _FILE_ACTION))
+        lines = lines_with(contents.lines, *FILE_ACTIONS)
         if lines.num_rows:
-            frames.append(self._parsed(self.spark.createDataFrame(lines)).drop("commit_version", "line_number"))
+            frames.append(self._of_lines(lines, is_large=True).drop("commit_version", "line_number"))
         return with_keys(_union(frames), self.log_path) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
         """Give the file actions of commits (ACTIONS, commit_version, line_number), any order. None: they hold none."""
         frames = []
-        lines = batch.lines_matching(_FILE_ACTION)
+        lines = batch.lines_with(*FILE_ACTIONS)
         if lines.num_rows:
-            in_memory = self.spark.createDataFrame(lines)
-            # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
-            frames.append(self._parsed(in_memory if batch.is_large else in_memory.coalesce(1)))
+            frames.append(self._of_lines(lines, is_large=batch.is_large))
         if batch.large:
             paths = self.files.readable(batch.large)
             text = (
@@ -112,16 +112,34 @@ class ActionReader:
                     F.col("value").alias("line"),
                 )
             )
-            frames.append(self._parsed(text.where(F.trim("line") != "")))
+            # The other lines are blank: each was found to be an object.
+            frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
         if not frames:
             return None
         return with_keys(_union(frames), self.log_path, "commit_version", "line_number")
 
+    def _of_lines(self, lines: pa.Table, *, is_large: bool) -> DataFrame:
+        """Return the file actions of lines: where no maps are asked for, as they were parsed, else parsed by Spark."""
+        if self.counts_only:
+            actions = self.spark.createDataFrame(structs(lines, to_arrow_schema(self.schema)))
+        else:
+            actions = self.spark.createDataFrame(lines.drop_columns("action"))
+        # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
+        actions = actions if is_large else actions.coalesce(1)
+        return actions if self.counts_only else self._parsed(actions)
+
     def _parsed(self, lines: DataFrame) -> DataFrame:
+        """Return the file actions of lines that were found to be such that Spark's parser reads them right.
+
+        But for keys that occur twice in a map, which it keeps both: the last one counts.
+        """
         action = F.from_json("line", self.schema, _FAIL_FAST)
-        return lines.select("commit_version", "line_number", action.alias("action")).selectExpr(
+        parsed = lines.select("commit_version", "line_number", action.alias("action")).select(
             "commit_version", "line_number", "action.add", "action.remove"
         )
+        if self.counts_only:
+            return parsed
+        return parsed.selectExpr("commit_version", "line_number", _with_unique_keys("add"), _with_unique_keys("remove"))
 
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
         paths = self.files.readable([part.file for part in parts])
@@ -193,8 +211,17 @@ def _stats_shape(part: CheckpointFile) -> str:
     return f"{part.has_stats} {part.stats_parsed}"
 
 
-def _matches(lines: pa.Table, pattern: str) -> pa.ChunkedArray:
-    return pc.match_substring_regex(lines["line"], pattern)
+def _with_unique_keys(kind: str) -> str:
+    fields = []
+    for field in (ADD if kind == "add" else REMOVE).names:
+        value = f"{kind}.{field}"
+        keys = f"map_keys({value})"
+        if field in ("partitionValues", "tags"):
+            last = f"k -> element_at(filter(map_entries({value}), e -> e.key = k), -1).value"
+            unique = f"map_from_arrays(array_distinct({keys}), transform(array_distinct({keys}), {last}))"
+            value = f"case when size({value}) = size(array_distinct({keys})) then {value} else {unique} end"
+        fields.append(f"'{field}', {value}")
+    return f"case when {kind} is not null then named_struct({', '.join(fields)}) end as {kind}"
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -14,7 +14,6 @@ from deltasnap_core.log.log_range import (
     commit_timestamps,
     range_actions,
     retention_timestamp,
-    without_expired_transactions,
 )
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.replay.computed_state import FileTotals, compute_state, counted_files
@@ -31,8 +30,6 @@ from deltasnap_core.store.version_documents import VersionDocuments, non_file_ac
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions are done, and how many there are."""
-
-_BYTES_AN_ACTION = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +63,7 @@ class RangeWriter:
         stored = self.counted_rows.state_of(draft)
         state = compute_state(
             None if stored is None else counted_files(stored),
-            without_expired_transactions(loaded.non_file, timestamp),
+            loaded.non_file.without_expired_transactions(timestamp),
             min_file_retention_timestamp=threshold,
         )
         documents = VersionDocuments(None, {})
@@ -108,7 +105,7 @@ class RangeWriter:
             draft = self._manifest(
                 version.version, timestamp, non_file, previous.base, version.min_file_retention_timestamp, sets
             )
-            kept = without_expired_transactions(non_file, timestamp)
+            kept = non_file.without_expired_transactions(timestamp)
             state = FileTotals.of(version.computed_state).state(kept)
             complete = documents.added_to(draft, state, self.logged.segments[version.version])
             manifests.append(replace(complete, version_changes=_version_changes(version)))
@@ -119,8 +116,7 @@ class RangeWriter:
 
     def _write_changes(self, previous: VersionManifest, batch: CommitBatch, last: int) -> tuple[DataSet, ...]:
         """Write the changes of new commits, together with earlier ones where those are to be merged."""
-        rows = batch.lines_matching('"(add|remove)"').num_rows
-        rows += sum(commit.size // _BYTES_AN_ACTION for commit in batch.large)
+        rows = batch.num_file_actions
         kept, merged = self._sets_to_merge(previous, rows)
         first = merged[0].first if merged else previous.version + 1
         commits = self.context.reader().commit_actions(batch)
