@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once, value_if_computed
@@ -207,8 +208,12 @@ class Snapshot:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table."""
-        return parse_schema(self.metadata.schema_string)
+        """The schema of the table. Errors: CorruptLogError where the metadata has none that can be understood."""
+        try:
+            return parse_schema(self.metadata.schema_string)
+        except ValueError as error:
+            reason = f"metaData of version {self.version}: {error}"
+            raise CorruptLogError(path=self.log_segment.log_path, reason=reason) from error
 
     @property
     def data_schema(self) -> StructType:

@@ -251,7 +251,7 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
             min_file_retention_timestamp=start,
         ),
         None if commits is None else changes_of_versions(commits),
-        non_file_actions_by_version(rest.store, after),
+        non_file_actions_by_version(after),
         {version: retention.get(version, 0) for version in range(first, last + 1)},
         broadcast=True,
     )
