@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
-
-from deltasnap_core.log.commit_batch import iterate_lines, parse_line
+from deltasnap_core.log.commit_batch import ChangedFile
+from deltasnap_core.log.commit_scan import sample_changes as _sample_changes
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
-# A commit may hold a million actions: no more of them are looked at than a sample needs.
-_MOST_LINES = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
-    """A file that a commit added (`change` is "+") or removed ("-"). size: bytes; None: the commit does not say."""
-
-    change: str
-    path: str
-    size: int | None
+__all__ = ["ChangedFile", "sample_changes"]
 
 
 def sample_changes(store: LogStore, commit: FileStatus, most: int = 5) -> tuple[ChangedFile, ...]:
-    """The first files that a commit names, in its order, `most` of them; none where its beginning names none."""
-    return tuple(islice(_changes(store, commit), most))
-
-
-def _changes(store: LogStore, commit: FileStatus) -> Iterator[ChangedFile]:
-    for number, line in islice(iterate_lines(store, commit), _MOST_LINES):
-        action = parse_line(commit.path, number, line)
-        for name, change in (("add", "+"), ("remove", "-")):
-            if file := action.get(name):
-                yield ChangedFile(change=change, path=file["path"], size=file.get("size"))
+    """Return the first files that a commit names, in its order, `most` of them. Reads no further than it must."""
+    return _sample_changes(store, commit, most)

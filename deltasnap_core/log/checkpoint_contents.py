@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.commit_batch import LINES_SCHEMA, check_lines, lines_of, parse_line
 from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.protocol.file_names import SIDECAR_FOLDER
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -109,8 +109,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     """
     if provider.format == "json":
         (file,) = provider.files
-        lines = lines_of(file.path, provider.version, _read(store, file.path))
-        check_lines({provider.version: file.path}, lines)
+        lines = read_lines(file.path, provider.version, _read(store, file.path))
         top_level: tuple[CheckpointFile, ...] = ()
         named = _sidecars_of_lines(file.path, lines)
     else:
@@ -233,14 +232,12 @@ def _text(path: str, value: Any) -> str:
 
 def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
     names = []
-    for number, line in zip(lines["line_number"].to_pylist(), lines["line"].to_pylist(), strict=True):
-        if '"sidecar"' not in line and "\\u" not in line:  # a letter of a key has no other way to be escaped
-            continue
-        sidecar = parse_line(path, number, line).get("sidecar")
-        if sidecar is not None:
-            if not isinstance(sidecar, dict) or not isinstance(sidecar.get("path"), str):
-                raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
-            names.append(sidecar["path"])
+    for row in lines_with(lines, "sidecar").to_pylist():
+        number = row["line_number"]
+        sidecar = action_at(path, number, row["line"])["sidecar"]
+        if not isinstance(sidecar.get("path"), str):
+            raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
+        names.append(sidecar["path"])
     return names
 
 

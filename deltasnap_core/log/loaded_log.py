@@ -7,19 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-import pyarrow.compute as pc
-
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.commit_batch import EMPTY_BATCH, CommitBatch, read_commits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.non_file_actions import (
-    NonFileActions,
-    load_non_file_actions,
-    non_file_actions_by_version,
-)
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import redacted
@@ -117,14 +111,12 @@ class LogLoader:
 
     def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
         newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
-        by_version = non_file_actions_by_version(self.store, newer)
-        actions = [action for version in sorted(by_version) for action in by_version[version]]
         return LoadedLog(
             segment=segment,
             contents=known.contents,
             batch=known.batch + newer,
-            non_file=known.non_file.advanced(actions) if actions else known.non_file,
             unreadable=known.unreadable,
+            non_file=known.non_file.advanced_by(newer),
         )
 
     def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
@@ -164,14 +156,6 @@ def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
     wanted = set(commits)
     start = next((place for place, file in enumerate(batch.files) if file in wanted), len(batch.files))
     files = tuple(takewhile(wanted.__contains__, batch.files[start:]))
-    kept = set(files)
     if not files:
         return EMPTY_BATCH
-    first, last = commit_version(files[0].path), commit_version(files[-1].path)
-    versions = batch.lines["commit_version"]
-    within = pc.and_(pc.greater_equal(versions, first), pc.less_equal(versions, last))
-    return CommitBatch(
-        files=files,
-        lines=batch.lines.filter(within),
-        large=tuple(file for file in batch.large if file in kept),
-    )
+    return batch.after(commit_version(files[0].path) - 1).up_to(commit_version(files[-1].path))

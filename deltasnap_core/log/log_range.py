@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deltasnap_core.log.commit_batch import CommitBatch, read_commits
@@ -14,10 +14,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.table_config import (
-    deleted_file_retention_ms,
-    set_transaction_retention_ms,
-)
+from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,7 @@ def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, 
 
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
     """
-    by_version = non_file_actions_by_version(logged.loader.store, batch)
+    by_version = non_file_actions_by_version(batch)
     states: dict[int, NonFileActions] = {}
     actions = before
     for version in range(first, last + 1):
@@ -112,15 +109,3 @@ def retention_at(actions: NonFileActions, timestamp: int) -> Retention:
     """
     configuration = actions.metadata.configuration if actions.metadata else {}
     return Retention.after(timestamp - deleted_file_retention_ms(configuration))
-
-
-def without_expired_transactions(actions: NonFileActions, timestamp: int) -> NonFileActions:
-    """Return the actions without the transactions that have expired at a version committed at `timestamp` (ms).
-
-    With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
-    """
-    retention = set_transaction_retention_ms(actions.metadata.configuration) if actions.metadata else None
-    if retention is None:
-        return actions
-    kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > timestamp - retention}
-    return replace(actions, transactions=kept)

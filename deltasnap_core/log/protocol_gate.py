@@ -50,7 +50,7 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
 
 
 def _check_no_manifest_commits(batch: CommitBatch, path: str) -> None:
-    lines = batch.lines_matching(rf'^\s*\{{\s*"{MANIFEST_COMMIT_ACTION}"\s*:')
+    lines = batch.lines_with(MANIFEST_COMMIT_ACTION)
     if lines.num_rows:
         version = lines["commit_version"][0].as_py()
         check_no_manifest_commit(frozenset({MANIFEST_COMMIT_ACTION}), path=path, version=version)

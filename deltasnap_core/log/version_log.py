@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from threading import Lock
 from typing import Literal
 
@@ -100,17 +99,8 @@ class VersionLog:
 
     @once
     def non_file(self) -> NonFileActions:
-        """The non-file actions in force, without expired transactions.
-
-        With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
-        """
-        actions = self.replayable.non_file
-        retention = set_transaction_retention_ms(actions.metadata.configuration) if actions.metadata else None
-        if retention is None:
-            return actions
-        earliest = self._now_ms - retention
-        kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > earliest}
-        return replace(actions, transactions=kept)
+        """The non-file actions, without the transactions that have expired."""
+        return self.replayable.non_file.without_expired_transactions(self._now_ms)
 
     @property
     def protocol(self) -> Protocol:

@@ -12,11 +12,12 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with, structs
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
@@ -36,8 +37,9 @@ DIGESTED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
 """No more of an action than the digest is made of."""
 
 
-_FAIL_FAST = {"mode": "FAILFAST"}
-_FILE_ACTION = '"(add|remove)"'
+_NO_LIMIT = str(2**31 - 1)
+# What a line may be was settled when it was read: Spark's parser has no limits of its own.
+_FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
 
@@ -51,14 +53,18 @@ class ActionReader:
     stats: StatsPolicy = StatsPolicy.ALL
 
     @property
+    def _is_digest(self) -> bool:
+        return self.stats is StatsPolicy.NUM_RECORDS
+
+    @property
     def add_schema(self) -> StructType:
         """The type of `add` as this reader gives it."""
-        return DIGESTED_ADD if self.stats is StatsPolicy.NUM_RECORDS else ADD
+        return DIGESTED_ADD if self._is_digest else ADD
 
     @property
     def remove_schema(self) -> StructType:
         """The type of `remove` as this reader gives it."""
-        return DIGESTED_REMOVE if self.stats is StatsPolicy.NUM_RECORDS else REMOVE
+        return DIGESTED_REMOVE if self._is_digest else REMOVE
 
     @property
     def schema(self) -> StructType:
@@ -72,19 +78,17 @@ class ActionReader:
         """
         shapes = groupby(sorted(contents.files_with_file_actions, key=_stats_shape), key=_stats_shape)
         frames = [self._parquet_actions(list(files)) for _, files in shapes]
-        lines = contents.lines.filter(_matches(contents.lines, _FILE_ACTION))
+        lines = lines_with(contents.lines, *FILE_ACTIONS)
         if lines.num_rows:
-            frames.append(self._parsed(self.spark.createDataFrame(lines)).drop("commit_version", "line_number"))
+            frames.append(self._of_lines(lines, is_large=True).drop("commit_version", "line_number"))
         return self._keyed(frames) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
         """Return the file actions of commits (FULL, commit_version, line_number), any order. None: they hold none."""
         frames = []
-        lines = batch.lines_matching(_FILE_ACTION)
+        lines = batch.lines_with(*FILE_ACTIONS)
         if lines.num_rows:
-            in_memory = self.spark.createDataFrame(lines)
-            # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
-            frames.append(self._parsed(in_memory if batch.is_large else in_memory.coalesce(1)))
+            frames.append(self._of_lines(lines, is_large=batch.is_large))
         if batch.large:
             paths = self.files.readable(batch.large)
             text = (
@@ -96,7 +100,8 @@ class ActionReader:
                     F.col("value").alias("line"),
                 )
             )
-            frames.append(self._parsed(text.where(F.trim("line") != "")))
+            # The other lines are blank: each was found to be an object.
+            frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
         if not frames:
             return None
         return self._keyed(frames, "commit_version", "line_number")
@@ -108,11 +113,28 @@ class ActionReader:
         without_stats = F.col("add").withField("stats", F.lit(None).cast("string"))
         return actions.withColumn("add", F.when(F.col("add.path").isNotNull(), without_stats))
 
+    def _of_lines(self, lines: pa.Table, *, is_large: bool) -> DataFrame:
+        """Return the file actions of lines: where no maps are asked for, as they were parsed, else parsed by Spark."""
+        if self._is_digest:
+            actions = self.spark.createDataFrame(structs(lines, to_arrow_schema(self.schema)))
+        else:
+            actions = self.spark.createDataFrame(lines.drop_columns("action"))
+        # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
+        actions = actions if is_large else actions.coalesce(1)
+        return actions if self._is_digest else self._parsed(actions)
+
     def _parsed(self, lines: DataFrame) -> DataFrame:
+        """Return the file actions of lines that were found to be such that Spark's parser reads them right.
+
+        But for keys that occur twice in a map, which it keeps both: the last one counts.
+        """
         action = F.from_json("line", self.schema, _FAIL_FAST)
-        return lines.select("commit_version", "line_number", action.alias("action")).selectExpr(
+        parsed = lines.select("commit_version", "line_number", action.alias("action")).select(
             "commit_version", "line_number", "action.add", "action.remove"
         )
+        if self._is_digest:
+            return parsed
+        return parsed.selectExpr("commit_version", "line_number", _with_unique_keys("add"), _with_unique_keys("remove"))
 
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
         paths = self.files.readable([part.file for part in parts])
@@ -186,5 +208,14 @@ def _stats_shape(part: CheckpointFile) -> str:
     return f"{part.has_stats} {part.stats_parsed}"
 
 
-def _matches(lines: pa.Table, pattern: str) -> pa.ChunkedArray:
-    return pc.match_substring_regex(lines["line"], pattern)
+def _with_unique_keys(kind: str) -> str:
+    fields = []
+    for field in (ADD if kind == "add" else REMOVE).names:
+        value = f"{kind}.{field}"
+        keys = f"map_keys({value})"
+        if field in ("partitionValues", "tags"):
+            last = f"k -> element_at(filter(map_entries({value}), e -> e.key = k), -1).value"
+            unique = f"map_from_arrays(array_distinct({keys}), transform(array_distinct({keys}), {last}))"
+            value = f"case when size({value}) = size(array_distinct({keys})) then {value} else {unique} end"
+        fields.append(f"'{field}', {value}")
+    return f"case when {kind} is not null then named_struct({', '.join(fields)}) end as {kind}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+
+from deltasnap_core.protocol.json_text import decode_json
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +33,10 @@ def parse_schema(schema_string: str | None) -> StructType:
     """
     if schema_string is None:
         return StructType([])
+    decoded = decode_json(schema_string)
+    if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
+        raise ValueError(f"schemaString: expected a struct, found {schema_string[:80]}")
     try:
-        decoded = json.loads(schema_string)
-        if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
-            raise ValueError(f"schemaString: expected a struct, found {schema_string[:80]}")
         return _struct(decoded)
     except RecursionError as error:
         raise ValueError("schemaString: nested too deeply") from error

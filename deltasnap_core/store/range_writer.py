@@ -16,7 +16,6 @@ from deltasnap_core.log.log_range import (
     commit_timestamps,
     range_actions,
     retention_at,
-    without_expired_transactions,
 )
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
@@ -36,8 +35,6 @@ from deltasnap_core.store.version_documents import VersionDocuments, non_file_ac
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions are done, and how many there are."""
-
-_BYTES_AN_ACTION = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +68,7 @@ class RangeWriter:
         timestamp = commit_timestamps(self.logged, {version: loaded.non_file})[version]
         retention = retention_at(loaded.non_file, timestamp)
         draft = self._manifest(version, timestamp, loaded.non_file, base, retention)
-        kept = without_expired_transactions(loaded.non_file, timestamp)
+        kept = loaded.non_file.without_expired_transactions(timestamp)
         with translated(stored_files=self.rows.urls(draft)):
             stored = self.digest_rows.state_of(draft)
             state = compute_state(None if stored is None else digest(stored), kept, retention)
@@ -122,7 +119,7 @@ class RangeWriter:
         broadcast: bool,
     ) -> tuple[RangeVersion, ...]:
         retentions = {v: retention_at(state, timestamps[v]) for v, state in states.items()}
-        in_force = {v: without_expired_transactions(state, timestamps[v]) for v, state in states.items()}
+        in_force = {v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()}
         changes = self._changes_since(previous, sets, max(states))
         keys = self.rows.keys_touched_or_expiring(
             previous, changes, reduce(Retention.later_of, retentions.values(), previous.retention)
@@ -137,8 +134,7 @@ class RangeWriter:
 
     def _write_changes(self, previous: VersionManifest, batch: CommitBatch, last: int) -> tuple[DataSet, ...]:
         """Write the changes of new commits, together with earlier ones where those are to be merged."""
-        rows = batch.lines_matching('"(add|remove)"').num_rows
-        rows += sum(commit.size // _BYTES_AN_ACTION for commit in batch.large)
+        rows = batch.num_file_actions
         kept, merged = self._sets_to_merge(previous, rows)
         first = merged[0].first if merged else previous.version + 1
         commits = self.context.reader().commit_actions(batch)
