@@ -36,7 +36,7 @@ class App:
         self.table = self.settings.tables[0]
         self.defs = build_definitions(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
-        self.messages: list[Progress] = []
+        self.messages: list[RefreshEvent] = []
         self.done: tuple[int, ...] = ()
 
     def grow(self, versions: int) -> None:
