@@ -8,6 +8,7 @@
     ├── ActionNotFoundError           no protocol or no metadata in a version
     ├── UnsupportedProtocolError      reading the version needs features that deltasnap lacks
     ├── CorruptLogError               a file of the log cannot be understood
+    ├── LogChangedError               the log became another one while it was read
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
     └── CorruptStoreError             a file of the snapshot store cannot be understood
 
@@ -123,6 +124,20 @@ class CorruptLogError(DeltaSnapError):
         self.line = line
         where = path if line is None else f"{path}, line {line}"
         super().__init__(f"Corrupt Delta log file {where}: {reason}")
+
+
+class LogChangedError(DeltaSnapError):
+    """The log at `path` became another one while it was read: the file `file` is not as it was. Worth another try."""
+
+    def __init__(self, *, path: str, file: str, expected: str, found: str) -> None:
+        self.path = path
+        self.file = file
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"The Delta log at {path} was replaced while it was read: of {file}, expected {expected}, found {found}. "
+            "Nothing was stored; try again."
+        )
 
 
 class StoredVersionNotFoundError(DeltaSnapError):

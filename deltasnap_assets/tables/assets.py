@@ -14,7 +14,6 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.commit_sample import sample_changes
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
@@ -27,7 +26,8 @@ from deltasnap_assets.tables.metadata import (
     stored_metadata,
     tombstones_metadata,
 )
-from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core.log.commit_summary import CommitSummary
 from deltasnap_core.replay.schemas import ADD, REMOVE
 
 _Materialization = Iterator[dg.Output[None]]
@@ -56,7 +56,7 @@ def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
         kinds={"json"},
         description="The files of the log that make up a version.",
     )
-    def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         segments = snapshots.log_segments(table, versions_of(context.partition_keys))
         return _materialized(context, {version: log_segment_metadata(segments[version]) for version in segments})
 
@@ -72,19 +72,15 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
         description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
     )
     def reconstructed_state(
-        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]
+        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> _Materialization:
         versions = versions_of(context.partition_keys)
         manifests = snapshots.stored(table, versions, _reporter(context))
-        log = snapshots.log(table)
-        history = log.history.get_history(start=versions[0], end=versions[-1])
-        commits = {commit.version: commit for commit in history}
         metadata = {}
         for version, manifest in manifests.items():
-            file = snapshots.commit(table, version)
-            sample = () if file is None else sample_changes(log.context.log.store, file)
-            told = commit_metadata(commits.get(version))
-            metadata[version] = told | stored_metadata(manifest) | sample_metadata(sample)
+            commit = manifest.commit or CommitSummary()
+            told = commit_metadata(commit.info)
+            metadata[version] = told | stored_metadata(manifest) | sample_metadata(commit.sample)
         return _materialized(context, metadata)
 
     return reconstructed_state
@@ -98,7 +94,9 @@ def _computed_state(table: TableSettings) -> dg.AssetsDefinition:
         kinds={"pyspark", "json"},
         description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
     )
-    def computed_state(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def computed_state(
+        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
+    ) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         return _materialized(context, {version: computed_state_metadata(state) for version, state in states.items()})
 
@@ -114,7 +112,7 @@ def _all_files(table: TableSettings) -> dg.AssetsDefinition:
         description="The live files of a version, with the columns of Delta's `add` action.",
         metadata={"dagster/column_schema": column_schema(ADD)},
     )
-    def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         return _materialized(context, {version: all_files_metadata(state) for version, state in states.items()})
 
@@ -130,7 +128,7 @@ def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
         description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
         metadata={"dagster/column_schema": column_schema(REMOVE)},
     )
-    def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         return _materialized(context, {version: tombstones_metadata(state) for version, state in states.items()})
 

@@ -20,7 +20,7 @@ from deltasnap_assets.tables.expectations import (
     small_files,
     tombstone_ratio,
 )
-from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.errors import DeltaSnapError, StoredVersionNotFoundError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.protocol.snapshot_state import SnapshotState
@@ -33,14 +33,14 @@ class _Facts:
     """What the checks of a table look at. versions: those of the run."""
 
     table: TableSettings
-    snapshots: Snapshots
+    snapshots: RunSnapshots
     versions: Sequence[int]
 
     def newest_stored(self) -> SnapshotState:
-        stored = self.snapshots.store.versions(self.table.name)
-        if not stored:
+        newest = self.snapshots.stored_versions(self.table)[-1:]
+        if not newest:
             raise StoredVersionNotFoundError(store=self.snapshots.store.root, table=self.table.name, version=None)
-        return self.snapshots.store.computed_state(self.table.name, stored[-1])
+        return next(iter(self.snapshots.states_of(self.table, newest).values()))
 
 
 _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
@@ -93,7 +93,7 @@ def table_checks(table: TableSettings) -> dg.AssetChecksDefinition:
         can_subset=True,
     )
     def expectations(
-        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[Snapshots]
+        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> Iterator[dg.AssetCheckResult]:
         facts = _Facts(table=table, snapshots=snapshots, versions=_versions_of_run(context, snapshots, table))
         for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
@@ -118,9 +118,11 @@ def _evaluate(key: dg.AssetCheckKey, facts: _Facts) -> dg.AssetCheckResult:
     )
 
 
-def _versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: Snapshots, table: TableSettings) -> list[int]:
+def _versions_of_run(
+    context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings
+) -> list[int]:
     """The stored versions that the run is about; the newest where it is about none in particular."""
-    tags, stored = context.run.tags, snapshots.store.versions(table.name)
+    tags, stored = context.run.tags, snapshots.stored_versions(table)
     if "dagster/partition" in tags:
         first = last = version_of(tags["dagster/partition"])
     elif RANGE_START_TAG in tags:
@@ -137,14 +139,16 @@ def _readable_protocol(facts: _Facts) -> Verdict:
 
 def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, ...]]:
     """Of each version of the run that has a `.crc` file, what it says otherwise than the stored state does."""
-    store, log_store = facts.snapshots.store, facts.snapshots.log(facts.table).context.log.store
+    table, log_store = facts.table, facts.snapshots.log(facts.table).context.log.store
+    manifests = facts.snapshots.manifests(table, facts.versions)
+    segments = facts.snapshots.store.log_segments(table.name, manifests.values())
+    checksums = {version: read_checksum(log_store, segment) for version, segment in segments.items()}
+    told = {version: checksum for version, checksum in checksums.items() if checksum is not None}
+    states = facts.snapshots.states_of(table, list(told))
     differences = {}
-    for version in facts.versions:
-        checksum = read_checksum(log_store, store.log_segment(facts.table.name, version))
-        if checksum is None:
-            continue
-        state = store.computed_state(facts.table.name, version)
+    for version, checksum in told.items():
+        state = states[version]
         has_own_time = state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration)
-        timestamp = store.manifest(facts.table.name, version).timestamp if has_own_time else None
+        timestamp = manifests[version].timestamp if has_own_time else None
         differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
     return differences

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.partitions import versions_of
-from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.errors import StoredVersionNotFoundError
 
 IO_MANAGER_KEY = "snapshot_io_manager"
@@ -21,7 +21,7 @@ class SnapshotIOManager(dg.IOManager):
     `SnapshotStore` does: one version gives just that, several versions give a dict by version, ascending.
     """
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: RunSnapshots) -> None:
         self._snapshots = snapshots
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:

@@ -11,7 +11,7 @@ import dagster as dg
 from pyspark.sql.types import StructType
 
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_assets.tables.commit_sample import ChangedFile
+from deltasnap_core.log.commit_summary import ChangedFile
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo

@@ -11,7 +11,7 @@ from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY, SnapshotIOManager
-from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
 
 
 def resources(settings: Settings) -> dict[str, Any]:
@@ -26,10 +26,10 @@ def resources(settings: Settings) -> dict[str, Any]:
         return LazyPySparkResource(spark_config=session_config(settings.spark))
 
     @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {settings.storage}.")
-    def snapshots(context: dg.InitResourceContext) -> Snapshots:
+    def snapshots(context: dg.InitResourceContext) -> RunSnapshots:
         if context.run is not None and context.instance is not None:
             context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
-        return Snapshots(settings, context.resources.pyspark)
+        return RunSnapshots(settings, context.resources.pyspark)
 
     @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.commit_digest import digest_of, digest_of_file
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -82,11 +83,13 @@ class CommitBatch:
     files:  every commit of the batch, ascending.
     lines:  LINES_SCHEMA; the non-blank lines of the small commits, in the order of the log; line_number from 1.
     large:  the commits that are not in `lines`, ascending.
+    digests: SHA-256 of the bytes of each commit, by version.
     """
 
     files: tuple[FileStatus, ...]
     lines: pa.Table
     large: tuple[FileStatus, ...]
+    digests: Mapping[int, str] = field(default_factory=dict)
 
     def __add__(self, newer: CommitBatch) -> CommitBatch:
         """Give these commits followed by newer ones."""
@@ -94,6 +97,7 @@ class CommitBatch:
             files=self.files + newer.files,
             lines=_in_one_piece([self.lines, newer.lines]),
             large=self.large + newer.large,
+            digests={**self.digests, **newer.digests},
         )
 
     def after(self, version: int) -> CommitBatch:
@@ -102,6 +106,7 @@ class CommitBatch:
             files=tuple(file for file in self.files if commit_version(file.path) > version),
             lines=self.lines.filter(pc.greater(self.lines["commit_version"], version)),
             large=tuple(file for file in self.large if commit_version(file.path) > version),
+            digests={number: digest for number, digest in self.digests.items() if number > version},
         )
 
     def up_to(self, version: int) -> CommitBatch:
@@ -110,6 +115,7 @@ class CommitBatch:
             files=tuple(file for file in self.files if commit_version(file.path) <= version),
             lines=self.lines.filter(pc.less_equal(self.lines["commit_version"], version)),
             large=tuple(file for file in self.large if commit_version(file.path) <= version),
+            digests={number: digest for number, digest in self.digests.items() if number <= version},
         )
 
     @property
@@ -146,7 +152,10 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
     for commit in large:
         _check_streaming(store, commit)
     contents = _read_all(store, small)
-    return CommitBatch(files=tuple(commits), lines=_checked_lines(small, contents), large=tuple(large))
+    digests = {commit_version(commit.path): digest_of_file(store, commit.path) for commit in large}
+    digests |= {commit_version(c.path): digest_of(content) for c, content in zip(small, contents, strict=True)}
+    lines = _checked_lines(small, contents)
+    return CommitBatch(files=tuple(commits), lines=lines, large=tuple(large), digests=digests)
 
 
 def iterate_lines(store: LogStore, commit: FileStatus) -> Iterator[tuple[int, str]]:

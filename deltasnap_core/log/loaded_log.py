@@ -145,4 +145,5 @@ def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
         files=files,
         lines=batch.lines.filter(within),
         large=tuple(file for file in batch.large if file in wanted),
+        digests=batch.digests,
     )

@@ -49,13 +49,13 @@ class StoredRows:
     actions: StructType = FILE_ACTIONS
 
     def with_actions(self, actions: StructType) -> StoredRows:
-        """Give the same rows, read with another schema of add and remove."""
+        """Return the same rows, read with another schema of add and remove."""
         return replace(self, actions=actions)
 
     def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Give the reconciled file actions of a stored version (ACTIONS); None: there are none.
+        """Return the reconciled file actions of a stored version (ACTIONS); None: there are none.
 
-        keys: give those of these logical files only (and perhaps more); None: all.
+        keys: only those of these logical files only (and perhaps more); None: all.
         """
         base = self.parquet.read(manifest.base.files, self._schema())
         changes = self.changes(manifest.changes, manifest.version, keys)
@@ -69,7 +69,7 @@ class StoredRows:
     def keys_in_play(
         self, manifest: VersionManifest, changes: DataFrame | None, expired_after: int, expired_until: int
     ) -> list[int] | None:
-        """Give the keys of the stored rows that what follows a version is about; None: too many to look up.
+        """Return the keys of the stored rows that what follows a version is about; None: too many to look up.
 
         changes: what follows (ACTIONS). Besides, the tombstones that expire after one time and until another (ms).
         Reads the deletion times and the keys of the tombstones alone.
@@ -88,7 +88,7 @@ class StoredRows:
         return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
 
     def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Give the changes of the versions in sets, up to a version: version, and ACTIONS; None: there are none."""
+        """Return the changes of the versions in sets, up to a version: version, and ACTIONS; None: there are none."""
         files = [file for data_set in sets for file in data_set.files]
         rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
         if rows is None:

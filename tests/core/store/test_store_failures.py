@@ -76,7 +76,7 @@ def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
 def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
     """Give a store whose process is killed after so many steps."""
     files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
-    return SnapshotStore(spark, to_url(root), files=files, spark_files=spark_files, policy=EAGER)
+    return SnapshotStore(spark, to_url(root), storage=files, spark_files=spark_files, policy=EAGER)
 
 
 def survives(work: Callable[[], object]) -> bool:
@@ -116,7 +116,7 @@ def test_tables_killed_at_any_step_leave_the_versions_whole(
         assert reader.versions("events") == list(range(LATEST + 1))
         kills += 1
     assert kills > 6
-    assert [manifest.tables is not None for manifest in write(reader)] == [True, True]
+    assert [manifest.plain_parquet is not None for manifest in write(reader)] == [True, True]
     assert content(reader, "events", 1) == expected[1]
     assert as_rows(reader.all_files("events", 1)) == as_rows(whole.all_files("events", 1))
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files

@@ -37,7 +37,7 @@ def test_store_on_s3_answers_as_the_snapshots_do(
     plain = pd.read_parquet(f"s3://{path}", storage_options=s3_options)
     assert len(plain) == store.computed_state("events", latest).num_of_files
     manifests = store.write_range("events", log, 0, latest)
-    assert manifests[-1].tables is not None
+    assert manifests[-1].plain_parquet is not None
     before = store.usage("events")
     assert before.num_unreferenced_files == 0
     report = store.prune("events", keep=2, min_age_ms=-60_000)
