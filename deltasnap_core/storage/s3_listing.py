@@ -7,6 +7,7 @@ from typing import Any
 
 from deltasnap_core.storage.file_info import to_ms
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import join_url
 
 _DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # these list in no order and know no StartAfter
@@ -29,10 +30,13 @@ def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator
     prefix = f"{key}/" if key else ""
 
     def page(**options: Any) -> dict[str, Any]:
-        result: dict[str, Any] = filesystem.call_s3(
-            "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
-        )
-        return result
+        def ask() -> dict[str, Any]:
+            found: dict[str, Any] = filesystem.call_s3(
+                "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
+            )
+            return found
+
+        return retrying(ask)
 
     # StartAfter leaves out the name itself; without its last character the name sorts right before it.
     first_page = page(StartAfter=prefix + first[:-1]) if first else page()

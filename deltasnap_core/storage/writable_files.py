@@ -15,6 +15,7 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -37,36 +38,37 @@ class WritableFiles:
         self._log_store = FsspecLogStore(storage_options)
 
     def list_folder(self, folder: str) -> list[FileStatus]:
-        """Give the files of a folder by name; none where there is no such folder."""
+        """Return the files of a folder by name; none where there is no such folder."""
         try:
             return list(self._log_store.list_from(join_url(folder, "")))
         except FileNotFoundError:
             return []
 
     def walk(self, folder: str) -> list[FileStatus]:
-        """Give the files below a folder, by path; none where there is no such folder."""
+        """Return the files below a folder, by path; none where there is no such folder."""
         filesystem, root = self._filesystem(folder)
         filesystem.invalidate_cache()
         root = root.rstrip("/")
-        found = {str(name): info for name, info in filesystem.find(root, detail=True).items()}
+        listed = retrying(lambda: filesystem.find(root, detail=True))
+        found = {str(name): info for name, info in listed.items()}
         # Some filesystems give names back with a slash before them that the root does not have.
         paths = {folder + name[name.index(root) + len(root) :]: info for name, info in found.items()}
         return [status_of(path, paths[path]) for path in sorted(paths)]
 
     def status(self, path: str) -> FileStatus | None:
-        """Give the status of a file; None where there is none."""
+        """Return the status of a file; None where there is none."""
         return self._log_store.status(path)
 
     def statuses(self, paths: Sequence[str]) -> list[FileStatus | None]:
-        """Give the status of each file, in order; None where there is none."""
+        """Return the status of each file, in order; None where there is none."""
         return self._on_each(self.status, paths)
 
     def read(self, path: str) -> bytes:
-        """Give the content of a file. Raises FileNotFoundError."""
+        """Return the content of a file. Raises FileNotFoundError."""
         return self._log_store.read_bytes(path)
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Give the content of each file, in order. Raises FileNotFoundError."""
+        """Return the content of each file, in order. Raises FileNotFoundError."""
         return self._log_store.read_many(paths)
 
     def open(self, path: str) -> BinaryIO:
@@ -77,7 +79,7 @@ class WritableFiles:
         """Write a file in one piece: a reader sees it whole, as it was before, or not at all."""
         filesystem, target = self._filesystem(path)
         if _protocol(filesystem) in _SINGLE_PUT:
-            filesystem.pipe_file(target, content)
+            retrying(lambda: filesystem.pipe_file(target, content))
             return
         folder, _ = split_url(path)
         temporary = join_url(folder, f"{TEMPORARY_PREFIX}{uuid4().hex}")
@@ -93,15 +95,20 @@ class WritableFiles:
         self._on_each(lambda path: self.write(path, contents[path]), contents)
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name, in place of what had it."""
+        """Return a file another name, in place of what had it."""
         folder, _ = split_url(target)
         if self._is_local:
             self._in_folder(folder, lambda: Path(local_path(source)).replace(local_path(target)))
             return
         filesystem, target_path = self._filesystem(target)
-        if _protocol(filesystem) not in _SINGLE_PUT:
-            filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
-        filesystem.mv(self._filesystem(source)[1], target_path)
+        source_path = self._filesystem(source)[1]
+        if _protocol(filesystem) in _SINGLE_PUT:
+            # In two steps, each of which may be done twice.
+            retrying(lambda: filesystem.cp_file(source_path, target_path))
+            self._delete(source)
+            return
+        filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
+        filesystem.mv(source_path, target_path)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, and the local folders that this leaves empty; one that is gone already is no error."""
@@ -115,7 +122,7 @@ class WritableFiles:
         filesystem, path = self._filesystem(folder)
         filesystem.invalidate_cache()
         with contextlib.suppress(FileNotFoundError):
-            filesystem.rm(path, recursive=True)
+            retrying(lambda: filesystem.rm(path, recursive=True))
 
     def _delete(self, path: str) -> None:
         if self._is_local:
@@ -127,7 +134,7 @@ class WritableFiles:
             return
         filesystem, target = self._filesystem(path)
         with contextlib.suppress(FileNotFoundError):
-            filesystem.rm_file(target)
+            retrying(lambda: filesystem.rm_file(target))
 
     def _in_folder(self, folder: str, work: Callable[[], object]) -> None:
         """Work in a local folder that is made where it is not there, or where a prune has just found it empty."""

@@ -6,10 +6,10 @@ What the log says decides, never the table id alone: a backup restored keeps tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, CorruptStoreError
 from deltasnap_core.log.commit_batch import LARGE_COMMIT_BYTES
 from deltasnap_core.log.commit_digest import digest_of, digest_of_file
 from deltasnap_core.log.log_listing import LogListing
@@ -19,7 +19,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.store.layout import ManifestName
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.version_documents import last_commit_file_of
+from deltasnap_core.store.version_documents import DELTAS, deltas_of, last_commit_file_of
 
 
 class LogRelation(Enum):
@@ -68,37 +68,21 @@ def find_common_version(
 ) -> CommonVersion:
     """Return up to where the versions in force are those of a log.
 
-    Where nothing changed that costs one manifest; where the files' times did, as by copying the table, one commit
-    more; only where the log is another one, some more of both.
+    Where nothing changed that costs the newest manifest and its list of commits; where the files' times did, as by
+    copying the table, one commit more; only where the log is another one, some more of them.
     in_force: the stored versions that count, ascending. listing: of the log, to its end.
     Errors: CorruptLogError.
     """
-    latest = listing.latest_version if listing.latest_version is not None else -1
-
-    def common(relation: LogRelation, version: int | None) -> CommonVersion:
-        newest = in_force[-1].version if in_force else None
-        return CommonVersion(relation=relation, version=version, latest_stored=newest, latest_in_log=latest)
-
-    if not in_force:
-        return common(LogRelation.NEW, None)
-    if listing.first > in_force[-1].version:
+    if in_force and listing.first > in_force[-1].version:
         listing = list_range(log.builder, 0)
-    told = {*listing.commits, *(checkpoint.version for checkpoint in listing.checkpoints)}
-    comparable = [name for name in in_force if name.version in told]
-    newest, same = _newest_comparable(stored, comparable, log.store, listing)
-    is_shorter = in_force[-1].version > latest
-    if same:
-        kept = max(name.version for name in in_force if name.version <= latest)
-        return common(LogRelation.ROLLED_BACK if is_shorter else LogRelation.SAME, kept)
-    if newest is None:
-        if not is_shorter and _is_cleaned_up(stored, in_force[-1], log, listing):
-            return common(LogRelation.SAME, in_force[-1].version)
-        return common(LogRelation.RECREATED, None)
-    if listing.first and not _is_same(stored, comparable[0], log.store, listing):
-        listing = list_range(log.builder, 0)
-        comparable = [name for name in in_force if listing.has_version(name.version)]
-    version = _last_same(stored, comparable, log.store, listing)
-    return common(LogRelation.RECREATED if version is None else LogRelation.FORKED, version)
+    comparison = _Comparison(stored=stored, in_force=in_force, log=log, listing=listing)
+    relation, version = comparison.result()
+    return CommonVersion(
+        relation=relation,
+        version=version,
+        latest_stored=in_force[-1].version if in_force else None,
+        latest_in_log=-1 if listing.latest_version is None else listing.latest_version,
+    )
 
 
 def is_version_of(
@@ -119,33 +103,97 @@ def is_version_of(
     return identity is not None and _digest(store, commit) == identity.digest
 
 
-def _newest_comparable(
-    stored: StoredTable, names: Sequence[ManifestName], store: LogStore, listing: LogListing
-) -> tuple[ManifestName | None, bool]:
-    """Return the newest version that can be compared with the log, and whether it is the same there."""
-    for name in reversed(names):
-        same = _is_same(stored, name, store, listing)
-        if same is not None:
-            return name, same
-    return None, False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    """What is stored of a table beside its log."""
 
+    stored: StoredTable
+    in_force: Sequence[ManifestName]
+    log: TableLog
+    listing: LogListing
 
-def _last_same(stored: StoredTable, names: Sequence[ManifestName], store: LogStore, listing: LogListing) -> int | None:
-    """Return the last version that is the same in the log: all before it are, since a log only grows."""
-    low, high = 0, len(names)
-    while low < high:
-        middle = (low + high) // 2
-        if _is_same(stored, names[middle], store, listing):
-            low = middle + 1
-        else:
-            high = middle
-    return names[low - 1].version if low else None
+    def result(self) -> tuple[LogRelation, int | None]:
+        """Return how the log stands to what is stored, and the last version they have in common (None: none)."""
+        if not self.in_force:
+            return LogRelation.NEW, None
+        latest = -1 if self.listing.latest_version is None else self.listing.latest_version
+        is_shorter = self.in_force[-1].version > latest
+        same = self._is_newest_same()
+        if same:
+            kept = max(name.version for name in self.in_force if name.version <= latest)
+            return LogRelation.ROLLED_BACK if is_shorter else LogRelation.SAME, kept
+        if same is None and not is_shorter and self._is_cleaned_up():
+            return LogRelation.SAME, self.in_force[-1].version
+        version = None if same is None else self._last_same()
+        return (LogRelation.RECREATED if version is None else LogRelation.FORKED), version
 
+    def _comparable(self) -> list[ManifestName]:
+        in_log = {*self.listing.commits, *(checkpoint.version for checkpoint in self.listing.checkpoints)}
+        return [name for name in self.in_force if name.version in in_log]
 
-def _is_same(stored: StoredTable, name: ManifestName, store: LogStore, listing: LogListing) -> bool | None:
-    for manifest in stored.read_sound_manifests([name]):
-        return is_version_of(manifest, store, listing)
-    return None
+    def _is_newest_same(self) -> bool | None:
+        """Whether the newest version that can be compared with the log is the same there; None: none can."""
+        answers = (self._is_same(name) for name in reversed(self._comparable()))
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _last_same(self) -> int | None:
+        """Return the last version that is the same in the log: all before it are, since a log only grows."""
+        if self.listing.first and not self._is_same(self._comparable()[0]):
+            return replace(self, listing=list_range(self.log.builder, 0))._last_same()
+        names = self._comparable()
+        low, high = 0, len(names)
+        while low < high:
+            middle = (low + high) // 2
+            if self._is_same(names[middle]):
+                low = middle + 1
+            else:
+                high = middle
+        return names[low - 1].version if low else None
+
+    def _is_same(self, name: ManifestName) -> bool | None:
+        """Whether a version and the commits before it, back to its checkpoint, are those of the log; None: unknown."""
+        for manifest in self.stored.read_sound_manifests([name]):
+            same = is_version_of(manifest, self.log.store, self.listing)
+            return self._has_same_commits(manifest) if same else same
+        return None
+
+    def _has_same_commits(self, manifest: VersionManifest) -> bool:
+        own, listed = last_commit_file_of(manifest), self.listing.commits
+        if own is None or manifest.version not in listed:
+            return True
+        # Where the table was copied without times, those of all commits are others: sizes then have to do.
+        is_copied = own.modification_time != listed[manifest.version].modification_time
+        touched = []
+        for version, commit in self._deltas(manifest).items():
+            found = listed.get(version, commit)
+            if found.size != commit.size:
+                return False
+            if found.modification_time != commit.modification_time and not is_copied:
+                touched.append(version)
+        names = [name for name in self.in_force if name.version in touched]
+        known = {found.version: found for found in self.stored.read_sound_manifests(names)}
+        return all(v in known and is_version_of(known[v], self.log.store, self.listing) for v in touched)
+
+    def _deltas(self, manifest: VersionManifest) -> dict[int, FileStatus]:
+        try:
+            return deltas_of(manifest, self.stored.read_documents([manifest], [DELTAS]))
+        except (CorruptStoreError, KeyError, TypeError, ValueError):
+            return {}  # told where the version is read
+
+    def _is_cleaned_up(self) -> bool:
+        """Whether a log that has none of the stored versions any more can be a later state of the one stored.
+
+        The table is the same and the commits are later: more there is not to go by.
+        """
+        for manifest in self.stored.read_sound_manifests([self.in_force[-1]]):
+            earliest = min((file.modification_time for file in self.listing.commits.values()), default=None)
+            if earliest is not None and earliest < manifest.timestamp:
+                return False
+            try:
+                return self.log.latest().metadata.id == manifest.table_id
+            except (ActionNotFoundError, CorruptLogError):
+                return False
+        return False
 
 
 def _has_same_checkpoint(manifest: VersionManifest, listing: LogListing) -> bool | None:
@@ -155,22 +203,6 @@ def _has_same_checkpoint(manifest: VersionManifest, listing: LogListing) -> bool
         if checkpoint.version == manifest.version and found.keys() == known.keys():
             return found == known
     return None
-
-
-def _is_cleaned_up(stored: StoredTable, newest: ManifestName, log: TableLog, listing: LogListing) -> bool:
-    """Whether a log that has none of the stored versions any more can be a later state of the one stored.
-
-    The table is the same and the commits are later: more there is not to go by.
-    """
-    for manifest in stored.read_sound_manifests([newest]):
-        earliest = min((file.modification_time for file in listing.commits.values()), default=None)
-        if earliest is not None and earliest < manifest.timestamp:
-            return False
-        try:
-            return log.latest().metadata.id == manifest.table_id
-        except (ActionNotFoundError, CorruptLogError):
-            return False
-    return False
 
 
 def _digest(store: LogStore, commit: FileStatus) -> str | None:

@@ -107,12 +107,15 @@ class StoredTable:
                 _log.warning("Version %d of table %s counts as not stored: %s", name.version, self.name, error)
         return tuple(found)
 
-    def read_documents(self, manifests: Iterable[VersionManifest]) -> dict[str, JsonObject]:
-        """Return the shared documents that manifests need, by digest."""
+    def read_documents(
+        self, manifests: Iterable[VersionManifest], parts: Collection[str] | None = None
+    ) -> dict[str, JsonObject]:
+        """Return the shared documents that manifests need, by digest; parts: for these alone (None: for all)."""
         urls = {
-            name: join_url(self.generation_folder(manifest.generation), document_path(name))
+            part.shared: join_url(self.generation_folder(manifest.generation), document_path(part.shared))
             for manifest in manifests
-            for name in manifest.documents
+            for name, part in manifest.parts.items()
+            if part.shared is not None and (parts is None or name in parts)
         }
         try:
             contents = self.storage.read_many(list(urls.values()))

@@ -98,6 +98,16 @@ def last_commit_file_of(manifest: VersionManifest) -> FileStatus | None:
     return None if values is None else FileStatus.from_json(values)
 
 
+def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> dict[int, FileStatus]:
+    """Return the commits of the log segment of a stored version, by version.
+
+    Errors: as `log_segment_of`.
+    """
+    part = manifest.parts.get(DELTAS)
+    files = [] if part is None else _statuses(part.resolve(documents), manifest.log_path)
+    return {commit_version(file.path): file for file in files}
+
+
 def non_file_actions_of(state: SnapshotState) -> NonFileActions:
     """Return the non-file actions of the version that a computed state is of."""
     return NonFileActions(
