@@ -14,7 +14,7 @@ from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name
+from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
 
 __all__ = ["FsspecLogStore", "filesystem_of", "to_url"]
@@ -65,7 +65,9 @@ class FsspecLogStore:
         if is_local(path):
             return Path(local_path(path)).read_bytes()
         filesystem, fs_path = filesystem_of(path, self._storage_options)
-        return cast(bytes, retrying(lambda: filesystem.cat_file(fs_path)))
+        # Given more than one connection for it, s3fs asks for the size of each file first.
+        options = {"max_concurrency": 1} if is_s3(filesystem) else {}
+        return cast(bytes, retrying(lambda: filesystem.cat_file(fs_path, **options)))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """See LogStore. Remote files are read some at once."""

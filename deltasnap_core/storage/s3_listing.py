@@ -13,9 +13,14 @@ from deltasnap_core.storage.urls import join_url
 _DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # these list in no order and know no StartAfter
 
 
+def is_s3(filesystem: Any) -> bool:
+    """Whether a filesystem is one of s3fs."""
+    return hasattr(filesystem, "call_s3")
+
+
 def lists_from_name(filesystem: Any, folder: str) -> bool:
     """Whether `list_s3_from` can list the folder: a filesystem of s3fs, not a directory bucket."""
-    if not hasattr(filesystem, "call_s3"):
+    if not is_s3(filesystem):
         return False
     bucket, _, _ = filesystem.split_path(folder)
     return not bucket.endswith(_DIRECTORY_BUCKET_SUFFIX)

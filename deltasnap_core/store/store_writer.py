@@ -80,10 +80,14 @@ class StoreWriter:
         missing = [version for version in wanted if version not in manifests]
         generation, loaded = self._generation(versions, common, listing, missing)
         new: dict[int, VersionManifest] = {}
-        for start, end in contiguous_runs(missing):
-            writer = self._range_writer(generation, log_range(log.loader, listing, start, end))
-            before = {**manifests, **new}.get(start - 1)
-            new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
+        try:
+            for start, end in contiguous_runs(missing):
+                writer = self._range_writer(generation, log_range(log.loader, listing, start, end))
+                before = {**manifests, **new}.get(start - 1)
+                new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
+        except Exception:
+            self._check_unchanged(listing)  # of a log that was replaced meanwhile, anything may be missing
+            raise
         found = [{**manifests, **new}[version] for version in wanted]
         plain = self._with_plain_parquet(found) if as_plain_parquet else {}
         changed = {**new, **plain}
@@ -119,11 +123,14 @@ class StoreWriter:
         manifests: Mapping[int, VersionManifest],
     ) -> None:
         """Make versions part of the store, if the log is still the one that they were read from."""
-        now = list_again(self.log.context.log.builder, listing)
-        check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
+        self._check_unchanged(listing)
         if generation not in versions.generations and fork_of(generation) is not None:
             self.stored.begin_fork(generation)
         self.stored.commit(manifests[version] for version in sorted(manifests))
+
+    def _check_unchanged(self, listing: LogListing) -> None:
+        now = list_again(self.log.context.log.builder, listing)
+        check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
 
     def _range_writer(self, generation: str, logged: LogRange) -> RangeWriter:
         rows = self._rows(generation)

@@ -12,46 +12,16 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import to_url
-from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 LATEST = 2
 EAGER = ChangePolicy(base_fraction=0.1, least_rows=1, fan_in=2)
-
-
-class KilledError(BaseException):
-    """Nothing in the code under test may catch it."""
-
-
-class MortalFiles(WritableFiles):
-    """Files of a process that is killed just before its n-th step: a write, a move, a look at what Spark wrote."""
-
-    def __init__(self, root: str, steps: int) -> None:
-        super().__init__(root)
-        self.steps = steps
-
-    def _step(self) -> None:
-        self.steps -= 1
-        if self.steps < 0:
-            raise KilledError
-
-    def write(self, path: str, content: bytes) -> None:
-        self._step()
-        super().write(path, content)
-
-    def move(self, source: str, target: str) -> None:
-        self._step()
-        super().move(source, target)
-
-    def walk(self, folder: str) -> list[FileStatus]:
-        self._step()
-        return super().walk(folder)
 
 
 @pytest.fixture(scope="module")

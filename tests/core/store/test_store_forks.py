@@ -146,12 +146,12 @@ def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
 
 
 class SwappedLogStore:
-    """The log of a table that is replaced after so many reads."""
+    """The log of a table that is replaced after so many listings and reads."""
 
-    def __init__(self, swap: Callable[[], object], reads: int) -> None:
+    def __init__(self, swap: Callable[[], object], calls: int) -> None:
         self._store = FsspecLogStore()
         self._swap = swap
-        self._left = reads
+        self._left = calls
 
     def _counted(self) -> None:
         if self._left == 0:
@@ -159,6 +159,7 @@ class SwappedLogStore:
         self._left -= 1
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
+        self._counted()
         return self._store.list_from(path)
 
     def status(self, path: str) -> FileStatus | None:
@@ -177,14 +178,14 @@ class SwappedLogStore:
         return self._store.open(path)
 
 
-@pytest.mark.parametrize("reads", [0, 1])
+@pytest.mark.parametrize("calls", [1, 2], ids=["before the commits are read", "before the log is listed again"])
 @pytest.mark.parametrize(("last", "after"), [(6, -1), (8, 1), (1, None)], ids=["recreated", "restored", "rolled back"])
 def test_log_replaced_while_it_is_read_commits_nothing(
-    spark: SparkSession, table: Path, store: SnapshotStore, reads: int, last: int, after: int | None
+    spark: SparkSession, table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
 ) -> None:
     store.write_range("events", log_of(spark, table), 0, 1)
     before = store.manifests("events")
-    swapped = SwappedLogStore(partial(restore, table, last, after=after), reads)
+    swapped = SwappedLogStore(partial(restore, table, last, after=after), calls)
     with pytest.raises(LogChangedError, match="was replaced while it was read"):
         store.write_range("events", log_of(spark, table, swapped), 0, 1 + 4)  # type: ignore[arg-type]
     assert store.manifests("events") == before
@@ -263,8 +264,9 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
 def test_range_costs_the_same_trips_whatever_the_number_of_versions(spark: SparkSession, tmp_path: Path) -> None:
     few = asked_for(spark, tmp_path / "few", 5, {})
     many = asked_for(spark, tmp_path / "many", 30, {})
-    assert few == many
-    assert (few["log"], few["lists"], few["statuses"]) == (2, 1, 0)
+    assert few.pop("reads") <= 4
+    assert many.pop("reads") <= 6  # the list of commits is a document of its own then
+    assert few == many == {"log": 2, "lists": 1, "statuses": 0}
 
 
 def test_gaps_cost_no_further_listing(spark: SparkSession, tmp_path: Path) -> None:
