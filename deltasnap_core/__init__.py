@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CorruptStoreError,
         DeltaSnapError,
         DeltaTableNotFoundError,
+        LogChangedError,
         StorageError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.checksum_file import read_checksum
+    from deltasnap_core.log.commit_batch import ChangedFile
+    from deltasnap_core.log.commit_summary import CommitSummary
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
+    from deltasnap_core.log.log_listing import LogListing
     from deltasnap_core.log.log_poll import LogCursor, LogStatus
     from deltasnap_core.log.log_segment import LogSegment
     from deltasnap_core.log.table_log import TableLog
@@ -71,6 +75,7 @@ _MODULES = {
         "DeltaSnapError",
         "DeltaTableNotFoundError",
         "StorageError",
+        "LogChangedError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
         "UnsupportedProtocolError",
@@ -84,12 +89,16 @@ _MODULES = {
         "DeltaHistory",
         "DeltaHistoryManager",
     ),
+    "log.commit_batch": ("ChangedFile",),
+    "log.commit_summary": ("CommitSummary",),
+    "log.log_listing": ("LogListing",),
     "log.log_segment": ("LogSegment",),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
     "protocol.actions": (
         "AddFile",
         "CommitInfo",
+        "CommitSummary",
         "DomainMetadata",
         "Format",
         "Metadata",
@@ -145,8 +154,10 @@ __all__ = [
     "ActionNotFoundError",
     "AddFile",
     "CatalogCommits",
+    "ChangedFile",
     "ChecksumDifference",
     "CommitInfo",
+    "CommitSummary",
     "CorruptLogError",
     "CorruptStoreError",
     "DeltaHistory",
@@ -160,7 +171,9 @@ __all__ = [
     "Format",
     "FsspecLogStore",
     "InitialSnapshot",
+    "LogChangedError",
     "LogCursor",
+    "LogListing",
     "LogSegment",
     "LogStatus",
     "LogStore",

@@ -10,6 +10,7 @@
     ├── CorruptLogError               a file of the log cannot be understood
     ├── StorageError                  a file or folder cannot be reached or read (an OSError too)
     │   └── NoFilesystemError         fsspec knows no such protocol, or lacks the package for it
+    ├── LogChangedError               the log became another one while it was read
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
     └── CorruptStoreError             a file of the snapshot store cannot be understood
 
@@ -156,6 +157,20 @@ class StorageError(DeltaSnapError, OSError):
 
 class NoFilesystemError(StorageError):
     """Nothing here reads URLs such as `path`: fsspec knows no such protocol, or the package for it is missing."""
+
+
+class LogChangedError(DeltaSnapError):
+    """The log at `path` became another one while it was read: the file `file` is not as it was. Worth another try."""
+
+    def __init__(self, *, path: str, file: str, expected: str, found: str) -> None:
+        self.path = path
+        self.file = file
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"The Delta log at {path} was replaced while it was read: of {file}, expected {expected}, found {found}. "
+            "Nothing was stored; try again."
+        )
 
 
 class StoredVersionNotFoundError(DeltaSnapError):

@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.flaky_s3 import FlakyS3
+
 # After every date in the golden tables, so that each of their tombstones is as old as a retention can make it.
 NOW_MS = 1_900_000_000_000
 
@@ -98,6 +100,18 @@ def s3_options() -> Iterator[dict[str, Any]]:
     fsspec.filesystem("s3", **options).mkdir("lake")
     yield options
     server.stop()
+
+
+@pytest.fixture
+def flaky_s3(s3_options: dict[str, Any]) -> Iterator[tuple[FlakyS3, dict[str, Any]]]:
+    """A server of the same bucket that refuses when told to, and options that reach it."""
+    from tests.flaky_s3 import serve
+
+    with serve() as (flaky, url):
+        client = {**s3_options["client_kwargs"], "endpoint_url": url}
+        # botocore's own tries off: that the core tries again is what is tested.
+        config = {"retries": {"max_attempts": 0}, "read_timeout": 1}
+        yield flaky, {**s3_options, "client_kwargs": client, "config_kwargs": config}
 
 
 @pytest.fixture(scope="session")

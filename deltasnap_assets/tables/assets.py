@@ -14,7 +14,6 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.commit_sample import sample_changes
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
@@ -29,7 +28,7 @@ from deltasnap_assets.tables.metadata import (
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, redacted
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, redacted
 
 _Materialization = Iterator[dg.Output[None]]
 
@@ -77,15 +76,11 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
     ) -> _Materialization:
         versions = versions_of(context.partition_keys)
         manifests = snapshots.stored(table, versions, _reporter(context))
-        log = snapshots.log(table)
-        history = log.history.get_history(start=versions[0], end=versions[-1])
-        commits = {commit.version: commit for commit in history}
         metadata = {}
         for version, manifest in manifests.items():
-            file = snapshots.commit(table, version)
-            sample = () if file is None else sample_changes(log.context.log.store, file)
-            told = commit_metadata(commits.get(version))
-            metadata[version] = told | stored_metadata(manifest) | sample_metadata(sample)
+            commit = manifest.commit or CommitSummary()
+            told = commit_metadata(commit.info)
+            metadata[version] = told | stored_metadata(manifest) | sample_metadata(commit.sample)
         return _materialized(context, metadata)
 
     return reconstructed_state

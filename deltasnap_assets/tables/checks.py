@@ -44,10 +44,10 @@ class _Facts:
     versions: Sequence[int]
 
     def newest_stored(self) -> SnapshotState:
-        stored = self.snapshots.store.versions(self.table.name)
-        if not stored:
+        newest = self.snapshots.stored_versions(self.table)[-1:]
+        if not newest:
             raise StoredVersionNotFoundError(store=self.snapshots.store.root, table=self.table.name, version=None)
-        return self.snapshots.store.computed_state(self.table.name, stored[-1])
+        return next(iter(self.snapshots.states_of(self.table, newest).values()))
 
 
 _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
@@ -129,7 +129,7 @@ def _versions_of_run(
     context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings
 ) -> list[int]:
     """The stored versions that the run is about; the newest where it is about none in particular."""
-    tags, stored = context.run.tags, snapshots.store.versions(table.name)
+    tags, stored = context.run.tags, snapshots.stored_versions(table)
     if "dagster/partition" in tags:
         first = last = version_of(tags["dagster/partition"])
     elif RANGE_START_TAG in tags:
@@ -146,14 +146,16 @@ def _readable_protocol(facts: _Facts) -> Verdict:
 
 def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, ...]]:
     """Of each version of the run that has a `.crc` file, what it says otherwise than the stored state does."""
-    store, log_store = facts.snapshots.store, facts.snapshots.log(facts.table).context.log.store
+    table, log_store = facts.table, facts.snapshots.log(facts.table).context.log.store
+    manifests = facts.snapshots.manifests(table, facts.versions)
+    segments = facts.snapshots.store.log_segments(table.name, manifests.values())
+    checksums = {v: read_checksum(log_store, segment.checksum_file) for v, segment in segments.items()}
+    told = {version: checksum for version, checksum in checksums.items() if checksum is not None}
+    states = facts.snapshots.states_of(table, list(told))
     differences = {}
-    for version in facts.versions:
-        checksum = read_checksum(log_store, store.log_segment(facts.table.name, version).checksum_file)
-        if checksum is None:
-            continue
-        state = store.computed_state(facts.table.name, version)
+    for version, checksum in told.items():
+        state = states[version]
         has_own_time = state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration)
-        timestamp = store.manifest(facts.table.name, version).timestamp if has_own_time else None
+        timestamp = manifests[version].timestamp if has_own_time else None
         differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
     return differences

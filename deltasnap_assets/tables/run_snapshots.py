@@ -13,15 +13,17 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java
-from deltasnap_core.errors import StoredVersionNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.protocol.file_names import commit_file
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import join_url
-from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core import (
+    DeltaLog,
+    LogListing,
+    LogSegment,
+    SnapshotState,
+    SnapshotStore,
+    StoredVersionNotFoundError,
+    VersionGapError,
+    VersionManifest,
+    VersionNotFoundError,
+)
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions of it are done, and how many there are."""
@@ -30,14 +32,16 @@ OnProgress = Callable[[str, int, int], None]
 class RunSnapshots:
     """The Spark session, the snapshot store and the logs of the tables, each made on first use.
 
-    One object serves one run: what was stored and read for one asset is not looked at again for the next.
+    One object serves one run: what was listed, stored and read for one asset is not asked for again for the next.
     """
 
     def __init__(self, settings: Settings, pyspark: LazyPySparkResource) -> None:
         self._settings = settings
         self._pyspark = pyspark
-        self._manifests: dict[tuple[str, int], VersionManifest] = {}
-        self._states: dict[tuple[str, int], SnapshotState] = {}
+        self._listings: dict[str, LogListing] = {}
+        self._versions: dict[str, frozenset[int]] = {}
+        self._manifests: dict[str, dict[int, VersionManifest]] = {}
+        self._states: dict[str, dict[int, SnapshotState]] = {}
         self._is_connected = False
 
     @property
@@ -75,47 +79,68 @@ class RunSnapshots:
         return DeltaLog.for_table(self.spark, table.path, table.storage_options)
 
     def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
-        """The manifests of versions, once all of them are stored; those that are not are written first.
+        """Return the manifests of versions, once all of them are stored; those that are not are written first.
 
-        One pass for each range of versions without a gap. Errors: those of reading the log and of the store.
+        Errors: those of reading the log and of the store.
         """
-        missing = [version for version in versions if (table.name, version) not in self._manifests]
-        for first, last in contiguous(missing):
-            for manifest in self.store.write_range(
+        held = self._manifests.setdefault(table.name, {})
+        if missing := [version for version in versions if version not in held]:
+            stored = self.store.write_versions(
                 table.name,
                 self.log(table),
-                first,
-                last,
+                missing,
                 materialize_as=table.materialize_as,
                 on_progress=progress,
-            ):
-                self._manifests[table.name, manifest.version] = manifest
-        return {version: self._manifests[table.name, version] for version in versions}
+                listing=self._listings.pop(table.name, None),
+            )
+            if not stored.common.is_continued:
+                progress(f"Table {table.name}: {stored.common}", 0, len(stored))
+            held.update({manifest.version: manifest for manifest in stored})
+        return {version: held[version] for version in versions}
 
     def computed_states(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
     ) -> dict[int, SnapshotState]:
-        """The computed states of versions; those that are not stored are stored first, see `stored`."""
+        """Return the computed states of versions; those that are not stored are stored first, see `stored`."""
         self.stored(table, versions, progress)
-        for version in versions:
-            if (table.name, version) not in self._states:
-                self._states[table.name, version] = self.store.computed_state(table.name, version)
-        return {version: self._states[table.name, version] for version in versions}
+        return self.states_of(table, versions)
+
+    def stored_versions(self, table: TableSettings) -> list[int]:
+        """Return the versions that are stored, ascending; those of this run are counted in."""
+        if table.name not in self._versions:
+            self._versions[table.name] = frozenset(self.store.versions(table.name))
+        return sorted(self._versions[table.name].union(self._manifests.get(table.name, {})))
+
+    def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
+        """Return the manifests of versions that are stored. Errors: StoredVersionNotFoundError."""
+        held = self._manifests.setdefault(table.name, {})
+        if missing := [version for version in versions if version not in held]:
+            held.update(self.store.manifests(table.name, missing))
+        return {version: held[version] for version in versions}
+
+    def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
+        """Return the computed states of versions that are stored. Errors: StoredVersionNotFoundError."""
+        held = self._states.setdefault(table.name, {})
+        if missing := [version for version in versions if version not in held]:
+            manifests = self.manifests(table, missing)
+            held.update(self.store.computed_states(table.name, manifests.values()))
+        return {version: held[version] for version in versions}
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
-        """The log segments of versions, from the log, or from the store where the log has lost them since."""
+        """Return the log segments of versions, from the log, or from the store where the log has lost them since.
+
+        The listing is kept for `stored`, which begins with one too.
+        """
+        log = self.log(table).context.log
+        listing = self._listings[table.name] = log.list(min(versions))
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:
-                segments |= self.log(table).context.log.range(first, last).segments
+                segments |= log.range(first, last, listing).segments
             except (VersionNotFoundError, VersionGapError) as error:
                 try:
-                    segments |= {v: self.store.log_segment(table.name, v) for v in range(first, last + 1)}
+                    manifests = self.manifests(table, range(first, last + 1))
+                    segments |= self.store.log_segments(table.name, manifests.values())
                 except StoredVersionNotFoundError:
                     raise error from None
         return segments
-
-    def commit(self, table: TableSettings, version: int) -> FileStatus | None:
-        """The commit file of a version; None: the log has lost it."""
-        log = self.log(table)
-        return log.context.log.store.status(join_url(log.path, commit_file(version)))

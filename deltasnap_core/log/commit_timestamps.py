@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checksum_file import read_checksum
@@ -58,11 +59,15 @@ def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) ->
 
 
 def version_timestamps(
-    store: LogStore, segments: Iterable[LogSegment], configuration_of: Callable[[int], Mapping[str, str]]
+    store: LogStore,
+    segments: Iterable[LogSegment],
+    configuration_of: Callable[[int], Mapping[str, str]],
+    infos: Mapping[int, CommitInfo | None] = MappingProxyType({}),
 ) -> dict[int, int]:
     """Return the timestamp (ms) of the version of each segment: the commit's own where enabled, else that of its file.
 
     configuration_of: the properties of the table at a version.
+    infos:            what commits that were read say of themselves, by version; the others are read.
     The commit of a version may have been cleaned away under its checkpoint: the time of that is all there is then.
     Errors: CorruptLogError naming a commit without the timestamp that it must have, or gone since it was listed.
     Delta's `Snapshot.timestamp`. Source: PROTOCOL.md, In-Commit Timestamps.
@@ -74,7 +79,8 @@ def version_timestamps(
         for version, segment in listed.items()
         if segment.last_commit_file is not None and in_commit_timestamps_enabled(configuration_of(version))
     }
-    told = dict(read_in_commit_timestamps(store, telling.values()))
+    told = {v: in_commit_timestamp(commit, infos[v]) for v, commit in telling.items() if v in infos}
+    told |= read_in_commit_timestamps(store, [commit for version, commit in telling.items() if version not in infos])
     for version, commit in telling.items():
         if version not in told:
             raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")

@@ -22,6 +22,7 @@ class LogListing:
 
     commits:     by version, ascending. `checkpoints`: the complete ones, the best first.
     compactions: in the order of their names. `checksums`: by version.
+    first:       the version that was listed from; what is of earlier ones was not looked at.
     """
 
     log_path: str
@@ -29,6 +30,7 @@ class LogListing:
     checkpoints: tuple[CheckpointProvider, ...]
     compactions: tuple[FileStatus, ...]
     checksums: Mapping[int, FileStatus]
+    first: int = 0
 
     @property
     def latest_version(self) -> int | None:
@@ -104,6 +106,7 @@ def list_log(
         checkpoints=tuple(_checkpoints(checkpoint_files)),
         compactions=tuple(compactions),
         checksums=checksums,
+        first=first,
     )
 
 

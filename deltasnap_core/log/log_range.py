@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltasnap_core.log.commit_batch import CommitBatch, read_commits
 from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.log_listing import LogListing, list_log
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
+from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 
@@ -62,6 +64,19 @@ def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing
     return LogRange(loader=loader, segments=segments)
 
 
+def reaches_back(listing: LogListing, first: int) -> bool:
+    """Return whether version `first` and the later ones can be loaded from a listing, if they are there at all."""
+    return not listing.first or (listing.first <= first and not listing.best_checkpoint(first).is_empty)
+
+
+def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
+    """Return what is now in the log where a listing looked; an empty listing where there is no log any more."""
+    try:
+        return list_log(log.store, log.log_path, first=listing.first)
+    except FileNotFoundError:
+        return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeActions:
     """The non-file actions of a run of commits.
@@ -91,15 +106,17 @@ def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, 
     return RangeActions(by_version=by_version, states=states)
 
 
-def commit_timestamps(logged: LogRange, states: Mapping[int, NonFileActions]) -> dict[int, int]:
-    """Return the timestamp (ms) of each version, as on Snapshot. Errors: as `version_timestamps`."""
+def commit_timestamps(
+    logged: LogRange, states: Mapping[int, NonFileActions], infos: Mapping[int, CommitInfo | None]
+) -> dict[int, int]:
+    """Return the timestamp (ms) of each version, as on Snapshot. infos, errors: as `version_timestamps`."""
 
     def configuration_of(version: int) -> Mapping[str, str]:
         metadata = states[version].metadata
         return {} if metadata is None else metadata.configuration
 
     segments = [logged.segments[version] for version in states]
-    return version_timestamps(logged.loader.store, segments, configuration_of)
+    return version_timestamps(logged.loader.store, segments, configuration_of, infos)
 
 
 def retention_at(actions: NonFileActions, timestamp: int) -> Retention:

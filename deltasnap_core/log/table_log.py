@@ -98,9 +98,12 @@ class TableLog:
         segment = self.builder.build(version, hint=self.builder.read_hint(), catalog=catalog)
         return self._version_log(segment, asks_catalog=catalog.is_known)
 
-    def list(self) -> LogListing:
-        """Return what lies in the log, by one listing: `status`, `range` and `history_of` may share it."""
-        return self.builder.list_versions(0)
+    def list(self, first: int = 0) -> LogListing:
+        """Return what lies in the log, by one listing: `status`, `range` and `history_of` may share it.
+
+        first: the earliest version to be built from it; less may then be listed than the whole log.
+        """
+        return self.builder.list_versions(first)
 
     def range(self, first: int, last: int, listing: LogListing | None = None) -> LogRange:
         """Return the versions first to last, by one listing, or by none where one of the whole log is given."""

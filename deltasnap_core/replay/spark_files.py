@@ -20,6 +20,7 @@ from pyspark.sql import DataFrameReader, SparkSession
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class SparkFiles:
             target = join_url(url, name)
             filesystem, fs_path = filesystem_of(target, self._storage_options)
             filesystem.makedirs(split_url(fs_path)[0], exist_ok=True)
-            filesystem.put_file(str(root / name), fs_path)
+            retrying(lambda: filesystem.put_file(str(root / name), fs_path))
             return target
 
         return tuple(map_concurrently(put, names))
@@ -115,7 +116,7 @@ class SparkFiles:
         handle, partial = tempfile.mkstemp(dir=copy.parent, prefix=".")
         os.close(handle)
         try:
-            filesystem.get_file(fs_path, partial)
+            retrying(lambda: filesystem.get_file(fs_path, partial))
             Path(partial).replace(copy)  # at once: two threads may be copying the same file
         finally:
             Path(partial).unlink(missing_ok=True)

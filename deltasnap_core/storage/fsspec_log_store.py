@@ -13,7 +13,8 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name
+from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name
 from deltasnap_core.storage.storage_errors import reading, storage_errors
 from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
@@ -39,7 +40,7 @@ class FsspecLogStore:
     """A LogStore over fsspec; `storage_options` go to the filesystem of every URL that is not local.
 
     fsspec caches listings, leaves them unsorted, drops the scheme and names the modification time in many ways:
-    all of that ends here.
+    all of that ends here. What a remote storage refuses for a moment is tried again (`retries`).
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -54,7 +55,7 @@ class FsspecLogStore:
             filesystem, fs_folder = filesystem_of(folder, self._storage_options)
             if lists_from_name(filesystem, fs_folder):
                 return list_s3_from(filesystem, fs_folder, folder, first)
-            return _list_whole_from(filesystem, fs_folder, folder, first)
+            return retrying(lambda: _list_whole_from(filesystem, fs_folder, folder, first))
 
     def status(self, path: str) -> FileStatus | None:
         """See LogStore."""
@@ -64,7 +65,7 @@ class FsspecLogStore:
             with storage_errors(path):
                 filesystem, fs_path = filesystem_of(path, self._storage_options)
                 filesystem.invalidate_cache(fs_path)
-                info = filesystem.info(fs_path)
+                info = retrying(lambda: filesystem.info(fs_path))
                 return status_of(path, info) if info["type"] == "file" else None
         except FileNotFoundError:
             return None
@@ -76,7 +77,9 @@ class FsspecLogStore:
                 return file.read()
         with storage_errors(path):
             filesystem, fs_path = filesystem_of(path, self._storage_options)
-            return cast(bytes, filesystem.cat_file(fs_path))
+            # Given more than one connection for it, s3fs asks for the size of each file first.
+            options = {"max_concurrency": 1} if is_s3(filesystem) else {}
+            return cast(bytes, retrying(lambda: filesystem.cat_file(fs_path, **options)))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """See LogStore. Remote files are read some at once."""
@@ -91,7 +94,7 @@ class FsspecLogStore:
         with storage_errors(path):
             filesystem, fs_path = filesystem_of(path, self._storage_options)
             filesystem.invalidate_cache(fs_path)
-            return reading(path, filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES))
+            return reading(path, retrying(lambda: filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES)))
 
 
 def _list_whole_from(

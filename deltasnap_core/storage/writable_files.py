@@ -15,6 +15,7 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.storage_errors import storage_errors
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
@@ -50,7 +51,8 @@ class WritableFiles:
             filesystem, root = self._filesystem(folder)
             filesystem.invalidate_cache()
             root = root.rstrip("/")
-            found = {str(name): info for name, info in filesystem.find(root, detail=True).items()}
+            listed = retrying(lambda: filesystem.find(root, detail=True))
+            found = {str(name): info for name, info in listed.items()}
         # Some filesystems give names back with a slash before them that the root does not have.
         paths = {folder + name[name.index(root) + len(root) :]: info for name, info in found.items()}
         return [status_of(path, paths[path]) for path in sorted(paths)]
@@ -82,7 +84,7 @@ class WritableFiles:
         with storage_errors(path):
             filesystem, target = self._filesystem(path)
             if _protocol(filesystem) in _SINGLE_PUT:
-                filesystem.pipe_file(target, content)
+                retrying(lambda: filesystem.pipe_file(target, content))
                 return
             if self._is_local:
                 self._in_folder(folder, lambda: Path(local_path(temporary)).write_bytes(content))
@@ -103,9 +105,14 @@ class WritableFiles:
                 self._in_folder(folder, lambda: Path(local_path(source)).replace(local_path(target)))
                 return
             filesystem, target_path = self._filesystem(target)
-            if _protocol(filesystem) not in _SINGLE_PUT:
-                filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
-            filesystem.mv(self._filesystem(source)[1], target_path)
+            source_path = self._filesystem(source)[1]
+            if _protocol(filesystem) in _SINGLE_PUT:
+                # In two steps, each of which may be done twice.
+                retrying(lambda: filesystem.cp_file(source_path, target_path))
+                self._delete(source)
+                return
+            filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
+            filesystem.mv(source_path, target_path)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, and the local folders that this leaves empty; one that is gone already is no error."""
@@ -119,7 +126,7 @@ class WritableFiles:
         with contextlib.suppress(FileNotFoundError), storage_errors(folder):
             filesystem, path = self._filesystem(folder)
             filesystem.invalidate_cache()
-            filesystem.rm(path, recursive=True)
+            retrying(lambda: filesystem.rm(path, recursive=True))
 
     def _delete(self, path: str) -> None:
         if self._is_local:
@@ -132,7 +139,7 @@ class WritableFiles:
             return
         with contextlib.suppress(FileNotFoundError), storage_errors(path):
             filesystem, target = self._filesystem(path)
-            filesystem.rm_file(target)
+            retrying(lambda: filesystem.rm_file(target))
 
     def _in_folder(self, folder: str, work: Callable[[], object]) -> None:
         """Work in a local folder that is made where it is not there, or where a prune has just found it empty."""

@@ -1,4 +1,4 @@
-"""`all_files` and `tombstones` of many versions as plain tables: one computation for a range of versions."""
+"""`all_files` and `tombstones` of many versions as plain rows: one computation for a range of versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltasnap_core.replay.state_reconstruction import ADD_COLUMNS, REMOVE_COLUM
 def rows_by_version(
     first_state: DataFrame | None, changes: DataFrame | None, first: int, last: int
 ) -> DataFrame | None:
-    """Give the reconciled file actions of each version from first to last: version (long), add, remove, path.
+    """Return the reconciled file actions of each version from first to last: version (long), add, remove, path.
 
     first_state: FULL, of version `first`, one row a key; None: no rows.
     changes:     version and FULL, of the versions after it; None: none. A row of the state that no change touches
@@ -37,7 +37,7 @@ def rows_by_version(
 
 
 def all_files_by_version(rows: DataFrame) -> DataFrame:
-    """Give the live files of each version: the columns of AddFile, and version."""
+    """Return the live files of each version: the columns of AddFile, and version."""
     return rows.where("add.path is not null").select(*ADD_COLUMNS, "version")
 
 
@@ -55,7 +55,7 @@ def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) 
 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
-    """Give each action the last version at which it is the newest of its key."""
+    """Add to each action the last version at which it is the newest of its key."""
     in_order = Window.partitionBy(*FULL.key).orderBy("version")
     until = F.coalesce(F.lead("version").over(in_order) - 1, F.lit(last).cast("long"))
     return actions.withColumn("until", until)

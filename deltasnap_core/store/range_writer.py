@@ -1,4 +1,4 @@
-"""Writes a run of consecutive versions of a table into the store: data, then documents, then manifests."""
+"""Writes a run of consecutive versions of a table into the store: data, then documents; manifests are the caller's."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes
 from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.commit_facts import CommitFacts
 from deltasnap_core.store.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.manifest import DataSet, VersionChanges, VersionManifest
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.version_documents import VersionDocuments, non_file_actions_of
+from deltasnap_core.store.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions are done, and how many there are."""
@@ -39,12 +40,12 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeWriter:
-    """Writes versions of one generation of a table.
+    """Writes versions of one generation of a table. What it returns counts as stored once it is committed.
 
     rows, digest_rows: the generation's data: whole, and no more than the digest is made of.
     """
 
-    table: StoredTable
+    stored: StoredTable
     generation: str
     context: TableContext
     logged: LogRange
@@ -53,10 +54,10 @@ class RangeWriter:
     policy: ChangePolicy
     progress: Progress
 
-    def write_first(self, version: int) -> VersionManifest:
-        """Store a version with a base of its own.
+    def write_first(self, version: int, loaded: LoadedLog | None = None) -> VersionManifest:
+        """Write a version with a base of its own.
 
-        Errors: those of reading the log; nothing is committed then.
+        loaded: the log of the version, where it is read already. Errors: those of reading the log.
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
 
@@ -64,48 +65,53 @@ class RangeWriter:
             files = reconciled_files(self.context.reader(), log)
             return log, self.rows.write_base(files, new_folder(BASE, version, version), version)
 
-        loaded, base = on_ladder(self.logged.load(version), written, self.logged.loader.next_rung)
-        timestamp = commit_timestamps(self.logged, {version: loaded.non_file})[version]
+        loaded, base = on_ladder(loaded or self.logged.load(version), written, self.logged.loader.next_rung)
+        commits = self._commits_of(loaded)
+        timestamp = commit_timestamps(self.logged, {version: loaded.non_file}, commits.infos)[version]
         retention = retention_at(loaded.non_file, timestamp)
         draft = self._manifest(version, timestamp, loaded.non_file, base, retention)
         kept = loaded.non_file.without_expired_transactions(timestamp)
         with translated(stored_files=self.rows.urls(draft)):
-            stored = self.digest_rows.state_of(draft)
-            state = compute_state(None if stored is None else digest(stored), kept, retention)
+            rows = self.digest_rows.state_of(draft)
+            state = compute_state(None if rows is None else digest(rows), kept, retention)
         documents = VersionDocuments(None, {})
         manifest = documents.added_to(draft, state, self.logged.segments[version])
-        self._commit([manifest], documents)
-        return manifest
+        self.stored.write_documents(self.generation, documents.new)
+        return commits.added_to(manifest, None, self.logged.segments[version])
 
     def write_after(self, previous: VersionManifest, last: int) -> list[VersionManifest]:
-        """Store the versions after a stored one, up to `last`, whose commits are all there.
+        """Write the versions after one of this generation, up to `last`, whose commits are all there.
 
         One pass over the commits, one write of what they changed, and a base at `last` when it is worth one.
-        Errors: those of reading the log; CorruptStoreError. Nothing is committed then.
+        Errors: those of reading the log; CorruptStoreError.
         """
         first, count = previous.version + 1, last - previous.version
         self.progress(f"Reading the commits {first} to {last}", 0, count)
         batch = self.logged.read_commits(first, last)
-        known = self.table.computed_state(previous)
+        commits = CommitFacts.of(batch)
+        documents = self.stored.read_documents([previous])
+        known = computed_state_of(previous, documents)
         actions = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
-        timestamps = commit_timestamps(self.logged, actions.states)
+        timestamps = commit_timestamps(self.logged, actions.states, commits.infos)
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
         with translated((commit.path for commit in batch.files), self.rows.urls(previous)):
             sets = self._write_changes(previous, batch, last)
         self.progress(f"Computing the state of versions {first} to {last}", 0, count)
         with translated(stored_files=self.rows.urls(previous, *sets)):
             versions = self._replay(previous, known, sets, actions.states, timestamps, broadcast=is_small(batch))
-        documents = VersionDocuments(previous, self.table.read_documents([previous]))
+        shared, identity = VersionDocuments(previous, documents), previous.identity
         manifests = []
         for version in versions:
             non_file, timestamp = actions.states[version.version], timestamps[version.version]
             draft = self._manifest(version.version, timestamp, non_file, previous.base, version.retention, sets)
-            complete = documents.added_to(draft, version.computed_state, self.logged.segments[version.version])
+            segment = self.logged.segments[version.version]
+            complete = commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
+            identity = complete.identity
             manifests.append(replace(complete, version_changes=_version_changes(version)))
         with translated(stored_files=self.rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
-        self._commit(manifests, documents)
-        self.progress(f"Stored versions {first} to {last}", count, count)
+        self.stored.write_documents(self.generation, shared.new)
+        self.progress(f"Wrote versions {first} to {last}", count, count)
         return manifests
 
     def _replay(
@@ -132,6 +138,14 @@ class RangeWriter:
         )
         return replay_range(base, changes, in_force, retentions, broadcast=broadcast)
 
+    def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
+        """Return what the commit of a version is, read again only where a checkpoint stood in for it."""
+        version = loaded.version
+        batch = loaded.batch.after(version - 1)
+        if not batch.files and self.logged.has_commit(version):
+            batch = self.logged.read_commits(version, version)
+        return CommitFacts.of(batch)
+
     def _write_changes(self, previous: VersionManifest, batch: CommitBatch, last: int) -> tuple[DataSet, ...]:
         """Write the changes of new commits, together with earlier ones where those are to be merged."""
         rows = batch.num_file_actions
@@ -146,7 +160,7 @@ class RangeWriter:
         return (*kept, self.rows.write_changes(changes, new_folder(CHANGES, first, last), first, last, rows))
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:
-        """Part the sets of changes into those that stay and those that are written again with `rows` new ones."""
+        """Split the sets of changes into those that stay and those that are written again with `rows` new ones."""
         sets = previous.changes
         count = self.policy.sets_to_merge([data_set.rows for data_set in sets], rows)
         if sets and sets[-1].last > previous.version:
@@ -158,7 +172,7 @@ class RangeWriter:
         return None if changes is None else changes.where(F.col("version") > previous.version)
 
     def _rebased(self, manifest: VersionManifest) -> VersionManifest:
-        """Give a version a base of its own in place of its changes, when those have grown enough.
+        """Return a version on a base of its own in place of its changes, when those have grown enough.
 
         Tombstones that have expired are left behind, as by a checkpoint.
         """
@@ -181,7 +195,7 @@ class RangeWriter:
         sets: tuple[DataSet, ...] = (),
     ) -> VersionManifest:
         return VersionManifest(
-            table=self.table.name,
+            table=self.stored.name,
             version=version,
             generation=self.generation,
             table_id=non_file.metadata.id if non_file.metadata else "",
@@ -191,10 +205,6 @@ class RangeWriter:
             base=base,
             changes=sets,
         )
-
-    def _commit(self, manifests: list[VersionManifest], documents: VersionDocuments) -> None:
-        self.table.write_documents(self.generation, documents.new)
-        self.table.commit(manifests)
 
 
 def _version_changes(version: RangeVersion) -> VersionChanges:

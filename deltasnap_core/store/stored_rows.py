@@ -51,13 +51,13 @@ class StoredRows:
     actions: StructType = FILE_ACTIONS
 
     def with_actions(self, actions: StructType) -> StoredRows:
-        """Give the same rows, read with another schema of add and remove."""
+        """Return the same rows, read with another schema of add and remove."""
         return replace(self, actions=actions)
 
     def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Give the reconciled file actions of a stored version (FULL); None: there are none.
+        """Return the reconciled file actions of a stored version (FULL); None: there are none.
 
-        keys: give those of these logical files only (and perhaps more); None: all.
+        keys: only those of these logical files only (and perhaps more); None: all.
         """
         base = self.parquet.read(manifest.base.files, self._schema())
         changes = self.changes(manifest.changes, manifest.version, keys)
@@ -95,7 +95,7 @@ class StoredRows:
         return [join_url(self.parquet.folder, file.path) for file in files]
 
     def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Give the changes of the versions in sets, up to a version: version, and FULL; None: there are none."""
+        """Return the changes of the versions in sets, up to a version: version, and FULL; None: there are none."""
         files = [file for data_set in sets for file in data_set.files]
         rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
         if rows is None:

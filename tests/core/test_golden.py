@@ -166,7 +166,7 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
         computed_state=start.computed_state,
         retention=Retention.after(KEEP_ALL),
     )
-    non_file, by_version = start.log.non_file, non_file_actions_by_version(log.context.log.store, batch)
+    non_file, by_version = start.log.non_file, non_file_actions_by_version(batch)
     states = {version: (non_file := non_file.advanced(by_version.get(version, ()))) for version in rest}
     versions = replay_range(
         base,

@@ -139,7 +139,7 @@ def test_one_unusual_line_among_many_leaves_the_others_as_they_are() -> None:
 
 # Any object in any spelling: both ways read it alike.
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),

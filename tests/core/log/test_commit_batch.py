@@ -132,10 +132,11 @@ def streamed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_one_reading_gives_provenance_sample_count_and_digest_of_each_commit(streamed: bool) -> None:
-    store = CountingLogStore(MemoryLogStore())
+    memory = MemoryLogStore()
+    store = CountingLogStore(memory)
     files = [
-        store.store.put_commit(0, commit_info("A"), metadata(), add("a", size=5), commit_info("B"), remove("b")),
-        store.store.put_commit(1, *(add(f"f{n}") for n in range(30))),
+        memory.put_commit(0, commit_info("A"), metadata(), add("a", size=5), commit_info("B"), remove("b")),
+        memory.put_commit(1, *(add(f"f{n}") for n in range(30))),
     ]
 
     batch = read_commits(store, files)
@@ -144,7 +145,7 @@ def test_one_reading_gives_provenance_sample_count_and_digest_of_each_commit(str
     assert batch.sample(0) == (ChangedFile(change="+", path="a", size=5), ChangedFile(change="-", path="b", size=None))
     assert [file.path for file in batch.sample(1, most=3)] == ["f0", "f1", "f2"]
     assert (batch.num_file_actions, [commit.file_actions for commit in batch.commits]) == (32, [2, 30])
-    assert batch.digests == {v: hashlib.sha256(store.store.contents[files[v].path]).hexdigest() for v in (0, 1)}
+    assert batch.digests == {v: hashlib.sha256(memory.contents[files[v].path]).hexdigest() for v in (0, 1)}
     assert batch.lines_with("commitInfo")["line_number"].to_pylist() == [1, 4]
     assert len(store.reads) + len(store.opens) == 2
     assert bool(batch.large) is streamed

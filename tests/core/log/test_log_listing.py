@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.log.log_listing import list_log
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from tests.builders import (
@@ -16,15 +17,24 @@ from tests.builders import (
 
 def test_commits_of_the_catalog_outside_the_range_are_left_out() -> None:
     store = MemoryLogStore(commits(0, 9))
-    listing = list_log(store, LOG_PATH, first=3, last=6, log_tail=staged_commits(1, 8))
+    listing = list_log(store, LOG_PATH, first=3, last=6, catalog=CatalogCommits(log_tail=staged_commits(1, 8)))
     assert list(listing.commits) == [3, 4, 5, 6]
     assert all("_staged_commits" in file.path for file in listing.commits.values())
 
 
 def test_commits_of_the_catalog_are_taken_up_to_the_edges_of_the_range() -> None:
     store = MemoryLogStore(commits(0, 2))
-    assert list(list_log(store, LOG_PATH, first=3, last=5, log_tail=staged_commits(3, 5)).commits) == [3, 4, 5]
-    assert list(list_log(store, LOG_PATH, first=0, log_tail=staged_commits(3, 5)).commits) == [0, 1, 2, 3, 4, 5]
+    assert list(
+        list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=staged_commits(3, 5))).commits
+    ) == [3, 4, 5]
+    assert list(list_log(store, LOG_PATH, first=0, catalog=CatalogCommits(log_tail=staged_commits(3, 5))).commits) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
 def test_known_checkpoint_of_the_very_version_is_kept_beside_a_better_one() -> None:

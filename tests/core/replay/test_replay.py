@@ -11,6 +11,7 @@ from deltasnap_core.log.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.commit_batch import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.computed_state import compute_state
@@ -44,7 +45,7 @@ class Replay:
         self.contents, first = None, 0
         if base is not None:
             file = self.store.put(f"{9:020d}.checkpoint.{UUIDS[0]}.json", content(base))
-            provider = CheckpointProvider(version=9, files=(file,), kind="uuid", format="json")
+            provider = CheckpointProvider(version=9, files=(file,), kind=CheckpointKind.UUID, format="json")
             self.contents, first = open_checkpoint(self.store, provider, LOG_PATH), 10
         files = [self.store.put_commit(version, *actions) for version, actions in enumerate(commits, start=first)]
         self.batch = read_commits(self.store, files)
@@ -166,7 +167,8 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_a
         files = reconcile(base, commits, layout, broadcast=False, partitions=3)
         assert files is not None
         assert files.where(layout.is_add).count() == 2
-        plan = files._sc._jvm.PythonSQLUtils.explainString(files._jdf.queryExecution(), "simple")
+        jvm: Any = files._sc._jvm
+        plan = jvm.PythonSQLUtils.explainString(files._jdf.queryExecution(), "simple")
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
@@ -276,7 +278,7 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     after = rest.batch.after(first - 1)
     commits = rest.reader.commit_actions(after)
     non_file, states = base.non_file if first else NonFileActions(), {}
-    by_version = non_file_actions_by_version(rest.store, after)
+    by_version = non_file_actions_by_version(after)
     for version in range(first, last + 1):
         non_file = states[version] = non_file.advanced(by_version.get(version, ()))
     return replay_range(

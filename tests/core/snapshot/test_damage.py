@@ -255,7 +255,7 @@ def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi
         assert [store.computed_state("t", version).size_in_bytes for version in range(3)] == [0, 3 * HUGE, 2 * HUGE]
         assert store.manifest("t", 2).version_changes is not None
     finally:
-        spark.conf.set("spark.sql.ansi.enabled", before)
+        spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
 def test_negative_sizes_count_in_the_sums_and_in_no_bin(spark: SparkSession, tmp_path: Path) -> None:
