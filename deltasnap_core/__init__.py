@@ -98,7 +98,6 @@ _MODULES = {
     "protocol.actions": (
         "AddFile",
         "CommitInfo",
-        "CommitSummary",
         "DomainMetadata",
         "Format",
         "Metadata",

@@ -17,7 +17,7 @@ from tests.builders import (
 
 def test_commits_of_the_catalog_outside_the_range_are_left_out() -> None:
     store = MemoryLogStore(commits(0, 9))
-    listing = list_log(store, LOG_PATH, first=3, last=6, catalog=CatalogCommits(log_tail=staged_commits(1, 8)))
+    listing = list_log(store, LOG_PATH, first=3, last=6, catalog=CatalogCommits(log_tail=tuple(staged_commits(1, 8))))
     assert list(listing.commits) == [3, 4, 5, 6]
     assert all("_staged_commits" in file.path for file in listing.commits.values())
 
@@ -25,9 +25,9 @@ def test_commits_of_the_catalog_outside_the_range_are_left_out() -> None:
 def test_commits_of_the_catalog_are_taken_up_to_the_edges_of_the_range() -> None:
     store = MemoryLogStore(commits(0, 2))
     assert list(
-        list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=staged_commits(3, 5))).commits
+        list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits
     ) == [3, 4, 5]
-    assert list(list_log(store, LOG_PATH, first=0, catalog=CatalogCommits(log_tail=staged_commits(3, 5))).commits) == [
+    assert list(list_log(store, LOG_PATH, first=0, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits) == [
         0,
         1,
         2,
