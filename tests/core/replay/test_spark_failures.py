@@ -38,6 +38,7 @@ def raised(error: Exception) -> CorruptLogError | CorruptStoreError:
     with pytest.raises((CorruptLogError, CorruptStoreError)) as found, translated([CHECKPOINT, SIDECAR], [STORED]):
         raise error
     assert found.value.__cause__ is error
+    assert isinstance(found.value, CorruptLogError | CorruptStoreError)
     return found.value
 
 

@@ -242,7 +242,7 @@ def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi
     write_log(
         tmp_path, {0: [protocol(), metadata()], 1: huge, 2: [{"remove": {"path": "a", "deletionVector": vector}}]}
     )
-    before = spark.conf.get("spark.sql.ansi.enabled")
+    before = spark.conf.get("spark.sql.ansi.enabled", "true")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         log = DeltaLog.for_table(spark, tmp_path, clock=FixedClock())
@@ -255,7 +255,7 @@ def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi
         assert [store.computed_state("t", version).size_in_bytes for version in range(3)] == [0, 3 * HUGE, 2 * HUGE]
         assert store.manifest("t", 2).version_changes is not None
     finally:
-        spark.conf.set("spark.sql.ansi.enabled", before)
+        spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
 def test_negative_sizes_count_in_the_sums_and_in_no_bin(spark: SparkSession, tmp_path: Path) -> None:
