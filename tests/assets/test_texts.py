@@ -56,10 +56,13 @@ def test_credentials_in_the_urls_of_a_text_are_redacted() -> None:
 
 
 def test_error_that_passes_loses_its_credentials_and_keeps_its_data() -> None:
-    with pytest.raises(CorruptLogError) as raised, secrets_hidden():
-        try:
-            raise FileNotFoundError(2, "No such file", "s3://me:hunter2@lake/t")
-        except FileNotFoundError as error:
-            raise CorruptLogError(path="s3://me:hunter2@lake/t", reason="gone") from error
+    with pytest.raises(CorruptLogError) as raised:
+        _fail_with_credentials()
     assert "hunter2" not in f"{raised.value} {raised.value.__cause__}"
     assert raised.value.path == "s3://me:hunter2@lake/t"
+
+
+def _fail_with_credentials() -> None:
+    with secrets_hidden():
+        cause = FileNotFoundError(2, "No such file", "s3://me:hunter2@lake/t")
+        raise CorruptLogError(path="s3://me:hunter2@lake/t", reason="gone") from cause

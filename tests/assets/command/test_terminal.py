@@ -52,13 +52,11 @@ def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
     with output_aside():
         os.write(1, b"noise\n")
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(CorruptLogError), output_aside():
-        os.write(1, b"noise\n")
-        raise CorruptLogError(path="p", reason="says it itself")
+    with pytest.raises(CorruptLogError):
+        _noisy(b"noise\n", CorruptLogError(path="p", reason="says it itself"))
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(OSError, match="broken"), output_aside():
-        os.write(1, b"".join(b"line %d\x1b\n" % number for number in range(9)))
-        raise OSError("broken")
+    with pytest.raises(OSError, match="broken"):
+        _noisy(b"".join(b"line %d\x1b\n" % number for number in range(9)), OSError("broken"))
     assert capfd.readouterr().err.splitlines() == [f"line {number}\\x1b" for number in range(4, 9)]
     assert list(tmp_path.iterdir()) == []
 
@@ -72,3 +70,9 @@ def test_warnings_of_the_core_are_lines_that_steer_nothing(capsys: pytest.Captur
         assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
     finally:
         log.handlers.clear()
+
+
+def _noisy(noise: bytes, error: Exception) -> None:
+    with output_aside():
+        os.write(1, noise)
+        raise error

@@ -27,7 +27,8 @@ def test_commits_of_the_catalog_are_taken_up_to_the_edges_of_the_range() -> None
     assert list(
         list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits
     ) == [3, 4, 5]
-    assert list(list_log(store, LOG_PATH, first=0, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits) == [
+    tail = CatalogCommits(log_tail=tuple(staged_commits(3, 5)))
+    assert list(list_log(store, LOG_PATH, first=0, catalog=tail).commits) == [
         0,
         1,
         2,

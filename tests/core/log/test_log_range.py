@@ -44,7 +44,7 @@ def test_versions_that_are_not_there_are_told_with_those_that_are() -> None:
     _, log = counted(commits(0, 4))
     with pytest.raises(VersionNotFoundError) as error:
         log.range(3, 6)
-    assert (error.value.version, error.value.earliest, error.value.latest) == (6, 0, 4)
+    assert (error.value.version, error.value.earliest, error.value.latest) == (5, 0, 4)
 
 
 def test_commit_missing_within_a_range_is_told() -> None:

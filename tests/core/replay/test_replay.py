@@ -167,7 +167,7 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_a
         files = reconcile(base, commits, layout, broadcast=False, partitions=3)
         assert files is not None
         assert files.where(layout.is_add).count() == 2
-        jvm: Any = files._sc._jvm
+        jvm: Any = files.sparkSession.sparkContext._jvm
         plan = jvm.PythonSQLUtils.explainString(files._jdf.queryExecution(), "simple")
     finally:
         spark.conf.unset("spark.sql.adaptive.enabled")

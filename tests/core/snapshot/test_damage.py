@@ -242,7 +242,7 @@ def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi
     write_log(
         tmp_path, {0: [protocol(), metadata()], 1: huge, 2: [{"remove": {"path": "a", "deletionVector": vector}}]}
     )
-    before = spark.conf.get("spark.sql.ansi.enabled")
+    before = spark.conf.get("spark.sql.ansi.enabled", "true")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         log = DeltaLog.for_table(spark, tmp_path, clock=FixedClock())
