@@ -43,6 +43,12 @@ def test_output_goes_to_the_log_and_the_console_to_the_terminal(tmp_path: Path, 
     assert capfd.readouterr() == ("told\n", "")
 
 
+def print_and_fail(text: bytes, error: Exception) -> None:
+    with output_aside():
+        os.write(1, text)
+        raise error
+
+
 def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
     tmp_path: Path, capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,13 +56,11 @@ def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
     with output_aside():
         os.write(1, b"noise\n")
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(CorruptLogError), output_aside():
-        os.write(1, b"noise\n")
-        raise CorruptLogError(path="p", reason="says it itself")
+    with pytest.raises(CorruptLogError):
+        print_and_fail(b"noise\n", CorruptLogError(path="p", reason="says it itself"))
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(OSError, match="broken"), output_aside():
-        os.write(1, b"".join(b"line %d\x1b\n" % number for number in range(9)))
-        raise OSError("broken")
+    with pytest.raises(OSError, match="broken"):
+        print_and_fail(b"".join(b"line %d\x1b\n" % number for number in range(9)), OSError("broken"))
     assert capfd.readouterr().err.splitlines() == [f"line {number}\\x1b" for number in range(4, 9)]
     assert list(tmp_path.iterdir()) == []
 
