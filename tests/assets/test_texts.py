@@ -52,17 +52,23 @@ def test_credentials_in_the_urls_of_a_text_are_redacted() -> None:
     assert "hunter2" not in told
     assert told.startswith("No table at s3://")
     assert told.endswith("(see above).")
+    assert without_secrets("simplecache::s3://me:hunter2@lake/t") != "simplecache::s3://me:hunter2@lake/t"
     assert without_secrets("nothing/of: that@kind") == "nothing/of: that@kind"
 
 
+def test_text_of_megabytes_is_looked_through_at_once() -> None:
+    assert without_secrets("d" * 10_000_000 + "://") == "d" * 10_000_000 + "://"
+
+
 def test_error_that_passes_loses_its_credentials_and_keeps_its_data() -> None:
+    @secrets_hidden()
+    def fail() -> None:
+        try:
+            raise FileNotFoundError(2, "No such file", "s3://me:hunter2@lake/t")
+        except FileNotFoundError as error:
+            raise CorruptLogError(path="s3://me:hunter2@lake/t", reason="gone") from error
+
     with pytest.raises(CorruptLogError) as raised:
-        _fail_with_credentials()
+        fail()
     assert "hunter2" not in f"{raised.value} {raised.value.__cause__}"
     assert raised.value.path == "s3://me:hunter2@lake/t"
-
-
-def _fail_with_credentials() -> None:
-    with secrets_hidden():
-        cause = FileNotFoundError(2, "No such file", "s3://me:hunter2@lake/t")
-        raise CorruptLogError(path="s3://me:hunter2@lake/t", reason="gone") from cause

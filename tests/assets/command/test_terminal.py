@@ -45,6 +45,12 @@ def test_output_goes_to_the_log_and_the_console_to_the_terminal(
     assert capfd.readouterr() == ("told\n", "")
 
 
+def print_and_fail(text: bytes, error: Exception) -> None:
+    with output_aside():
+        os.write(1, text)
+        raise error
+
+
 def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,10 +59,10 @@ def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
         os.write(1, b"noise\n")
     assert capfd.readouterr() == ("", "")
     with pytest.raises(CorruptLogError):
-        _noisy(b"noise\n", CorruptLogError(path="p", reason="says it itself"))
+        print_and_fail(b"noise\n", CorruptLogError(path="p", reason="says it itself"))
     assert capfd.readouterr() == ("", "")
     with pytest.raises(OSError, match="broken"):
-        _noisy(b"".join(b"line %d\x1b\n" % number for number in range(9)), OSError("broken"))
+        print_and_fail(b"".join(b"line %d\x1b\n" % number for number in range(9)), OSError("broken"))
     assert capfd.readouterr().err.splitlines() == [f"line {number}\\x1b" for number in range(4, 9)]
     assert list(tmp_path.iterdir()) == []
 
@@ -70,9 +76,3 @@ def test_warnings_of_the_core_are_lines_that_steer_nothing(capsys: pytest.Captur
         assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
     finally:
         log.handlers.clear()
-
-
-def _noisy(noise: bytes, error: Exception) -> None:
-    with output_aside():
-        os.write(1, noise)
-        raise error
