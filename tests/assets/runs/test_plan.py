@@ -273,8 +273,8 @@ IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
 @pytest.mark.parametrize("table_id", IDS, ids=range(len(IDS)))
 def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     instance = dg.DagsterInstance.ephemeral()
-    seen = sight(0, 1, generation=table_id)
+    seen = status(0, 1, generation=table_id)
     prepare(instance, "events", plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
-    assert plan(table(), sight(0, 1, generation=table_id + "2"), known).drop == (0, 1)
+    assert plan(table(), status(0, 1, generation=table_id + "2"), known).drop == (0, 1)
