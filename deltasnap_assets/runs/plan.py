@@ -21,7 +21,7 @@ RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 _GENERATION = "deltasnap/generation"
-_BEGAN_AFTER = "deltasnap/generation_began_after_event"
+BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -83,7 +83,7 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
         if (observation := record.event_log_entry.asset_observation) is not None:
             generation = observation.tags.get(_GENERATION)
-            began_after = int(observation.tags.get(_BEGAN_AFTER, 0)) or None
+            began_after = int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
     done = [instance.get_materialized_partitions(asset, after_cursor=began_after) for asset in assets]
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
@@ -160,7 +160,7 @@ def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> 
 def _observation(table: TableSettings, sight: LogSight, began_after: int | None) -> dg.AssetObservation:
     tags = {"dagster/data_version": f"{sight.latest}@{sight.generation}", _GENERATION: sight.generation}
     if began_after is not None:
-        tags[_BEGAN_AFTER] = str(began_after)
+        tags[BEGAN_AFTER_TAG] = str(began_after)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {sight.latest}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.log_watch import LogWatch
+from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
 
@@ -26,6 +27,7 @@ def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
+        sort_partitions(context.instance, table.name)
         todo = plan(table, LogWatch.of(table).look(), known_of(context.instance, table.name))
         prepare(context.instance, table.name, todo)
         if not todo.ranges:

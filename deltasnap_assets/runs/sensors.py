@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.log_watch import LogWatch, SeenCommit
+from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.partitions import key_of, version_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, plan, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
@@ -30,6 +31,7 @@ def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
             return dg.SkipReason(
                 f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
             )
+        sort_partitions(context.instance, table.name)
         watch = LogWatch.of(table)
         seen = SeenCommit.from_text(context.cursor) if context.cursor else None
         sight = watch.look() if seen is None else watch.look_for_news(seen)

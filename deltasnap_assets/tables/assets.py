@@ -27,6 +27,7 @@ from deltasnap_assets.tables.metadata import (
     stored_metadata,
     tombstones_metadata,
 )
+from deltasnap_assets.tables.newest_again import newest_again
 from deltasnap_assets.tables.run_snapshots import Snapshots
 from deltasnap_core.replay.schemas import ADD, REMOVE
 
@@ -176,21 +177,9 @@ def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], No
 
 
 def _materialized(context: dg.AssetExecutionContext, metadata: Mapping[int, Entries]) -> _Materialization:
-    """End a materialization: each version with its metadata.
-
-    Dagster records the versions of a range in no order, but shows the one it recorded last as the state of the asset:
-    so the newest version is recorded once more, after the others.
-    """
+    """End a materialization: each version with its metadata, and the newest of the table recorded last."""
     for version, entries in metadata.items():
         context.add_asset_metadata(entries, partition_key=key_of(version))
     yield dg.Output(None)
-    if len(metadata) > 1:
-        newest = max(metadata)
-        context.log_event(
-            dg.AssetMaterialization(
-                context.asset_key,
-                partition=key_of(newest),
-                metadata=metadata[newest],
-                description="The newest version of this run, once more.",
-            )
-        )
+    if (again := newest_again(context.instance, context.asset_key, metadata)) is not None:
+        context.log_event(again)
