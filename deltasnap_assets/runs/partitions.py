@@ -15,6 +15,9 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
     plain `DynamicPartitionsDefinition` of this name, to which it is equal.
     """
 
+    def __hash__(self) -> int:
+        return hash(dg.DynamicPartitionsDefinition(name=self.name))
+
     def get_partition_keys_in_range(self, partition_key_range: dg.PartitionKeyRange) -> Sequence[str]:
         """Return the keys of the versions from start to end, ascending. Errors: ValueError where one is no version."""
         first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
