@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         VersionGapError,
         VersionNotFoundError,
     )
+    from deltasnap_core.log.checksum_file import read_checksum
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.log_segment import LogSegment
     from deltasnap_core.log.table_log import TableLog
@@ -40,15 +41,23 @@ if TYPE_CHECKING:
         RemoveFile,
         SetTransaction,
     )
+    from deltasnap_core.protocol.file_names import LOG_FOLDER, checkpoint_file, commit_file
+    from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.snapshot_state import SnapshotState
+    from deltasnap_core.protocol.table_config import in_commit_timestamps_enabled
+    from deltasnap_core.protocol.table_features import check_readable
     from deltasnap_core.protocol.version_checksum import VersionChecksum
-    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
+    from deltasnap_core.replay.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
+    from deltasnap_core.replay.table_schema import parse_schema
+    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
     from deltasnap_core.snapshot.options import SnapshotOptions
     from deltasnap_core.snapshot.snapshot import Snapshot
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
+    from deltasnap_core.storage.urls import is_url, redacted
+    from deltasnap_core.store.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
 
 _MODULES = {
@@ -64,7 +73,11 @@ _MODULES = {
         "VersionGapError",
         "VersionNotFoundError",
     ),
-    "log.delta_history_manager": ("DeltaHistory", "DeltaHistoryManager"),
+    "log.checksum_file": ("read_checksum",),
+    "log.delta_history_manager": (
+        "DeltaHistory",
+        "DeltaHistoryManager",
+    ),
     "log.log_segment": ("LogSegment",),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
@@ -78,21 +91,51 @@ _MODULES = {
         "RemoveFile",
         "SetTransaction",
     ),
-    "protocol.version_checksum": ("VersionChecksum",),
+    "protocol.file_names": (
+        "LOG_FOLDER",
+        "checkpoint_file",
+        "commit_file",
+    ),
+    "protocol.file_size_histogram": ("FileSizeHistogram",),
     "protocol.snapshot_state": ("SnapshotState",),
-    "snapshot.checksum_validation": ("ChecksumDifference",),
+    "protocol.table_config": ("in_commit_timestamps_enabled",),
+    "protocol.table_features": ("check_readable",),
+    "protocol.version_checksum": ("VersionChecksum",),
+    "replay.schemas": (
+        "ALL_FILES_SCHEMA",
+        "TOMBSTONES_SCHEMA",
+    ),
+    "replay.table_schema": ("parse_schema",),
+    "snapshot.checksum_validation": (
+        "ChecksumDifference",
+        "compare_with_log",
+    ),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
     "snapshot.options": ("SnapshotOptions",),
     "snapshot.snapshot": ("Snapshot",),
     "storage.fsspec_log_store": ("FsspecLogStore",),
-    "storage.log_store": ("FileStatus", "LogStore"),
+    "storage.log_store": (
+        "FileStatus",
+        "LogStore",
+    ),
+    "storage.urls": (
+        "is_url",
+        "redacted",
+    ),
+    "store.manifest": (
+        "VersionChanges",
+        "VersionManifest",
+    ),
     "store.snapshot_store": ("SnapshotStore",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 # In full, not from the mapping above: type checkers read it.
 __all__ = [
+    "ALL_FILES_SCHEMA",
+    "LOG_FOLDER",
+    "TOMBSTONES_SCHEMA",
     "ActionNotFoundError",
     "AddFile",
     "ChecksumDifference",
@@ -105,6 +148,7 @@ __all__ = [
     "DeltaSnapError",
     "DeltaTableNotFoundError",
     "DomainMetadata",
+    "FileSizeHistogram",
     "FileStatus",
     "Format",
     "FsspecLogStore",
@@ -123,10 +167,21 @@ __all__ = [
     "TableLog",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
+    "VersionChanges",
     "VersionChecksum",
     "VersionGapError",
     "VersionLog",
+    "VersionManifest",
     "VersionNotFoundError",
+    "check_readable",
+    "checkpoint_file",
+    "commit_file",
+    "compare_with_log",
+    "in_commit_timestamps_enabled",
+    "is_url",
+    "parse_schema",
+    "read_checksum",
+    "redacted",
 ]
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
@@ -16,9 +15,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_assets.command.terminal import prepare_terminal, print_problem
+from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
+from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_core import DeltaSnapError
+
+_MOST_OF_AN_ERROR = 1000
 
 app = typer.Typer(
     name="deltasnap",
@@ -31,8 +34,11 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point: whatever goes wrong is told on stderr with a non-zero exit code, never with a traceback."""
+    prepare_terminal()
     try:
         app()
+    except ConfigError as error:
+        fail(*error.lines)
     except DeltaSnapError as error:
         fail(str(error))
     except KeyboardInterrupt:
@@ -40,19 +46,21 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
-        fail(f"{type(error).__name__}: {' '.join(str(error).split())} (DELTASNAP_DEBUG=1 shows where)")
+        told = " ".join(str(error).split())[:_MOST_OF_AN_ERROR]
+        fail(f"{type(error).__name__}: {told} (DELTASNAP_DEBUG=1 shows where)")
 
 
-def fail(message: str) -> None:
-    """Print the message on stderr and exit with 1."""
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(message)}")
+def fail(*messages: str) -> None:
+    """Print the messages on stderr, a line each, and exit with 1."""
+    for message in messages:
+        print_problem(Console(stderr=True), "error", message)
     sys.exit(1)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
         try:
-            typer.echo(f"deltasnap {distribution_version('deltasnap')}")
+            typer.echo(f"deltasnap {distribution_version(DISTRIBUTION)}")
         except PackageNotFoundError:
             typer.echo("deltasnap, not installed")
         raise typer.Exit
@@ -155,7 +163,7 @@ def start(port: Annotated[int, typer.Option(min=1, max=65535, help="Where it lis
 
     server = start_server(load_settings().spark, DEFAULT_FOLDER, port)
     exercise_server(server)
-    typer.echo(f"A Spark Connect server answers. In deltasnap.yaml:\n\nspark:\n  remote: {server.remote}\n")
+    typer.echo(f"A Spark Connect server answers. In deltasnap.yaml:\n\nspark:\n  remote: {server.url}\n")
     typer.echo(f"It runs until `deltasnap spark-server stop`. What it prints: {DEFAULT_FOLDER / 'server.log'}")
 
 
@@ -165,7 +173,7 @@ def stop() -> None:
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, stop_server
 
     server = stop_server(DEFAULT_FOLDER)
-    typer.echo("No server runs here." if server is None else f"The server at {server.remote} has stopped.")
+    typer.echo("No server runs here." if server is None else f"The server at {server.url} has stopped.")
 
 
 @spark_server.command()
@@ -178,9 +186,9 @@ def status() -> None:
         typer.echo("No server runs here.")
         raise typer.Exit(1)
     if not answers(server.port):
-        typer.echo(f"A server is starting, or does not answer, at {server.remote}: {DEFAULT_FOLDER / 'server.log'}")
+        typer.echo(f"A server is starting, or does not answer, at {server.url}: {DEFAULT_FOLDER / 'server.log'}")
         raise typer.Exit(1)
-    typer.echo(f"A server answers at {server.remote}")
+    typer.echo(f"A server answers at {server.url}")
 
 
 @app.command(name="inspect")
@@ -209,13 +217,12 @@ def inspect_table(
     console = Console()
     show_facts(console, facts)
     facts.check_readable()
-    log = Path(tempfile.gettempdir(), f"deltasnap-inspect-{os.getpid()}.log")
-    show_state(console, count(facts, options, log))
+    show_state(console, count(facts, options))
 
 
 def _require(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        fail(f"This needs the package {module.replace('_', '-')}: pip install 'deltasnap[{extra}]'.")
+        fail(f"This needs the package {module.replace('_', '-')}: {how_to_install(extra)}.")
 
 
 def _key_and_value(text: str) -> tuple[str, str]:

@@ -14,11 +14,7 @@ from deltasnap_assets.command.refresh_view import refresh_tables
 from deltasnap_assets.command.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
 from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
-from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.protocol.file_names import LOG_FOLDER
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.storage.urls import join_url, to_url
-from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core import SnapshotStore, TableLog
 
 NEXT_STEPS = """\
 [bold]What to do next[/bold]
@@ -51,7 +47,6 @@ def show_versions(console: Console, settings: Settings, table: TableSettings, ve
     """Print what is stored of some versions, ascending; nothing where there are none."""
     if not versions:
         return
-    manager = DeltaHistoryManager(FsspecLogStore(), join_url(to_url(table.path), LOG_FOLDER))
-    history = manager.get_history(start=versions[0], end=versions[-1])
+    history = TableLog.for_path(table.path).history.get_history(start=versions[0], end=versions[-1])
     operations = {commit.version: operation_text(commit) for commit in history}
     console.print(version_table(SnapshotStore.open(None, settings.storage), table.name, versions, operations))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,18 +12,27 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deltasnap_assets.command.terminal import output_to
+from deltasnap_assets.command.terminal import output_aside, shown
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_core.log.delta_history_manager import DeltaHistory
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_features import check_readable
-from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core import (
+    DeltaHistory,
+    DeltaLog,
+    LogSegment,
+    Metadata,
+    Protocol,
+    SnapshotState,
+    TableLog,
+    check_readable,
+    parse_schema,
+)
+
+_Rows = list[tuple[str, str]]
+
+_MOST_ROWS = 200
+_MOST_OF_A_VALUE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +88,13 @@ def read_facts(
     )
 
 
-def count(facts: TableFacts, storage_options: Mapping[str, Any], log: Path) -> SnapshotState:
-    """Replay the version on a Spark session of this process; what Spark prints goes to `log`.
+def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotState:
+    """Return the state of the version, replayed on a Spark session of this process that prints nothing.
 
-    Raises UnsupportedProtocolError, JavaError where Spark cannot start, and the errors of a damaged log.
+    Errors: UnsupportedProtocolError, JavaError where Spark cannot start, and those of a damaged log.
     """
     check_java()
-    with output_to(log):
+    with output_aside():
         spark = SparkSession.builder.config(map={**session_config(SparkSettings())}).getOrCreate()
         delta_log = DeltaLog.for_table(spark, facts.path, storage_options=storage_options or None)
         return delta_log.get_snapshot_at(version=facts.segment.version).computed_state
@@ -95,10 +102,12 @@ def count(facts: TableFacts, storage_options: Mapping[str, Any], log: Path) -> S
 
 def show_facts(console: Console, facts: TableFacts) -> None:
     """Print what needs no replay."""
-    name = f"  {facts.metadata.name}" if facts.metadata.name else ""
-    console.print(Text.assemble((facts.path, "bold"), (name, "cyan")))
+    title = shown(facts.path, style="bold")
+    if facts.metadata.name:
+        title = Text.assemble(title, "  ", shown(facts.metadata.name, style="cyan"))
+    console.print(title)
     if facts.metadata.description:
-        console.print(Text(facts.metadata.description, style="italic"))
+        console.print(shown(facts.metadata.description, style="italic"))
     console.print(_pairs(_table_rows(facts)))
     console.print(_schema(facts.metadata))
     console.print(_history(facts.history))
@@ -106,15 +115,15 @@ def show_facts(console: Console, facts: TableFacts) -> None:
 
 def show_state(console: Console, state: SnapshotState) -> None:
     """Print what the replay gave."""
-    rows: list[tuple[str, RenderableType]] = [
+    rows: _Rows = [
         ("files", f"{state.num_of_files:,} of {bytes_text(state.size_in_bytes)}"),
         ("records", "unknown (a file has no statistics)" if state.num_records is None else f"{state.num_records:,}"),
         ("tombstones", f"{state.num_of_removes:,}"),
     ]
     if state.num_deletion_vectors:
         rows.append(("deletion vectors", f"{state.num_deletion_vectors:,} deleting {state.num_deleted_records:,} rows"))
-    rows += [(f"transaction {txn.app_id}", f"{txn.version}") for txn in state.set_transactions]
-    rows += [(f"domain {domain.domain}", domain.configuration) for domain in state.domain_metadata]
+    rows += _most([(f"transaction {txn.app_id}", f"{txn.version}") for txn in state.set_transactions])
+    rows += _most([(f"domain {domain.domain}", domain.configuration) for domain in state.domain_metadata])
     console.print(_pairs(rows))
 
 
@@ -126,18 +135,24 @@ def time_text(timestamp_ms: int) -> str:
         return f"{timestamp_ms} ms"
 
 
-def _pairs(rows: list[tuple[str, RenderableType]]) -> Table:
+def _most(rows: _Rows) -> _Rows:
+    """Return the first of many rows, and how many are left out."""
+    left_out = len(rows) - _MOST_ROWS
+    return rows if left_out <= 0 else [*rows[:_MOST_ROWS], ("...", f"and {left_out:,} more")]
+
+
+def _pairs(rows: _Rows) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", min_width=14)
     grid.add_column(overflow="fold")
     for name, value in rows:
-        grid.add_row(name, value)
+        grid.add_row(shown(name), shown(value, _MOST_OF_A_VALUE))
     return grid
 
 
-def _table_rows(facts: TableFacts) -> list[tuple[str, RenderableType]]:
+def _table_rows(facts: TableFacts) -> _Rows:
     protocol, metadata = facts.protocol, facts.metadata
-    rows: list[tuple[str, RenderableType]] = [
+    rows: _Rows = [
         ("version", f"{facts.segment.version}, committed {time_text(facts.timestamp_ms)}"),
         ("in the log", f"versions {facts.earliest} to {facts.latest}"),
         ("table id", metadata.id),
@@ -150,13 +165,13 @@ def _table_rows(facts: TableFacts) -> list[tuple[str, RenderableType]]:
     if metadata.partition_columns:
         rows.append(("partitioned by", ", ".join(metadata.partition_columns)))
     if metadata.configuration:
-        properties = (f"{name} = {value}" for name, value in sorted(metadata.configuration.items()))
-        rows.append(("properties", "\n".join(properties)))
+        properties = _most([("", f"{name} = {value}") for name, value in sorted(metadata.configuration.items())])
+        rows += [("properties" if index == 0 else "", text) for index, (_, text) in enumerate(properties)]
     rows += _segment_rows(facts.segment)
     return rows
 
 
-def _segment_rows(segment: LogSegment) -> list[tuple[str, RenderableType]]:
+def _segment_rows(segment: LogSegment) -> _Rows:
     checkpoint = segment.checkpoint_provider
     commits = len(segment.deltas)
     if checkpoint.is_empty:
@@ -167,7 +182,7 @@ def _segment_rows(segment: LogSegment) -> list[tuple[str, RenderableType]]:
         parts = f"{len(checkpoint.files)} files, " if len(checkpoint.files) > 1 else ""
         base = f"version {checkpoint.version}, {checkpoint.kind} {checkpoint.format}, {parts}{bytes_text(size)}"
         lag = f"{commits:,} commits, {bytes_text(sum(file.size for file in segment.deltas))}"
-    rows: list[tuple[str, RenderableType]] = [("checkpoint", base), ("commits since", lag)]
+    rows: _Rows = [("checkpoint", base), ("commits since", lag)]
     if segment.compactions:
         rows.append(("compactions", f"{len(segment.compactions):,}"))
     rows.append(("checksum file", segment.checksum_file.name if segment.checksum_file else "none"))
@@ -176,25 +191,17 @@ def _segment_rows(segment: LogSegment) -> list[tuple[str, RenderableType]]:
 
 def _schema(metadata: Metadata) -> RenderableType:
     table = Table("column", "type", "nullable", title="schema", title_justify="left", box=None, header_style="dim")
-    fields = json.loads(metadata.schema_string)["fields"] if metadata.schema_string else []
-    for field in fields:
-        partition = " (partition)" if field["name"] in metadata.partition_columns else ""
-        table.add_row(field["name"] + partition, _type_text(field["type"]), "yes" if field["nullable"] else "no")
+    try:
+        fields = parse_schema(metadata.schema_string).fields
+    except (ValueError, RecursionError) as error:
+        return Text.assemble(("schema", "italic"), " cannot be read: ", shown(error or type(error).__name__))
+    for field in fields[:_MOST_ROWS]:
+        partition = " (partition)" if field.name in metadata.partition_columns else ""
+        kind = shown(field.dataType.simpleString())
+        table.add_row(shown(field.name + partition), kind, "yes" if field.nullable else "no")
+    if len(fields) > _MOST_ROWS:
+        table.add_row("...", f"and {len(fields) - _MOST_ROWS:,} more")
     return table
-
-
-def _type_text(data_type: Any) -> str:
-    if not isinstance(data_type, dict):
-        return str(data_type)
-    match data_type["type"]:
-        case "struct":
-            return f"struct<{', '.join(f['name'] + ': ' + _type_text(f['type']) for f in data_type['fields'])}>"
-        case "array":
-            return f"array<{_type_text(data_type['elementType'])}>"
-        case "map":
-            return f"map<{_type_text(data_type['keyType'])}, {_type_text(data_type['valueType'])}>"
-        case other:
-            return _type_text(other)
 
 
 def _history(history: tuple[DeltaHistory, ...]) -> RenderableType:
@@ -204,9 +211,9 @@ def _history(history: tuple[DeltaHistory, ...]) -> RenderableType:
         table.add_row(
             str(entry.version),
             time_text(entry.timestamp).removesuffix(" UTC"),
-            entry.operation or "unknown",
-            entry.user_name or entry.engine_info or "",
-            _parameters_text(entry.operation_parameters or {}),
+            shown(entry.operation or "unknown"),
+            shown(entry.user_name or entry.engine_info or ""),
+            shown(_parameters_text(entry.operation_parameters or {})),
         )
     title = Text(f"last {len(history)} commits", style="italic")
     return Group(title, table)

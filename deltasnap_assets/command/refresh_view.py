@@ -8,18 +8,17 @@ from pathlib import Path
 
 import dagster as dg
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBars
 from rich.table import Column
 
 from deltasnap_assets.command.local_instance import use_local_instance
-from deltasnap_assets.command.terminal import output_to
+from deltasnap_assets.command.terminal import output_to, print_problem, shown
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
-from deltasnap_assets.runs.refresh import Progress, refresh_table
+from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaSnapError
 
 LOG_NAME = "refresh.log"
 
@@ -41,12 +40,13 @@ def _refresh(
 ) -> tuple[int, ...] | None:
     try:
         with RunProgress(console) as progress:
-            versions = refresh_table(defs, table, instance, on_progress=progress.show)
-    except DeltaSnapError as error:
-        console.print(f"[red]error:[/red] {escape(table.name)}: {escape(str(error))}", soft_wrap=True)
-        console.print(f"[dim]What Spark and Dagster printed: {escape(str(log))}[/dim]", soft_wrap=True)
+            versions = refresh_table(defs, table, instance, on_event=progress.show)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
+        what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
+        print_problem(console, "error", f"{table.name}: {what}{error}")
+        console.print(shown(f"What Spark and Dagster printed: {log}", style="dim"), soft_wrap=True)
         return None
-    console.print(f"{escape(table.name)}: {versions_text(versions)}", highlight=False)
+    console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
     return versions
 
 
@@ -72,11 +72,16 @@ class RunProgress:
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[message]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            TextColumn(
+                "{task.fields[message]}",
+                style="dim",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
             console=console,
             expand=True,
         )
-        self._task_of: dict[Progress, TaskID] = {}
+        self._task_of: dict[RefreshEvent, TaskID] = {}
 
     def __enter__(self) -> RunProgress:
         self._bars.start()
@@ -85,13 +90,13 @@ class RunProgress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, event: RefreshEvent) -> None:
         """Take up one event of a run."""
-        run = replace(progress, message="")
+        run = replace(event, message="")
         if run not in self._task_of:
             versions = f"{run.first}" if run.first == run.last else f"{run.first} to {run.last}"
             total = len(ASSET_NAMES) * (run.last - run.first + 1)
             self._task_of[run] = self._bars.add_task(f"{run.table} {versions}", total=total, message="")
-        is_materialization = progress.message.startswith("Materialized ")
-        message = escape(progress.message.partition("\n")[0])
+        is_materialization = event.message.startswith("Materialized ")
+        message = shown(event.message.partition("\n")[0]).plain
         self._bars.update(self._task_of[run], advance=1 if is_materialization else 0, message=message)

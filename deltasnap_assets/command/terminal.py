@@ -1,14 +1,53 @@
-"""The terminal of a command shows what the user should see; what libraries and the JVM print goes to a log file."""
+"""The terminal of a command: the user sees what is meant for him, and text from a log or an error steers nothing."""
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
+
+from deltasnap_assets.texts import MOST_CHARACTERS, visible, without_secrets
+from deltasnap_core import DeltaSnapError
+
+_MOST_OF_A_MESSAGE = 4000
+_COLORS = {"error": "red", "warning": "yellow"}
+_TAIL_LINES = 5
+
+
+def shown(text: object, most: int = MOST_CHARACTERS, *, style: str = "") -> Text:
+    """Return a text as it is to be printed: no markup, no terminal escapes, no credentials, of bounded length."""
+    return Text(visible(without_secrets(str(text)), most), style=style)
+
+
+def print_problem(console: Console, kind: str, message: str) -> None:
+    """Print one line that says what went wrong. kind: `error` or `warning`."""
+    line = Text.assemble((f"{kind}:", _COLORS[kind]), " ", shown(message, _MOST_OF_A_MESSAGE))
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+class WarningLines(logging.Handler):
+    """Prints each record of a log as a line of warning."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        print_problem(Console(stderr=True), "warning", record.getMessage())
+
+
+def prepare_terminal() -> None:
+    """Make printing safe: what the terminal's encoding lacks is written out, the core's warnings are lines of ours."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    log = logging.getLogger("deltasnap_core")
+    if not any(isinstance(handler, WarningLines) for handler in log.handlers):
+        log.addHandler(WarningLines(logging.WARNING))
 
 
 @contextmanager
@@ -18,13 +57,36 @@ def output_to(log: Path) -> Iterator[Console]:
     On the level of file descriptors: Spark's JVM inherits them and keeps writing to `log` for as long as it lives.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as sink, _descriptors_to(sink.fileno()) as console:
+        yield console
+
+
+@contextmanager
+def output_aside() -> Iterator[None]:
+    """As `output_to`, to a file of no name, which is gone afterwards; its last lines are printed where this fails."""
+    with tempfile.TemporaryFile() as sink:
+        try:
+            with _descriptors_to(sink.fileno()):
+                yield
+        except DeltaSnapError:
+            raise  # it says itself what is wrong
+        except Exception:
+            sink.seek(0)
+            printed = sink.read().decode(errors="replace").split("\n")
+            for line in [line for line in printed if line.strip()][-_TAIL_LINES:]:
+                Console(stderr=True).print(shown(line, style="dim"), soft_wrap=True, highlight=False)
+            raise
+
+
+@contextmanager
+def _descriptors_to(target: int) -> Iterator[Console]:
     sys.stdout.flush()
     sys.stderr.flush()
     real_stdout, real_stderr = os.dup(1), os.dup(2)
     try:
-        with log.open("wb") as sink, os.fdopen(os.dup(real_stdout), "w", encoding="utf-8") as terminal:
-            os.dup2(sink.fileno(), 1)
-            os.dup2(sink.fileno(), 2)
+        with os.fdopen(os.dup(real_stdout), "w", encoding="utf-8", errors="backslashreplace") as terminal:
+            os.dup2(target, 1)
+            os.dup2(target, 2)
             try:
                 yield Console(file=terminal)
             finally:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_core.protocol.actions import CommitInfo, Metadata
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.store.manifest import VersionChanges
-from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core import CommitInfo, Metadata, SnapshotState, SnapshotStore, VersionChanges, parse_schema
 
 
 def version_table(store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str]) -> Table:
@@ -20,7 +17,7 @@ def version_table(store: SnapshotStore, table: str, versions: Sequence[int], ope
 
     `versions`: ascending, stored. `operations`: by version; a version without one is shown as unknown.
     """
-    shown = Table(
+    rows = Table(
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         header_style="bold",
@@ -28,28 +25,28 @@ def version_table(store: SnapshotStore, table: str, versions: Sequence[int], ope
         title_justify="left",
     )
     for name in ("version", "operation", "files", "size", "tombstones", "what changed"):
-        shown.add_column(name, justify="left" if name in ("operation", "what changed") else "right", overflow="fold")
+        rows.add_column(name, justify="left" if name in ("operation", "what changed") else "right", overflow="fold")
     stored = set(store.versions(table))
     before = store.computed_state(table, versions[0] - 1) if versions and versions[0] - 1 in stored else None
     for version in versions:
         state = store.computed_state(table, version)
         changes = store.manifest(table, version).version_changes
-        shown.add_row(
+        rows.add_row(
             str(version),
-            operations.get(version) or "unknown",
+            shown(operations.get(version) or "unknown"),
             f"{state.num_of_files:,}",
             bytes_text(state.size_in_bytes),
             f"{state.num_of_removes:,}",
-            ", ".join((*files_changed(changes), *_rest_changed(before, state))),
+            shown(", ".join((*files_changed(changes), *_rest_changed(before, state)))),
         )
         before = state
-    return shown
+    return rows
 
 
 def operation_text(commit: CommitInfo) -> str:
     """What made a version: the operation, and how it wrote where it says so."""
     mode = (commit.operation_parameters or {}).get("mode") if commit.operation == "WRITE" else None
-    return (commit.operation or "unknown") + (f" ({mode.lower()})" if mode else "")
+    return (commit.operation or "unknown") + (f" ({str(mode).lower()})" if mode else "")
 
 
 def files_changed(changes: VersionChanges | None) -> Iterable[str]:
@@ -71,7 +68,13 @@ def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterabl
 
 def metadata_changed(before: Metadata, metadata: Metadata) -> Iterable[str]:
     """Columns and properties that came, went or changed, in words."""
-    yield from _changed("column", _column_texts(before), _column_texts(metadata))
+    try:
+        columns = _column_texts(before), _column_texts(metadata)
+    except (ValueError, RecursionError):
+        if before.schema_string != metadata.schema_string:
+            yield "schema"
+    else:
+        yield from _changed("column", *columns)
     yield from _changed("property", before.configuration, metadata.configuration)
 
 
@@ -82,5 +85,4 @@ def _changed(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
 
 
 def _column_texts(metadata: Metadata) -> dict[str, str]:
-    fields = json.loads(metadata.schema_string)["fields"] if metadata.schema_string else []
-    return {field["name"]: json.dumps(field, sort_keys=True) for field in fields}
+    return {field.name: field.json() for field in parse_schema(metadata.schema_string).fields}

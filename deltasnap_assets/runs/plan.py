@@ -5,6 +5,8 @@ Shared by the sensor, the schedule and `deltasnap refresh`, so that they agree.
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +17,14 @@ from deltasnap_assets.runs.log_watch import LogSight
 from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
 from deltasnap_assets.settings.config import TABLE_TAG, Since, TableSettings
+from deltasnap_assets.texts import visible
+from deltasnap_core import redacted
 
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 
+_PLAIN_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _GENERATION = "deltasnap/generation"
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 _UNFINISHED = [
@@ -29,8 +34,14 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-# Of a run on another machine it cannot be told whether its process lives; it must not hold its table back for ever.
-_RUN_COUNTS_AS_LOST_AFTER_SECONDS = 6 * 3600
+# Where this machine cannot tell whether the process of a run lives. A run that began renews its tag every half minute;
+# one that has not must do so soon. One that is queued is held by the instance itself, and is never lost.
+_LOST_AFTER_SECONDS = {
+    dg.DagsterRunStatus.NOT_STARTED: 600,
+    dg.DagsterRunStatus.STARTING: 600,
+    dg.DagsterRunStatus.STARTED: 300,
+    dg.DagsterRunStatus.CANCELING: 300,
+}
 
 
 def job_name(table_name: str) -> str:
@@ -102,7 +113,7 @@ def plan(table: TableSettings, sight: LogSight, known: Known) -> Plan:
     Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
     first, and everything counts as not done.
     """
-    is_recreated = known.generation is not None and known.generation != sight.generation
+    is_recreated = known.generation is not None and known.generation != _tag_value(sight.generation)
     earlier = () if is_recreated else known.versions
     done = frozenset[int]() if is_recreated else known.done
     missing = [version for version in _wanted(table, sight, earlier) if version not in done]
@@ -131,19 +142,34 @@ def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
 
 
 def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """The id of a run of the table that is queued or under way; None: there is none.
+    """Return the id of a run of the table that is queued or under way; None: there is none.
 
-    A run whose process was killed is recorded as failed: neither this table nor a queue waits for it any longer.
+    A run that is lost, its process killed or without a sign of life for minutes, is recorded as failed: neither this
+    table nor a queue waits for it any longer.
     """
     filters = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_UNFINISHED)
     found = None
     for record in instance.get_run_records(filters):
         run = record.dagster_run
-        if has_ended(run.tags.get(PROCESS_TAG, "")):
-            instance.report_run_failed(run, f"The process of this run, {run.tags[PROCESS_TAG]}, is gone.")
-        elif time.time() - record.update_timestamp.timestamp() < _RUN_COUNTS_AS_LOST_AFTER_SECONDS:
+        if problem := _lost(record):
+            instance.report_run_failed(run, f"{problem} Its versions are taken up by the next run of {table_name}.")
+        else:
             found = run.run_id
     return found
+
+
+def _lost(record: dg.RunRecord) -> str | None:
+    """Return why a run counts as lost; None: it lives, or may do so."""
+    run = record.dagster_run
+    process = run.tags.get(PROCESS_TAG, "")
+    ended = has_ended(process)
+    if ended:
+        return f"The process of this run, {process}, is gone."
+    patience = _LOST_AFTER_SECONDS.get(run.status)
+    silence = time.time() - record.update_timestamp.timestamp()
+    if ended is None and patience is not None and silence > patience:
+        return f"This run gave no sign of life for {silence / 60:.0f} minutes."
+    return None
 
 
 def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> list[int]:
@@ -158,15 +184,25 @@ def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> 
 
 
 def _observation(table: TableSettings, sight: LogSight, began_after: int | None) -> dg.AssetObservation:
-    tags = {"dagster/data_version": f"{sight.latest}@{sight.generation}", _GENERATION: sight.generation}
+    generation = _tag_value(sight.generation)
+    tags = {"dagster/data_version": f"{sight.latest}@{generation}", _GENERATION: generation}
     if began_after is not None:
         tags[BEGAN_AFTER_TAG] = str(began_after)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {sight.latest}",
-        metadata={"latest_version": sight.latest, "table_id": sight.generation, "dagster/uri": table.path},
+        metadata={
+            "latest_version": sight.latest,
+            "table_id": visible(sight.generation),
+            "dagster/uri": redacted(table.path),
+        },
         tags=tags,
     )
+
+
+def _tag_value(table_id: str) -> str:
+    """Return a table's id, which may be any text, as the value of a tag: another one for another id."""
+    return table_id if _PLAIN_ID.fullmatch(table_id) else hashlib.sha256(repr(table_id).encode()).hexdigest()
 
 
 def _versions(keys: Iterable[str]) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ import dagster as dg
 from deltasnap_assets.runs.log_watch import LogWatch
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaSnapError
 
 
 class RefreshError(DeltaSnapError):
@@ -26,7 +27,7 @@ class RefreshError(DeltaSnapError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RefreshEvent:
     """What a refresh is at: the versions first to last of a table, and the event just recorded in their run."""
 
     table: str
@@ -40,13 +41,13 @@ def refresh_table(
     table: TableSettings,
     instance: dg.DagsterInstance,
     *,
-    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_event: Callable[[RefreshEvent], None] = lambda _: None,
     log_level: str = "WARNING",
 ) -> tuple[int, ...]:
     """Materialize every version of a table that is not materialized yet, one range after another; gives those versions.
 
     The look at the log is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
-    and above go to the console. `on_progress` is called with each event of the runs.
+    and above go to the console. `on_event` is called with each event of the runs.
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
     job = defs.resolve_job_def(job_name(table.name))
@@ -59,7 +60,7 @@ def refresh_table(
             sort_partitions(instance, table.name)
             return tuple(materialized)
         for first, last in todo.ranges:
-            _run(job, table.name, instance, (first, last), on_progress, log_level)
+            _run(job, table.name, instance, (first, last), on_event, log_level)
             materialized.extend(range(first, last + 1))
 
 
@@ -68,20 +69,21 @@ def _run(
     table_name: str,
     instance: dg.DagsterInstance,
     versions: tuple[int, int],
-    on_progress: Callable[[Progress], None],
+    on_event: Callable[[RefreshEvent], None],
     log_level: str,
 ) -> None:
     first, last = versions
     run_id = str(uuid.uuid4())
 
     def tell(event: dg.EventLogEntry) -> None:
-        on_progress(Progress(table=table_name, first=first, last=last, message=event.message))
+        on_event(RefreshEvent(table=table_name, first=first, last=last, message=event.message))
 
     instance.add_event_listener(run_id, tell)
     result = job.execute_in_process(
         instance=instance,
         run_id=run_id,
-        tags=run_tags(table_name, first, last),
+        # From the run's creation on, so that it is known for lost however early this process dies.
+        tags=run_tags(table_name, first, last) | {PROCESS_TAG: this_process()},
         raise_on_error=False,
         run_config={"loggers": {"console": {"config": {"log_level": log_level}}}},
     )

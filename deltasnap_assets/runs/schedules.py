@@ -8,6 +8,7 @@ from deltasnap_assets.runs.log_watch import LogWatch
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.texts import secrets_hidden
 
 
 def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
@@ -24,6 +25,7 @@ def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Materializes every version of {table.name} that is not materialized yet.",
     )
+    @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")

@@ -9,6 +9,7 @@ from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.partitions import key_of, version_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, plan, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.texts import secrets_hidden
 
 
 def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
@@ -26,6 +27,7 @@ def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Materializes the versions of {table.name} as its commits arrive.",
     )
+    @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(

@@ -1,6 +1,6 @@
 """The settings of the app: `deltasnap.yaml` as typed values, with errors that name the file, line, key and value.
 
-Pure: neither Dagster nor PySpark is loaded, so that the command line can answer for a broken file at once.
+PySpark is never loaded, Dagster only to judge a cron expression: the command line answers for a broken file at once.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from deltasnap_assets.settings.cron import cron_problem
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
+from deltasnap_core import is_url, redacted
 
 CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
@@ -25,7 +26,7 @@ DEFAULT_STORAGE = Path(".deltasnap") / "store"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//|:)")
+_HOURLY = "0 * * * *"
 _SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: their values are never shown
 
 
@@ -64,7 +65,7 @@ class TableSettings(_Settings):
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
     poll_seconds: int = Field(default=30, ge=1)
-    refresh: str | None = "0 * * * *"
+    refresh: str | None = _HOURLY
     materialize_as: Literal["view", "table"] = "view"
     max_versions_per_run: int = Field(default=100, ge=1)
     checks: CheckSettings = CheckSettings()
@@ -79,8 +80,8 @@ class TableSettings(_Settings):
     @field_validator("refresh")
     @classmethod
     def _is_cron(cls, refresh: str | None) -> str | None:
-        if refresh is not None and (problem := cron_problem(refresh)):
-            raise ValueError(problem)
+        if refresh not in (None, _HOURLY):
+            _check_cron(refresh)
         return refresh
 
 
@@ -169,6 +170,18 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
     return _with_absolute_paths(settings, path.absolute().parent)
 
 
+def _check_cron(text: str) -> None:
+    """Raise ValueError unless Dagster takes the text for a schedule."""
+    import dagster as dg  # noqa: PLC0415  # slow to load, and most configurations leave the hours as they are
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of steps larger than their field
+        try:
+            dg.ScheduleDefinition(name="refresh", job_name="refresh", cron_schedule=text)
+        except dg.DagsterInvalidDefinitionError as error:
+            raise ValueError("no cron expression that Dagster takes: expected five fields, as in 0 * * * *") from error
+
+
 def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigProblem]:
     problems = []
     first: dict[str, int] = {}
@@ -188,7 +201,7 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
 
 def _with_absolute_paths(settings: Settings, folder: Path) -> Settings:
     def absolute(path: str) -> str:
-        return path if _URL.match(path) else str(folder / Path(path).expanduser())
+        return path if is_url(path) else str(folder / Path(path).expanduser())
 
     tables = tuple(table.model_copy(update={"path": absolute(table.path)}) for table in settings.tables)
     return settings.model_copy(update={"storage": absolute(settings.storage), "tables": tables})
@@ -211,7 +224,7 @@ def _problem(source: YamlSource, details: Any) -> ConfigProblem:
         reason=reason,
         line=source.line_of(location),
         key=key_text(location) or None,
-        value=None if value is None or hidden else repr(value),
+        value=None if value is None or hidden else repr(redacted(value)),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaSnapError, redacted
 
 Location = tuple[str | int, ...]
 
@@ -41,9 +41,12 @@ class ConfigError(DeltaSnapError):
     def __init__(self, *, file: str, problems: tuple[ConfigProblem, ...]) -> None:
         self.file = file
         self.problems = problems
-        super().__init__(
-            "\n".join(f"{file}{'' if each.line is None else f':{each.line}'}: {each}" for each in problems)
-        )
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The message, a problem each."""
+        return tuple(f"{self.file}{'' if each.line is None else f':{each.line}'}: {each}" for each in self.problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +145,7 @@ class _Reader:
                 reason = f"the environment variable {name} is not set"
                 line = self.lines.get(location)
                 self.problems.append(
-                    ConfigProblem(reason=reason, line=line, key=key_text(location), value=repr(node.value))
+                    ConfigProblem(reason=reason, line=line, key=key_text(location), value=repr(redacted(node.value)))
                 )
             return self.environment.get(name, "")
 

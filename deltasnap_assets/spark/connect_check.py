@@ -6,7 +6,8 @@ import socket
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_assets.settings.distribution import how_to_install
+from deltasnap_core import DeltaSnapError
 
 DEFAULT_PORT = 15002
 _PATIENCE_SECONDS = 10.0
@@ -19,7 +20,7 @@ class RemoteError(DeltaSnapError):
 def check_remote(remote: str) -> None:
     """Raise RemoteError unless the client is installed and something listens at an address, `sc://HOST:PORT/;...`."""
     if find_spec("grpc") is None:
-        raise RemoteError("Spark Connect needs packages that are not installed: pip install 'deltasnap[connect]'.")
+        raise RemoteError(f"Spark Connect needs packages that are not installed: {how_to_install('connect')}.")
     host, port = _address(remote)
     try:
         socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()

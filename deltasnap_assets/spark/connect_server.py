@@ -24,7 +24,7 @@ from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import find_spark_home
 from deltasnap_assets.spark.session_config import server_config, session_config
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaSnapError
 
 DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
 HOST = "127.0.0.1"
@@ -44,7 +44,7 @@ class SparkServer:
     process_group: int
 
     @property
-    def remote(self) -> str:
+    def url(self) -> str:
         """Where a session finds it: the value of `spark.remote`."""
         return f"sc://{HOST}:{self.port}"
 
@@ -102,7 +102,7 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
 
 def exercise_server(server: SparkServer) -> bool:
     """Put a server through what a run asks of it, so that the first run need not wait; False where that fails."""
-    config = session_config(SparkSettings(remote=server.remote))
+    config = session_config(SparkSettings(remote=server.url))
     result = subprocess.run(
         [sys.executable, "-m", "deltasnap_assets.spark.warm_up_workload"],
         input=json.dumps(config),

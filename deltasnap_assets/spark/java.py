@@ -6,9 +6,10 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaSnapError
 
 MINIMUM_JAVA = 17
 _HELP = (
@@ -22,13 +23,13 @@ class JavaError(DeltaSnapError):
 
 
 def check_java() -> int:
-    """The major version of the Java that Spark would start: that of JAVA_HOME, else the one on PATH.
+    """Return the major version of the Java that Spark would start.
 
-    Raises JavaError where there is none or it is older than 17.
+    Errors: JavaError where there is none or it is older than 17.
     """
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
+    java = find_java()
     if java is None:
+        home = os.environ.get("JAVA_HOME")
         place = f"JAVA_HOME is {home}, which has no bin/java" if home else "none on PATH, and JAVA_HOME is not set"
         raise JavaError(f"No Java found: {place}. {_HELP}")
     major = java_major(java)
@@ -39,11 +40,23 @@ def check_java() -> int:
     return major
 
 
-def java_major(java: str) -> int | None:
-    """The major version that `java -version` prints ("1.8.0_292" is 8), None where it prints none."""
+def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the Java that Spark would start: that of JAVA_HOME, else the one on PATH. None: there is none."""
+    home = environment.get("JAVA_HOME")
+    found = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
+    return None if found is None else Path(found).resolve()
+
+
+def java_major(java: Path) -> int | None:
+    """Return the major version that `java -version` prints ("1.8.0_292" is 8); None where it prints none."""
     try:
         result = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+            [str(java), "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

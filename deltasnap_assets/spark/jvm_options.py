@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping
 from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
 from pathlib import Path
+
+from deltasnap_assets.spark.java import find_java
 
 # The second compiler takes as much of the processor as the work itself while a run is young. What the first one makes
 # runs a fifth slower once everything is warm, which a run of some minutes never earns back.
@@ -78,13 +79,6 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder of this user's archives, whatever the project."""
     cache = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "deltasnap"
-
-
-def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The Java that Spark would start: that of JAVA_HOME, else the one on PATH. None: there is none."""
-    home = environment.get("JAVA_HOME")
-    found = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
-    return None if found is None else Path(found).resolve()
 
 
 def find_spark_home(environment: Mapping[str, str] = os.environ) -> Path | None:

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.java import check_java
-from deltasnap_assets.spark.jvm_options import archive_path, find_java
+from deltasnap_assets.spark.java import check_java, find_java
+from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core import DeltaSnapError
 
 _STRAY_SECONDS = 3600
 
@@ -39,7 +39,7 @@ def make_archive() -> Path:
     _remove_strays(archive.parent)
     partial = archive.with_suffix(f".{os.getpid()}")
     try:
-        printed = _train(f"-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
+        printed = _run_workload(f"-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
         if not partial.is_file():
             last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was printed")
             raise WarmUpError(f"The JVM made no archive at {partial}: {last}")
@@ -67,7 +67,7 @@ def _check(archive: Path) -> None:
         raise WarmUpError(f"The archive is damaged; is there space for 200 MB below {archive.parent}?")
 
 
-def _train(java_options: str) -> str:
+def _run_workload(java_options: str) -> str:
     config = session_config(SparkSettings(config={"spark.driver.extraJavaOptions": java_options}))
     # The JVM writes the archive after Python has ended. It holds the pipe until then: reading to the end waits for it.
     result = subprocess.run(

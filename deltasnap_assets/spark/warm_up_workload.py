@@ -17,16 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from deltasnap_core.protocol.file_names import LOG_FOLDER, checkpoint_file, commit_file
-from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotStore, checkpoint_file, commit_file
 
 _CHECKPOINT = 2
 _LAST = 5
 _SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 _METADATA = {
-    "id": "training",
+    "id": "warm-up",
     "format": {"provider": "parquet", "options": {}},
     "schemaString": json.dumps(_SCHEMA),
     "partitionColumns": [],
@@ -36,7 +34,7 @@ _METADATA = {
 
 def exercise(spark: SparkSession) -> int:
     """Load and store the versions of a small table, as a run does; gives the number of its files."""
-    with tempfile.TemporaryDirectory(prefix="deltasnap-training-") as folder:
+    with tempfile.TemporaryDirectory(prefix="deltasnap-warm-up-") as folder:
         table = Path(folder, "table")
         write_table(table)
         log = DeltaLog.for_table(spark, str(table))

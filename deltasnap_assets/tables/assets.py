@@ -28,8 +28,9 @@ from deltasnap_assets.tables.metadata import (
     tombstones_metadata,
 )
 from deltasnap_assets.tables.newest_again import newest_again
-from deltasnap_assets.tables.run_snapshots import Snapshots
-from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, redacted
 
 _Materialization = Iterator[dg.Output[None]]
 
@@ -45,7 +46,7 @@ def _delta_log(table: TableSettings) -> dg.AssetSpec:
         group_name=table.name,
         kinds={"deltalake"},
         description="The Delta table itself, observed as its commits arrive.",
-        metadata={"dagster/uri": table.path, "dagster/table_name": table.name},
+        metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name},
     )
 
 
@@ -57,7 +58,7 @@ def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
         kinds={"json"},
         description="The files of the log that make up a version.",
     )
-    def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         segments = snapshots.log_segments(table, versions_of(context.partition_keys))
         return _materialized(context, {version: log_segment_metadata(segments[version]) for version in segments})
 
@@ -73,7 +74,7 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
         description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
     )
     def reconstructed_state(
-        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]
+        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> _Materialization:
         versions = versions_of(context.partition_keys)
         manifests = snapshots.stored(table, versions, _reporter(context))
@@ -99,7 +100,9 @@ def _computed_state(table: TableSettings) -> dg.AssetsDefinition:
         kinds={"pyspark", "json"},
         description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
     )
-    def computed_state(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def computed_state(
+        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
+    ) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         return _materialized(context, {version: computed_state_metadata(state) for version, state in states.items()})
 
@@ -113,9 +116,9 @@ def _all_files(table: TableSettings) -> dg.AssetsDefinition:
         after="reconstructed_state",
         kinds={"pyspark", "parquet" if table.materialize_as == "table" else "table"},
         description="The live files of a version, with the columns of Delta's `add` action.",
-        metadata={"dagster/column_schema": column_schema(ADD)},
+        metadata={"dagster/column_schema": column_schema(ALL_FILES_SCHEMA)},
     )
-    def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         return _materialized(context, {version: all_files_metadata(state) for version, state in states.items()})
 
@@ -129,9 +132,9 @@ def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
         after="reconstructed_state",
         kinds={"pyspark", "parquet" if table.materialize_as == "table" else "table"},
         description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
-        metadata={"dagster/column_schema": column_schema(REMOVE)},
+        metadata={"dagster/column_schema": column_schema(TOMBSTONES_SCHEMA)},
     )
-    def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[Snapshots]) -> _Materialization:
+    def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         return _materialized(context, {version: tombstones_metadata(state) for version, state in states.items()})
 
@@ -151,7 +154,7 @@ def _version_asset(
     metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., _Materialization]], dg.AssetsDefinition]:
     """What the five assets have in common: a partition a version, any range of them in one run."""
-    return dg.asset(
+    asset = dg.asset(
         key=[table.name, name],
         deps=[[table.name, after]],
         group_name=table.name,
@@ -165,6 +168,7 @@ def _version_asset(
         description=description,
         metadata={"dagster/table_name": table.name, **(metadata or {})},
     )
+    return lambda materialize: asset(secrets_hidden()(materialize))
 
 
 def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], None]:

@@ -20,12 +20,19 @@ from deltasnap_assets.tables.expectations import (
     small_files,
     tombstone_ratio,
 )
-from deltasnap_assets.tables.run_snapshots import Snapshots
-from deltasnap_core.errors import DeltaSnapError, StoredVersionNotFoundError
-from deltasnap_core.log.checksum_file import read_checksum
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_config import in_commit_timestamps_enabled
-from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import (
+    ChecksumDifference,
+    DeltaSnapError,
+    SnapshotState,
+    StoredVersionNotFoundError,
+    compare_with_log,
+    in_commit_timestamps_enabled,
+    read_checksum,
+)
+
+_MOST_OF_A_VERDICT = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +40,7 @@ class _Facts:
     """What the checks of a table look at. versions: those of the run."""
 
     table: TableSettings
-    snapshots: Snapshots
+    snapshots: RunSnapshots
     versions: Sequence[int]
 
     def newest_stored(self) -> SnapshotState:
@@ -93,7 +100,7 @@ def table_checks(table: TableSettings) -> dg.AssetChecksDefinition:
         can_subset=True,
     )
     def expectations(
-        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[Snapshots]
+        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> Iterator[dg.AssetCheckResult]:
         facts = _Facts(table=table, snapshots=snapshots, versions=_versions_of_run(context, snapshots, table))
         for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
@@ -113,12 +120,14 @@ def _evaluate(key: dg.AssetCheckKey, facts: _Facts) -> dg.AssetCheckResult:
         asset_key=key.asset_key,
         passed=verdict.passed,
         severity=dg.AssetCheckSeverity.ERROR if verdict.is_error else dg.AssetCheckSeverity.WARN,
-        description=verdict.description,
+        description=visible(without_secrets(verdict.description), _MOST_OF_A_VERDICT),
         metadata=dict(verdict.numbers),
     )
 
 
-def _versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: Snapshots, table: TableSettings) -> list[int]:
+def _versions_of_run(
+    context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings
+) -> list[int]:
     """The stored versions that the run is about; the newest where it is about none in particular."""
     tags, stored = context.run.tags, snapshots.store.versions(table.name)
     if "dagster/partition" in tags:

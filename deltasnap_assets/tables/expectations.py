@@ -9,12 +9,14 @@ from itertools import pairwise
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import CheckSettings
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_core.errors import UnsupportedProtocolError
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.protocol.actions import Protocol
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_features import check_readable
-from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
+from deltasnap_core import (
+    ChecksumDifference,
+    LogSegment,
+    Protocol,
+    SnapshotState,
+    UnsupportedProtocolError,
+    check_readable,
+)
 
 # Of fewer files it cannot be said that they are many small ones.
 _FEW_FILES = 16

@@ -10,8 +10,9 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import versions_of
 from deltasnap_assets.tables.input_forms import given_as
-from deltasnap_assets.tables.run_snapshots import Snapshots
-from deltasnap_core.errors import StoredVersionNotFoundError
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import StoredVersionNotFoundError
 
 IO_MANAGER_KEY = "snapshot_io_manager"
 
@@ -23,12 +24,13 @@ class SnapshotIOManager(dg.IOManager):
     with, `computed_state` and `log_segment` as values: one version as just that, several as a dict by version.
     """
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: RunSnapshots) -> None:
         self._snapshots = snapshots
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         """Nothing passes through here: the store holds it already."""
 
+    @secrets_hidden()
     def load_input(self, context: dg.InputContext) -> Any:
         """The stored versions of the input's partitions, as the type it is annotated with.
 

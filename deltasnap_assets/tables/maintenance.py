@@ -8,7 +8,8 @@ from pydantic import Field
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
-from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import secrets_hidden
 
 _HOUR_MS = 3_600_000
 
@@ -32,8 +33,9 @@ def prune_job(table: TableSettings) -> dg.JobDefinition:
     """
 
     @dg.op(name=f"{table.name}_prune_store", out=dg.Out(dg.Nothing))
+    @secrets_hidden()
     def prune_store(
-        context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[Snapshots]
+        context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> None:
         report = snapshots.small_store.prune(
             table.name,

@@ -1,31 +1,62 @@
-"""Values of the core as Dagster metadata. Numbers stay numbers, so that Dagster plots them over versions."""
+"""Values of the core as Dagster metadata. Numbers stay numbers, so that Dagster plots them over versions.
+
+A log may hold anything: texts are bounded and escaped here, and what cannot be shown at all is a note, never an error.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import wraps
+from itertools import islice
+from typing import ParamSpec
 
 import dagster as dg
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.commit_sample import ChangedFile
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.commit_info import CommitInfo
-from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.table_schema import parse_schema
-from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_assets.texts import markdown_code, visible, without_secrets
+from deltasnap_core import (
+    CommitInfo,
+    FileSizeHistogram,
+    LogSegment,
+    Metadata,
+    Protocol,
+    SnapshotState,
+    VersionManifest,
+    parse_schema,
+)
 
 Entries = dict[str, dg.MetadataValue]
 
 _BAR_WIDTH = 30
 _BLOCK = "█"
+_MOST_COLUMNS = 1000
+_MOST_PARTS = 100
+_MOST_LEVELS = 10
+_MOST_OF_A_NUMBER = 1 << 63
+
+P = ParamSpec("P")
 
 
+def _noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
+    """Make metadata that cannot be made a note of why: what a version says must not fail what it is."""
+
+    @wraps(make)
+    def noting(*args: P.args, **kwargs: P.kwargs) -> Entries:
+        try:
+            return make(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  # Dagster's own types raise what they like
+            what = make.__name__.strip("_")
+            return {f"{what}_problem": text_value(f"cannot be shown: {type(error).__name__}: {error}")}
+
+    return noting
+
+
+@_noting_problems
 def log_segment_metadata(segment: LogSegment) -> Entries:
     """What has to be read for a version."""
     checkpoint = segment.checkpoint_provider
@@ -40,10 +71,11 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
         "dagster/size_bytes": dg.MetadataValue.int(sum(file.size for file in files)),
         "compactions": dg.MetadataValue.int(len(segment.compactions)),
         "has_checksum": dg.MetadataValue.bool(segment.checksum_file is not None),
-        "dagster/uri": dg.MetadataValue.text(segment.log_path),
+        "dagster/uri": text_value(segment.log_path),
     }
 
 
+@_noting_problems
 def commit_metadata(commit: CommitInfo | None) -> Entries:
     """Who made a version, how and with what; nothing where its commit is gone or says nothing."""
     if commit is None:
@@ -56,11 +88,12 @@ def commit_metadata(commit: CommitInfo | None) -> Entries:
     }
     objects = {"operation_parameters": commit.operation_parameters, "operation_metrics": commit.operation_metrics}
     return {
-        **{name: dg.MetadataValue.text(text) for name, text in texts.items() if text},
+        **{name: text_value(text) for name, text in texts.items() if text},
         **{name: dg.MetadataValue.json(_decoded(values)) for name, values in objects.items() if values},
     }
 
 
+@_noting_problems
 def stored_metadata(manifest: VersionManifest) -> Entries:
     """What a version changed, and what it takes in the store."""
     entries: Entries = {
@@ -78,14 +111,19 @@ def stored_metadata(manifest: VersionManifest) -> Entries:
     return entries
 
 
+@_noting_problems
 def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
     """Some of the files that a commit added and removed."""
     if not files:
         return {}
-    rows = [(file.change, f"`{file.path}`", "" if file.size is None else bytes_text(file.size)) for file in files]
+    rows = [
+        (file.change, markdown_code(without_secrets(file.path)), "" if file.size is None else bytes_text(file.size))
+        for file in files
+    ]
     return {"sample_of_changes": dg.MetadataValue.md(markdown_table(("", "file", "size"), rows))}
 
 
+@_noting_problems
 def computed_state_metadata(state: SnapshotState) -> Entries:
     """The numbers of a version, its protocol, schema and properties, and a picture of its file sizes."""
     entries: Entries = {
@@ -108,6 +146,7 @@ def computed_state_metadata(state: SnapshotState) -> Entries:
     return entries
 
 
+@_noting_problems
 def all_files_metadata(state: SnapshotState) -> Entries:
     """How many rows the live files are, and how much they hold."""
     return {
@@ -116,51 +155,54 @@ def all_files_metadata(state: SnapshotState) -> Entries:
     }
 
 
+@_noting_problems
 def tombstones_metadata(state: SnapshotState) -> Entries:
     """How many rows the tombstones are."""
     return {"dagster/partition_row_count": dg.MetadataValue.int(state.num_of_removes)}
 
 
+@_noting_problems
 def protocol_metadata(protocol: Protocol) -> Entries:
     """The versions and features that a table asks for."""
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return {
         "min_reader_version": dg.MetadataValue.int(protocol.min_reader_version),
         "min_writer_version": dg.MetadataValue.int(protocol.min_writer_version),
-        **({"table_features": dg.MetadataValue.text(", ".join(features))} if features else {}),
+        **({"table_features": text_value(", ".join(features))} if features else {}),
     }
 
 
+@_noting_problems
 def table_metadata(metadata: Metadata) -> Entries:
     """The id, the schema, the partitioning and the properties of a table."""
-    schema = parse_schema(metadata.schema_string)
-    return {
-        "table_id": dg.MetadataValue.text(metadata.id),
-        "num_columns": dg.MetadataValue.int(len(schema.fields)),
-        "dagster/column_schema": column_schema(schema),
-        **(
-            {"partition_columns": dg.MetadataValue.text(", ".join(metadata.partition_columns))}
-            if metadata.partition_columns
-            else {}
-        ),
-        **({"properties": dg.MetadataValue.json(dict(metadata.configuration))} if metadata.configuration else {}),
-    }
+    entries = {"table_id": text_value(metadata.id), **_schema_metadata(metadata.schema_string)}
+    if metadata.partition_columns:
+        entries["partition_columns"] = text_value(", ".join(metadata.partition_columns))
+    if metadata.configuration:
+        entries["properties"] = dg.MetadataValue.json(_bounded_object(metadata.configuration))
+    return entries
+
+
+@_noting_problems
+def _schema_metadata(schema_string: str | None) -> Entries:
+    schema = parse_schema(schema_string)
+    return {"num_columns": dg.MetadataValue.int(len(schema.fields)), "dagster/column_schema": column_schema(schema)}
 
 
 def column_schema(schema: StructType) -> dg.TableSchemaMetadataValue:
     """A Spark schema as Dagster shows columns."""
     return dg.MetadataValue.table_schema(
-        dg.TableSchema(
-            columns=[
-                dg.TableColumn(
-                    name=field.name,
-                    type=field.dataType.simpleString(),
-                    description=(field.metadata or {}).get("comment"),
-                    constraints=dg.TableColumnConstraints(nullable=field.nullable),
-                )
-                for field in schema.fields
-            ]
-        )
+        dg.TableSchema(columns=[_column(field) for field in schema.fields[:_MOST_COLUMNS]])
+    )
+
+
+def _column(field: StructField) -> dg.TableColumn:
+    comment = (field.metadata or {}).get("comment")
+    return dg.TableColumn(
+        name=visible(field.name),
+        type=visible(field.dataType.simpleString()),
+        description=None if comment is None else visible(comment),
+        constraints=dg.TableColumnConstraints(nullable=field.nullable),
     )
 
 
@@ -178,10 +220,15 @@ def file_size_chart(histogram: FileSizeHistogram) -> str:
     return "\n".join(["```", *lines, "```"])
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; cells are escaped."""
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table. Cells are Markdown: what a log says comes as `markdown_code` or `markdown_text`."""
     lines = [header, ["-"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def text_value(text: str) -> dg.MetadataValue:
+    """Return what a log says as text to show: bounded, escaped, without credentials."""
+    return dg.MetadataValue.text(visible(without_secrets(text)))
 
 
 def time_value(timestamp_ms: int) -> dg.MetadataValue:
@@ -197,11 +244,36 @@ def _decoded(values: Mapping[str, str | None]) -> dict[str, object]:
 
     def decode(text: str | None) -> object:
         try:
-            return text if text is None else json.loads(text)
-        except ValueError:
+            # Of NaN and the like no JSON can be made again.
+            return text if text is None else json.loads(text, parse_constant=str)
+        except (ValueError, TypeError, RecursionError):
             return text
 
-    return {name: decode(text) for name, text in values.items()}
+    return _bounded_object({name: decode(text) for name, text in values.items()})
+
+
+def _bounded_object(values: Mapping[str, object], depth: int = 0) -> dict[str, object]:
+    """Return an object of JSON cut to what a person looks at, and to what Dagster takes: it writes JSON recursively."""
+    kept = {visible(name): _bounded(part, depth + 1) for name, part in islice(values.items(), _MOST_PARTS)}
+    left_out = len(values) - len(kept)
+    return {**kept, "...": f"and {left_out:,} more"} if left_out else kept
+
+
+def _bounded(value: object, depth: int) -> object:
+    match value:
+        case None | bool():
+            return value
+        case int() | float() if abs(value) < _MOST_OF_A_NUMBER:
+            return value
+        case Mapping() if depth < _MOST_LEVELS:
+            return _bounded_object(value, depth)
+        case list() if depth < _MOST_LEVELS:
+            parts = [_bounded(part, depth + 1) for part in value[:_MOST_PARTS]]
+            return [*parts, f"and {len(value) - len(parts):,} more"] if len(value) > len(parts) else parts
+        case Mapping() | list():
+            return "..."
+        case _:
+            return visible(without_secrets(str(value)))
 
 
 def _optional_int(value: int | None) -> dg.MetadataValue:
@@ -209,4 +281,4 @@ def _optional_int(value: int | None) -> dg.MetadataValue:
 
 
 def _optional_text(value: str | None) -> dg.MetadataValue:
-    return dg.MetadataValue.null() if value is None else dg.MetadataValue.text(value)
+    return dg.MetadataValue.null() if value is None else text_value(value)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
+from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY, SnapshotIOManager
-from deltasnap_assets.tables.run_snapshots import Snapshots
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import redacted
 
 
 def resources(settings: Settings) -> dict[str, Any]:
@@ -25,11 +28,13 @@ def resources(settings: Settings) -> dict[str, Any]:
     def pyspark() -> LazyPySparkResource:
         return LazyPySparkResource(spark_config=session_config(settings.spark))
 
-    @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {settings.storage}.")
-    def snapshots(context: dg.InitResourceContext) -> Snapshots:
-        if context.run is not None and context.instance is not None:
-            context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
-        return Snapshots(settings, context.resources.pyspark)
+    store = redacted(settings.storage)
+
+    @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {store}.")
+    def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
+        run, instance = context.run, context.instance
+        with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
+            yield RunSnapshots(settings, context.resources.pyspark)
 
     @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:

@@ -23,11 +23,11 @@ from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.snapshot_store import SnapshotStore
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions of it are done, and how many there are."""
 
 
-class Snapshots:
+class RunSnapshots:
     """The Spark session, the snapshot store and the logs of the tables, each made on first use.
 
     One object serves one run: what was stored and read for one asset is not looked at again for the next.
@@ -74,7 +74,7 @@ class Snapshots:
         """The log of a table."""
         return DeltaLog.for_table(self.spark, table.path, table.storage_options)
 
-    def stored(self, table: TableSettings, versions: Sequence[int], progress: Progress) -> dict[int, VersionManifest]:
+    def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
         """The manifests of versions, once all of them are stored; those that are not are written first.
 
         One pass for each range of versions without a gap. Errors: those of reading the log and of the store.
@@ -93,7 +93,7 @@ class Snapshots:
         return {version: self._manifests[table.name, version] for version in versions}
 
     def computed_states(
-        self, table: TableSettings, versions: Sequence[int], progress: Progress
+        self, table: TableSettings, versions: Sequence[int], progress: OnProgress
     ) -> dict[int, SnapshotState]:
         """The computed states of versions; those that are not stored are stored first, see `stored`."""
         self.stored(table, versions, progress)

@@ -85,3 +85,8 @@ STATE = _struct(
     add=ADD, remove=REMOVE, metaData=METADATA, protocol=PROTOCOL, txn=SET_TRANSACTION, domainMetadata=DOMAIN_METADATA
 )
 """One of the six is set in each row."""
+
+ALL_FILES_SCHEMA = ADD
+"""The columns of `Snapshot.all_files`."""
+TOMBSTONES_SCHEMA = REMOVE
+"""The columns of `Snapshot.tombstones`."""

@@ -31,6 +31,11 @@ def to_url(path_or_url: str | os.PathLike[str]) -> str:
     return f"{scheme}:{rest.rstrip('/') or '//'}"
 
 
+def is_url(text: str) -> bool:
+    """Return whether a user typed a URL (`file:/x` is one), rather than a local path."""
+    return _SCHEME.match(text) is not None
+
+
 def join_url(folder: str, name: str) -> str:
     """The URL of `name` (which may hold slashes) in a folder."""
     return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"

@@ -63,7 +63,7 @@ def found(server: SparkServer, table: Path) -> dict[str, Any]:
         table=str(table),
         store=str(table.parent / "store"),
         answers=str(table.parent / "answers.json"),
-        spark={"remote": server.remote, "config": dict(SETTINGS.config)},
+        spark={"remote": server.url, "config": dict(SETTINGS.config)},
     )
     # No Java either: nothing of it is needed where the server is elsewhere.
     return task.run({**os.environ, "JAVA_HOME": str(table.parent / "no-java"), "PYSPARK_PYTHON": NO_PYTHON})

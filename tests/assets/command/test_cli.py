@@ -14,7 +14,7 @@ from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
 
 COMMAND = [sys.executable, "-c", "from deltasnap_assets.command.cli import main; main()"]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def deltasnap(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -103,7 +103,7 @@ def test_command_with_old_java_says_what_to_install(tmp_path: Path) -> None:
     ("told", "major"), [("1.8.0_292", 8), ("11.0.2", 11), ("17", 17), ("21.0.1", 21), ("25-ea", 25)]
 )
 def test_java_major_is_read_from_every_form_of_version(told: str, major: int, tmp_path: Path) -> None:
-    assert java_major(f"{java_of(tmp_path, told)}/bin/java") == major
+    assert java_major(Path(java_of(tmp_path, told), "bin", "java")) == major
 
 
 def test_check_java_without_any_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_inspect_unsupported_table_shows_what_needs_no_replay(tmp_path: Path) ->
     small_table(tmp_path / "t", reader_features=("deletionVectors", "fromTheFuture"))
     result = deltasnap("inspect", "t", folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
     assert_one_line_of_error(result, "fromTheFuture", "not supported")
-    for part in ("a-table", "reader 3, writer 7", "versions 0 to 1", "CREATE TABLE", "ada", "id", "long"):
+    for part in ("a-table", "reader 3, writer 7", "versions 0 to 1", "CREATE TABLE", "ada", "id", "bigint"):
         assert part in result.stdout
 
 

@@ -74,7 +74,8 @@ MISTAKES = {
     ),
     "bad cron": (
         'tables:\n  - name: a\n    path: /a\n    refresh: "61 * * * *"\n',
-        ":4: tables[0].refresh: '61' is no minute of a cron expression (0-59) (found: '61 * * * *')",
+        ":4: tables[0].refresh: no cron expression that Dagster takes: expected five fields, as in 0 * * * * "
+        "(found: '61 * * * *')",
     ),
     "bad versions": (
         "tables:\n  - name: a\n    path: /a\n    versions: newest\n",
@@ -155,14 +156,17 @@ def test_demo_settings_follow_the_demo_table(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["0 * * * *", "*/5 1-3,7 * jan-mar mon,fri", "0 0 1 1 7", "@daily"])
+@pytest.mark.parametrize(
+    "text",
+    ["0 * * * *", "*/5 1-3,7 * jan-mar mon,fri", "0 0 1 1 7", "@daily", "0 0 * * sat-sun", "0 0 L * *", "0 0 * * 5#2"],
+)
 def test_cron_is_accepted(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
     assert read_settings(path, {}).tables[0].refresh == text
 
 
 @pytest.mark.parametrize(
-    "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "*/0 * * * *", "* * * 13 *", "5-1 * * * *"]
+    "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "*/0 * * * *", "* * * 13 *", "0 0 31 2 *", "* * * * * *"]
 )
 def test_cron_is_refused(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')

@@ -59,8 +59,8 @@ def test_server_is_started_found_and_stopped(folder: Path) -> None:
     server = start_server(SparkSettings(), folder, free_port())
     assert answers(server.port)
     assert running_server(folder) == server
-    assert server.remote == f"sc://127.0.0.1:{server.port}"
-    check_remote(server.remote)
+    assert server.url == f"sc://127.0.0.1:{server.port}"
+    check_remote(server.url)
     assert stop_server(folder) == server
     assert not answers(server.port)
     assert running_server(folder) is None

@@ -28,12 +28,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def session_that_writes(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def train(java_options: str) -> str:
+    def run_workload(java_options: str) -> str:
         archive = java_options.partition("ArchiveClassesAtExit=")[2].split()[0]
         Path(archive).write_text(content, encoding="utf-8")
         return ""
 
-    monkeypatch.setattr(warm_up, "_train", train)
+    monkeypatch.setattr(warm_up, "_run_workload", run_workload)
 
 
 def test_archive_appears_whole_where_sessions_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,12 +65,12 @@ def test_what_a_killed_command_left_is_removed_after_an_hour(monkeypatch: pytest
 
 
 def test_jvm_that_writes_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "_train", lambda _: "Error: no dynamic archives here\n\n")
+    monkeypatch.setattr(warm_up, "_run_workload", lambda _: "Error: no dynamic archives here\n\n")
     with pytest.raises(WarmUpError, match="no dynamic archives here"):
         make_archive()
 
 
 @pytest.mark.spark
-def test_training_replays_and_stores_every_kind_of_thing(spark) -> None:
+def test_workload_replays_and_stores_every_kind_of_thing(spark) -> None:
     # Four files a commit; each of the three after the checkpoint removes one.
     assert exercise(spark) == 6 * 4 - 3

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from deltasnap_assets.definitions import build_definitions  # noqa: E402
 from deltasnap_assets.demo.demo_table import grow  # noqa: E402
 from deltasnap_assets.runs.plan import ASSET_NAMES, run_tags  # noqa: E402
-from deltasnap_assets.runs.refresh import Progress, RefreshError, refresh_table  # noqa: E402
+from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table  # noqa: E402
 from deltasnap_assets.settings.config import Settings, TableSettings  # noqa: E402
 from deltasnap_core.errors import CorruptLogError, StoredVersionNotFoundError  # noqa: E402
 from tests.builders import commit_info, protocol, write_log  # noqa: E402
@@ -63,7 +63,7 @@ def app(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
     app = App(tmp_path_factory.mktemp("app"))
     app.grow(VERSIONS)
     app.messages = []
-    app.done = app.refresh(on_progress=app.messages.append)
+    app.done = app.refresh(on_event=app.messages.append)
     return app
 
 
@@ -159,14 +159,14 @@ def test_only_new_versions_are_refreshed(spark: SparkSession, tmp_path: Path) ->
     app.grow(3)
     ranges: list[tuple[int, int]] = []
 
-    def note(progress: Progress) -> None:
+    def note(progress: RefreshEvent) -> None:
         if (progress.first, progress.last) not in ranges:
             ranges.append((progress.first, progress.last))
 
-    assert app.refresh(on_progress=note) == (0, 1, 2)
-    assert app.refresh(on_progress=note) == ()
+    assert app.refresh(on_event=note) == (0, 1, 2)
+    assert app.refresh(on_event=note) == ()
     app.grow(4)
-    assert app.refresh(on_progress=note) == (3,)
+    assert app.refresh(on_event=note) == (3,)
     assert ranges == [(0, 1), (2, 2), (3, 3)]
 
 
