@@ -127,6 +127,16 @@ def plan(table: TableSettings, sight: LogSight, known: Known) -> Plan:
     )
 
 
+def observed_by_hand(table: TableSettings, sight: LogSight, known: Known) -> dg.AssetObservation:
+    """What to record of a look at the log that asks for nothing.
+
+    A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
+    """
+    seen = _observation(table, sight, known.began_after)
+    tags = {**seen.tags, _GENERATION: known.generation or seen.tags[_GENERATION]}
+    return dg.AssetObservation(seen.asset_key, description=seen.description, metadata=seen.metadata, tags=tags)
+
+
 def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     """Add and drop the partitions of a plan, and record its observation; the sensor's result does so by itself."""
     partitions = version_partitions(table_name).name or ""
@@ -185,8 +195,9 @@ def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> 
 
 def _observation(table: TableSettings, sight: LogSight, began_after: int | None) -> dg.AssetObservation:
     generation = _tag_value(sight.generation)
-    tags = {"dagster/data_version": f"{sight.latest}@{generation}", _GENERATION: generation}
+    tags = {"dagster/data_version": str(sight.latest), _GENERATION: generation}
     if began_after is not None:
+        tags["dagster/data_version"] += f" of {generation}"  # versions begin anew, data versions must not
         tags[BEGAN_AFTER_TAG] = str(began_after)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),

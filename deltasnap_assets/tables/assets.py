@@ -7,6 +7,7 @@ first writes the whole range to it, in one pass; for the others it is there then
 # No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
 # ruff: noqa: I002
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ import dagster as dg
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.commit_sample import sample_changes
+from deltasnap_assets.tables.delta_log_asset import delta_log_asset
+from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
@@ -28,26 +31,18 @@ from deltasnap_assets.tables.metadata import (
     tombstones_metadata,
 )
 from deltasnap_assets.tables.newest_again import newest_again
+from deltasnap_assets.tables.pages import all_files_page, changes_page, log_segment_page, state_page, tombstones_page
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, redacted
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, SnapshotState, deleted_file_retention_ms
 
 _Materialization = Iterator[dg.Output[None]]
 
 
-def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.SourceAsset]:
     """`<table>/delta_log` and the five assets made from it."""
-    return [_delta_log(table), *(make(table) for make in _ASSETS)]
-
-
-def _delta_log(table: TableSettings) -> dg.AssetSpec:
-    return dg.AssetSpec(
-        [table.name, "delta_log"],
-        group_name=table.name,
-        kinds={"deltalake"},
-        description="The Delta table itself, observed as its commits arrive.",
-        metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name},
-    )
+    return [delta_log_asset(table), *(make(table) for make in _ASSETS)]
 
 
 def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
@@ -60,7 +55,8 @@ def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
     )
     def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         segments = snapshots.log_segments(table, versions_of(context.partition_keys))
-        return _materialized(context, {version: log_segment_metadata(segments[version]) for version in segments})
+        told = {v: log_segment_metadata(segment) | log_segment_page(segment) for v, segment in segments.items()}
+        return _materialized(context, told)
 
     return log_segment
 
@@ -81,12 +77,15 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
         log = snapshots.log(table)
         history = log.history.get_history(start=versions[0], end=versions[-1])
         commits = {commit.version: commit for commit in history}
+        states = snapshots.computed_states(table, versions, _reporter(context))
         metadata = {}
         for version, manifest in manifests.items():
             file = snapshots.commit(table, version)
             sample = () if file is None else sample_changes(log.context.log.store, file)
             told = commit_metadata(commits.get(version))
-            metadata[version] = told | stored_metadata(manifest) | sample_metadata(sample)
+            before = states.get(version - 1) or snapshots.stored_state(table, version - 1)
+            told |= stored_metadata(manifest) | changes_page(before, states[version])
+            metadata[version] = told | sample_metadata(sample)
         return _materialized(context, metadata)
 
     return reconstructed_state
@@ -104,7 +103,8 @@ def _computed_state(table: TableSettings) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        return _materialized(context, {version: computed_state_metadata(state) for version, state in states.items()})
+        told = {version: computed_state_metadata(state) | state_page(state) for version, state in states.items()}
+        return _materialized(context, told)
 
     return computed_state
 
@@ -120,7 +120,13 @@ def _all_files(table: TableSettings) -> dg.AssetsDefinition:
     )
     def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        return _materialized(context, {version: all_files_metadata(state) for version, state in states.items()})
+        metadata = {version: all_files_metadata(state) for version, state in states.items()}
+        newest = max(states)
+        facts = file_facts(snapshots.store.all_files(table.name, newest))
+        metadata[newest] |= all_files_page(facts)
+        commits = recent_commits(snapshots, table, newest)
+        page = table_observation(context.instance, snapshots, table, newest, commits, facts)
+        return _materialized(context, metadata, page)
 
     return all_files
 
@@ -136,9 +142,19 @@ def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
     )
     def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        return _materialized(context, {version: tombstones_metadata(state) for version, state in states.items()})
+        metadata = {version: tombstones_metadata(state) for version, state in states.items()}
+        newest = max(states)
+        metadata[newest] |= _tombstones_told(snapshots, table, newest, states[newest])
+        return _materialized(context, metadata)
 
     return tombstones
+
+
+def _tombstones_told(snapshots: RunSnapshots, table: TableSettings, version: int, state: SnapshotState) -> Entries:
+    retention = deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration)
+    tombstones = snapshots.store.tombstones(table.name, version)
+    facts = tombstone_facts(tombstones, retention_ms=retention, now_ms=time.time_ns() // 1_000_000)
+    return tombstones_page(facts, last_vacuum_ms=last_vacuum_ms(recent_commits(snapshots, table, version)))
 
 
 _ASSETS = (_log_segment, _reconstructed_state, _computed_state, _all_files, _tombstones)
@@ -180,10 +196,17 @@ def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], No
     return report
 
 
-def _materialized(context: dg.AssetExecutionContext, metadata: Mapping[int, Entries]) -> _Materialization:
-    """End a materialization: each version with its metadata, and the newest of the table recorded last."""
+def _materialized(
+    context: dg.AssetExecutionContext, metadata: Mapping[int, Entries], page: dg.AssetObservation | None = None
+) -> _Materialization:
+    """End a materialization: each version with its metadata, and the newest of the table recorded last.
+
+    page: what is to be recorded of the table itself.
+    """
     for version, entries in metadata.items():
         context.add_asset_metadata(entries, partition_key=key_of(version))
     yield dg.Output(None)
     if (again := newest_again(context.instance, context.asset_key, metadata)) is not None:
         context.log_event(again)
+    if page is not None:
+        context.log_event(page)

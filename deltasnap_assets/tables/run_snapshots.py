@@ -102,6 +102,15 @@ class RunSnapshots:
                 self._states[table.name, version] = self.store.computed_state(table.name, version)
         return {version: self._states[table.name, version] for version in versions}
 
+    def stored_state(self, table: TableSettings, version: int) -> SnapshotState | None:
+        """Return the computed state of a version as it is stored; None: it is not."""
+        if (table.name, version) not in self._states:
+            try:
+                self._states[table.name, version] = self.small_store.computed_state(table.name, version)
+            except StoredVersionNotFoundError:
+                return None
+        return self._states[table.name, version]
+
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """The log segments of versions, from the log, or from the store where the log has lost them since."""
         segments: dict[int, LogSegment] = {}
