@@ -91,10 +91,9 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     generation, began_after = None, None
-    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
-        if (observation := record.event_log_entry.asset_observation) is not None:
-            generation = observation.tags.get(_GENERATION)
-            began_after = int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
+    if (observation := _last_observation(instance, table_name)) is not None:
+        generation = observation.tags.get(_GENERATION)
+        began_after = int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
     done = [instance.get_materialized_partitions(asset, after_cursor=began_after) for asset in assets]
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
@@ -127,14 +126,22 @@ def plan(table: TableSettings, sight: LogSight, known: Known) -> Plan:
     )
 
 
-def observed_by_hand(table: TableSettings, sight: LogSight, known: Known) -> dg.AssetObservation:
-    """What to record of a look at the log that asks for nothing.
+def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, sight: LogSight) -> dg.AssetObservation:
+    """What to record of a look at the log that asks for nothing: where nothing is new, what was told of the table last.
 
     A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
     """
+    last, known = _last_observation(instance, table.name), known_of(instance, table.name)
     seen = _observation(table, sight, known.began_after)
     tags = {**seen.tags, _GENERATION: known.generation or seen.tags[_GENERATION]}
-    return dg.AssetObservation(seen.asset_key, description=seen.description, metadata=seen.metadata, tags=tags)
+    told = last if last is not None and last.tags == tags else seen
+    return dg.AssetObservation(told.asset_key, description=told.description, metadata=told.metadata, tags=tags)
+
+
+def _last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
+    """What was recorded of the table last; None: nothing."""
+    records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
+    return records[0].asset_observation if records else None
 
 
 def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
@@ -143,7 +150,9 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
-    instance.report_runless_asset_event(todo.observation)
+    seen = _last_observation(instance, table_name)
+    if seen is None or seen.tags != todo.observation.tags:  # else what was told of that version since would be hidden
+        instance.report_runless_asset_event(todo.observation)
 
 
 def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:

@@ -17,10 +17,11 @@ from deltasnap_assets.tables.metadata import Entries, markdown_table, text_value
 from deltasnap_assets.tables.metadata import _noting_problems as noting_problems
 from deltasnap_assets.tables.pictures import (
     MOST_BARS,
+    MOST_CHARACTERS,
     Bar,
     VersionStep,
-    bars_picture,
     file_sizes_picture,
+    most_bars_picture,
     sizes_picture,
     versions_picture,
 )
@@ -85,18 +86,19 @@ def partitions_picture(facts: FileFacts) -> str | None:
     """Return the partitions with the most bytes as bars; None: the table has none."""
     if not any(partition.values for partition in facts.partitions):
         return None
-    shown = facts.partitions[:MOST_BARS]
     bars = [
         Bar(
             label=partition.label,
             value=partition.size_in_bytes,
             text=f"{bytes_text(partition.size_in_bytes)}, {_count(partition.num_files, 'file')}",
         )
-        for partition in shown
+        for partition in facts.partitions[:MOST_BARS]
     ]
-    more = len(facts.partitions) - len(shown)
-    rest = f"\n\nand {'' if facts.is_every_partition else 'more than '}{more:,} smaller ones" if more else ""
-    return bars_picture("bytes by partition", bars) + rest
+    picture, shown = most_bars_picture("bytes by partition", bars, MOST_CHARACTERS - 50)
+    more = len(facts.partitions) - shown
+    return picture + (
+        f"\n\nand {'' if facts.is_every_partition else 'more than '}{more:,} smaller ones" if more else ""
+    )
 
 
 @noting_problems

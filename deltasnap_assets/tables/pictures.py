@@ -1,27 +1,29 @@
 """Pictures as Dagster's pages show them: SVG in an image of Markdown, its text escaped. Pure.
 
-Dagster's UI drops HTML and inline SVG from Markdown; an image of a `data:` URL it shows. Colours are readable on its
-light and its dark background.
+Dagster's UI drops HTML and inline SVG from Markdown; an image of a `data:` URL it shows, beside its key where the whole
+text has less than a thousand characters, else only on a click. So the SVG is terse, and pictures have as many bars as
+fit. Its colours are readable on a light and on a dark background.
 """
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.texts import visible
 from deltasnap_core import FileSizeHistogram
 
-MOST_BARS = 12
+MOST_CHARACTERS = 999
+MOST_BARS = 10
+MOST_STEPS = 30
 
-_INK, _BAR, _ADDED, _REMOVED = "#7d7f8a", "#6f66e8", "#2fa36b", "#d9534f"
-_ROW, _FONT, _LABEL_WIDTH, _BAR_WIDTH, _TEXT_WIDTH = 18, 11, 130, 190, 130
-_MOST_LABEL = 22
-_CHART_WIDTH, _HALF_HEIGHT = 450, 55
+_LABEL_WIDTH, _BAR_WIDTH, _TEXT_WIDTH, _ROW = 120, 150, 120, 17
+_MOST_LABEL = 20
+_CHART_WIDTH, _HALF_HEIGHT = 360, 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,38 +57,46 @@ class SizeBin:
 def bars_picture(title: str, bars: Sequence[Bar]) -> str:
     """Return horizontal bars, one below the other, as Markdown; `title` is what is read where images are not shown."""
     longest = max((bar.value for bar in bars), default=0) or 1
-    lines = []
-    for row, bar in enumerate(bars):
-        middle = row * _ROW + 13
-        width = 0 if bar.value <= 0 else max(bar.value / longest * _BAR_WIDTH, 1)
-        lines += [
-            _text(_LABEL_WIDTH - 6, middle, bar.label, anchor="end"),
-            f'<rect x="{_LABEL_WIDTH}" y="{row * _ROW + 3}" width="{width:.1f}" height="{_ROW - 5}" fill="{_BAR}"/>',
-            _text(_LABEL_WIDTH + width + 5, middle, bar.text),
-        ]
-    return _image(title, lines, width=_LABEL_WIDTH + _BAR_WIDTH + _TEXT_WIDTH, height=len(bars) * _ROW + 4)
+    lengths = [math.ceil(max(bar.value, 0) / longest * _BAR_WIDTH) for bar in bars]
+    path = "".join(f"M{_LABEL_WIDTH} {row * _ROW + 2}h{length}v13h-{length}z" for row, length in enumerate(lengths))
+    lines = [f"<path d='{path}' fill='slateblue'/>"]
+    for row, (bar, length) in enumerate(zip(bars, lengths, strict=True)):
+        y = row * _ROW + 12
+        lines.append(f"<text x='0' y='{y}'>{_xml(bar.label)}</text>")
+        lines.append(f"<text x='{_LABEL_WIDTH + length + 5}' y='{y}'>{_xml(bar.text)}</text>")
+    return _image(title, lines, width=_LABEL_WIDTH + _BAR_WIDTH + _TEXT_WIDTH, height=len(bars) * _ROW)
+
+
+def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MOST_CHARACTERS) -> tuple[str, int]:
+    """Return the first bars, as many as fit into so many characters but at least one, and how many they are."""
+    for count in range(min(len(bars), MOST_BARS), 1, -1):
+        if len(picture := bars_picture(title, bars[:count])) <= most:
+            return picture, count
+    return bars_picture(title, bars[:1]), len(bars[:1])
 
 
 def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
-    """Return what came (up) and went (down) with each version, ascending, as Markdown; each bar tells its operation."""
-    highest = max((max(step.added, step.removed) for step in steps), default=0) or 1
-    width = _CHART_WIDTH / max(len(steps), 1)
+    """Return what came (up) and went (down) with each of the last versions, ascending, as Markdown.
+
+    The heights are square roots: a few kilobytes are to be seen beside a gigabyte.
+    """
+    shown = steps[-MOST_STEPS:]
+    if not shown:
+        return "no changes"
+    highest = max(max(step.added, step.removed) for step in shown) or 1
+    width = max(_CHART_WIDTH // MOST_STEPS, 1) - 1
     lines = []
-    for place, step in enumerate(steps):
-        up, down = (_HALF_HEIGHT * math.sqrt(value / highest) for value in (step.added, step.removed))
-        x, drawn = place * width, max(width - 1, 0.5)
-        told = f"<title>{_xml(f'{step.version}: {step.operation}')}</title>"
-        for y, height, colour in ((_HALF_HEIGHT - up, up, _ADDED), (_HALF_HEIGHT, down, _REMOVED)):
-            box = f'x="{x:.1f}" y="{y:.1f}" width="{drawn:.1f}" height="{height:.1f}" fill="{colour}"'
-            lines.append(f"<rect {box}>{told}</rect>")
-    lines.append(f'<path d="M0 {_HALF_HEIGHT}H{_CHART_WIDTH}" stroke="{_INK}" stroke-width="0.5"/>')
-    bottom = 2 * _HALF_HEIGHT + 14
-    if steps:
-        lines += [
-            _text(0, bottom, f"version {steps[0].version}"),
-            _text(_CHART_WIDTH, bottom, f"version {steps[-1].version}", anchor="end"),
-        ]
-    return _image(title, lines, width=_CHART_WIDTH, height=bottom + 6)
+    for colour, sign, values in (
+        ("seagreen", "-", [step.added for step in shown]),
+        ("tomato", "", [step.removed for step in shown]),
+    ):
+        heights = (math.ceil(_HALF_HEIGHT * math.sqrt(max(value, 0) / highest)) for value in values)
+        back = "" if sign else "-"
+        path = "".join(f"v{sign}{height}h{width}v{back}{height}h1" if height else f"h{width + 1}" for height in heights)
+        lines.append(f"<path d='M0 {_HALF_HEIGHT}{path}' fill='{colour}'/>")
+    bottom = 2 * _HALF_HEIGHT + 12
+    lines.append(f"<text y='{bottom}'>versions {shown[0].version} to {shown[-1].version}</text>")
+    return _image(title, lines, width=_CHART_WIDTH, height=bottom + 4)
 
 
 def file_sizes_picture(histogram: FileSizeHistogram) -> str:
@@ -96,14 +106,15 @@ def file_sizes_picture(histogram: FileSizeHistogram) -> str:
     return sizes_picture([SizeBin(start=start, end=end, count=count) for start, end, count in bins])
 
 
-def sizes_picture(bins: Iterable[SizeBin]) -> str:
+def sizes_picture(bins: Sequence[SizeBin]) -> str:
     """Return bins of sizes, ascending and without a gap, as bars: neighbours together where there are many."""
-    fitted = fitted_bins(tuple(bins))
-    if not fitted:
-        return "no files"
-    return bars_picture(
-        "file sizes", [Bar(label=_range_text(each), value=each.count, text=_files(each.count)) for each in fitted]
-    )
+    picture = "no files"
+    for most in range(MOST_BARS, 0, -1):
+        fitted = fitted_bins(bins, most)
+        bars = [Bar(label=_range_text(each), value=each.count, text=f"{each.count:,}") for each in fitted]
+        if fitted and len(picture := bars_picture("file sizes", bars)) <= MOST_CHARACTERS:
+            break
+    return picture
 
 
 def fitted_bins(bins: Sequence[SizeBin], most: int = MOST_BARS) -> tuple[SizeBin, ...]:
@@ -121,24 +132,19 @@ def fitted_bins(bins: Sequence[SizeBin], most: int = MOST_BARS) -> tuple[SizeBin
 
 def _range_text(each: SizeBin) -> str:
     start = bytes_text(round(each.start))
-    return f"{start} and more" if each.end is None else f"{start} – {bytes_text(round(each.end))}"
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file" + ("" if count == 1 else "s")
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    shown = text if len(text) <= _MOST_LABEL + 12 else f"{text[:_MOST_LABEL]}…"
-    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}">{_xml(shown)}</text>'
+    return f"from {start}" if each.end is None else f"{start} - {bytes_text(round(each.end))}"
 
 
 def _xml(text: str) -> str:
-    return escape(visible(text))
+    return escape(visible(text if len(text) <= _MOST_LABEL else f"{text[: _MOST_LABEL - 2]}.."))
 
 
-def _image(title: str, lines: Iterable[str], *, width: float, height: float) -> str:
-    style = f'font-family="sans-serif" font-size="{_FONT}" fill="{_INK}"'
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>{"".join(lines)}</svg>'
-    return f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+def _image(title: str, lines: Iterable[str], *, width: int, height: int) -> str:
+    size = f"width='{width}' height='{height}'"
+    style = "font-family='sans-serif' font-size='11' fill='gray'"
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {style}>{''.join(lines)}</svg>"
+    # Between angle brackets a link of Markdown may hold spaces; what else would end it or be unescaped is encoded.
+    return f"![{title}](<data:image/svg+xml,{quote(svg, safe=chr(32) + _KEPT)}>)"
+
+
+_KEPT = "=':/,.;()-+!"

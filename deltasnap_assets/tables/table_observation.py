@@ -10,12 +10,9 @@ from deltasnap_assets.runs.plan import delta_log_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.file_facts import FileFacts
 from deltasnap_assets.tables.pages import table_page
-from deltasnap_assets.tables.pictures import VersionStep
+from deltasnap_assets.tables.pictures import MOST_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaHistory
-
-MOST_STEPS = 40
-"""How many versions the picture of operations shows: each is a commit and a manifest to read."""
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
