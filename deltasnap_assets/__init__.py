@@ -13,18 +13,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltasnap_assets.component import DeltaTableSnapshots
     from deltasnap_assets.definitions import build_definitions
     from deltasnap_assets.runs.latest_version import LatestVersion
     from deltasnap_assets.settings.config import load_settings
 
 _MODULE_OF = {
+    "DeltaTableSnapshots": "component",
     "LatestVersion": "runs.latest_version",
     "build_definitions": "definitions",
     "load_settings": "settings.config",
 }
 
 # In full, not from the mapping above: type checkers read it.
-__all__ = ["LatestVersion", "build_definitions", "load_settings"]
+__all__ = ["DeltaTableSnapshots", "LatestVersion", "build_definitions", "load_settings"]
 
 
 def __getattr__(name: str) -> Any:

@@ -167,7 +167,7 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
         raise ConfigError(file=source.file, problems=problems) from error
     if problems := tuple(_names_given_twice(source, settings)):
         raise ConfigError(file=source.file, problems=problems)
-    return _with_absolute_paths(settings, path.absolute().parent)
+    return with_absolute_paths(settings, path.absolute().parent)
 
 
 def _check_cron(text: str) -> None:
@@ -199,7 +199,9 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
     return problems
 
 
-def _with_absolute_paths(settings: Settings, folder: Path) -> Settings:
+def with_absolute_paths(settings: Settings, folder: Path) -> Settings:
+    """Return the settings with relative paths taken as relative to a folder."""
+
     def absolute(path: str) -> str:
         return path if is_url(path) else str(folder / Path(path).expanduser())
 

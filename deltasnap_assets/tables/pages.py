@@ -25,7 +25,7 @@ from deltasnap_assets.tables.pictures import (
     sizes_picture,
     versions_picture,
 )
-from deltasnap_assets.tables.table_columns import table_schema
+from deltasnap_assets.tables.table_columns import MOST_COLUMNS, columns_of, table_schema
 from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
 from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, redacted
 
@@ -152,7 +152,7 @@ def table_page(
 
     commit: the last one; None: the log has lost it. steps: what the latest versions did. facts: of the live files.
     """
-    entries: Entries = {"health": text_value(health(state, segment, table.checks))}
+    entries: Entries = {"health": dg.MetadataValue.md(health(state, segment, table.checks))}
     entries |= _numbers(state, segment)
     if commit is not None:
         entries["last_commit"] = text_value(commit_text(segment.version, commit))
@@ -171,7 +171,7 @@ def table_page(
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
     if state.metadata is not None:
-        entries |= _described(state.metadata)
+        entries |= _schema_told(state.metadata) | _described(state.metadata)
     links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
     return {**entries, **links, "dagster/uri": text_value(redacted(table.path))}
 
@@ -206,8 +206,23 @@ def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
     }
 
 
+@noting_problems
+def _schema_told(metadata: Metadata) -> Entries:
+    """The columns, twice: Dagster shows its own way of them for materializations only."""
+    rows = []
+    for column in columns_of(metadata)[:MOST_COLUMNS]:
+        remarks = [
+            *(["partition column"] if column.is_partition else []),
+            *([column.comment] if column.comment else []),
+        ]
+        kind = column.type if column.nullable else f"{column.type}, not null"
+        rows.append((markdown_code(column.name), markdown_text(kind), markdown_text("; ".join(remarks))))
+    schema = markdown_table(("column", "type", ""), rows)
+    return {"schema": dg.MetadataValue.md(schema), "dagster/column_schema": table_schema(metadata)}
+
+
 def _described(metadata: Metadata) -> Entries:
-    entries: Entries = {"dagster/column_schema": table_schema(metadata), "table_id": text_value(metadata.id)}
+    entries: Entries = {"table_id": text_value(metadata.id)}
     if metadata.partition_columns:
         entries["partitioned_by"] = text_value(", ".join(metadata.partition_columns))
     if metadata.description:

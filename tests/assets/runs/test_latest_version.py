@@ -81,6 +81,7 @@ def test_processes_without_this_package_see_the_last_partition() -> None:
 
 def test_public_names_are_found_without_dagster_being_loaded_first() -> None:
     assert {name for name in deltasnap_assets.__all__ if getattr(deltasnap_assets, name)} == {
+        "DeltaTableSnapshots",
         "LatestVersion",
         "build_definitions",
         "load_settings",
