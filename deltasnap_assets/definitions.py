@@ -37,7 +37,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which a range in one run needs
         return dg.Definitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
-            asset_checks=[table_checks(table) for table in settings.tables],
+            asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[job for table in settings.tables for job in (_job(table), prune_job(table))],
             sensors=[new_commits_sensor(table) for table in settings.tables],
             schedules=[refresh_schedule(table, table.refresh) for table in settings.tables if table.refresh],

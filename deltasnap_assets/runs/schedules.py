@@ -8,6 +8,7 @@ from deltasnap_assets.runs.log_watch import LogWatch
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.checks import report_freshness
 from deltasnap_assets.texts import secrets_hidden
 
 
@@ -33,6 +34,7 @@ def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
         todo = plan(table, LogWatch.of(table).look(), known_of(context.instance, table.name))
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
+            report_freshness(context.instance, table)
             return dg.SkipReason(f"Every version of {table.name} is materialized.")
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 

@@ -55,6 +55,11 @@ class CheckSettings(_Settings):
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
     max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
     max_commits_since_checkpoint: int = Field(default=200, ge=1)
+    fresh_within_hours: float | None = Field(default=None, gt=0)  # None: by the table's own pauses
+    min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
+    max_partition_skew: float = Field(default=10, ge=1)
+    max_expired_ratio: float = Field(default=0.5, ge=0)
+    max_growth_factor: float = Field(default=10, ge=1)
 
 
 class TableSettings(_Settings):

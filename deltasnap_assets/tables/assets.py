@@ -7,7 +7,6 @@ first writes the whole range to it, in one pass; for the others it is there then
 # No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
 # ruff: noqa: I002
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -17,7 +16,6 @@ from deltasnap_assets.runs.partitions import key_of, version_partitions, version
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.commit_sample import sample_changes
 from deltasnap_assets.tables.delta_log_asset import delta_log_asset
-from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
@@ -35,7 +33,7 @@ from deltasnap_assets.tables.pages import all_files_page, changes_page, log_segm
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, SnapshotState, deleted_file_retention_ms
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
 
 _Materialization = Iterator[dg.Output[None]]
 
@@ -122,7 +120,7 @@ def _all_files(table: TableSettings) -> dg.AssetsDefinition:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         metadata = {version: all_files_metadata(state) for version, state in states.items()}
         newest = max(states)
-        facts = file_facts(snapshots.store.all_files(table.name, newest))
+        facts = snapshots.file_facts(table, newest)
         metadata[newest] |= all_files_page(facts)
         commits = recent_commits(snapshots, table, newest)
         page = table_observation(context.instance, snapshots, table, newest, commits, facts)
@@ -144,17 +142,11 @@ def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
         metadata = {version: tombstones_metadata(state) for version, state in states.items()}
         newest = max(states)
-        metadata[newest] |= _tombstones_told(snapshots, table, newest, states[newest])
+        vacuum = last_vacuum_ms(recent_commits(snapshots, table, newest))
+        metadata[newest] |= tombstones_page(snapshots.tombstone_facts(table, newest), last_vacuum_ms=vacuum)
         return _materialized(context, metadata)
 
     return tombstones
-
-
-def _tombstones_told(snapshots: RunSnapshots, table: TableSettings, version: int, state: SnapshotState) -> Entries:
-    retention = deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration)
-    tombstones = snapshots.store.tombstones(table.name, version)
-    facts = tombstone_facts(tombstones, retention_ms=retention, now_ms=time.time_ns() // 1_000_000)
-    return tombstones_page(facts, last_vacuum_ms=last_vacuum_ms(recent_commits(snapshots, table, version)))
 
 
 _ASSETS = (_log_segment, _reconstructed_state, _computed_state, _all_files, _tombstones)

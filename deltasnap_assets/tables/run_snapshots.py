@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -13,6 +14,8 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
+from deltasnap_core import deleted_file_retention_ms
 from deltasnap_core.errors import StoredVersionNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.file_names import commit_file
@@ -38,6 +41,8 @@ class RunSnapshots:
         self._pyspark = pyspark
         self._manifests: dict[tuple[str, int], VersionManifest] = {}
         self._states: dict[tuple[str, int], SnapshotState] = {}
+        self._file_facts: dict[tuple[str, int], FileFacts] = {}
+        self._tombstone_facts: dict[tuple[str, int], TombstoneFacts] = {}
         self._is_connected = False
 
     @property
@@ -110,6 +115,23 @@ class RunSnapshots:
             except StoredVersionNotFoundError:
                 return None
         return self._states[table.name, version]
+
+    def file_facts(self, table: TableSettings, version: int) -> FileFacts:
+        """Return what the live files of a stored version are like."""
+        if (table.name, version) not in self._file_facts:
+            self._file_facts[table.name, version] = file_facts(self.store.all_files(table.name, version))
+        return self._file_facts[table.name, version]
+
+    def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
+        """Return what the tombstones of a stored version are like, as of now."""
+        if (table.name, version) not in self._tombstone_facts:
+            metadata = self.small_store.computed_state(table.name, version).metadata
+            self._tombstone_facts[table.name, version] = tombstone_facts(
+                self.store.tombstones(table.name, version),
+                retention_ms=deleted_file_retention_ms({} if metadata is None else metadata.configuration),
+                now_ms=time.time_ns() // 1_000_000,
+            )
+        return self._tombstone_facts[table.name, version]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """The log segments of versions, from the log, or from the store where the log has lost them since."""

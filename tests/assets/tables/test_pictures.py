@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -44,7 +45,7 @@ def test_many_bins_are_put_together() -> None:
     fitted = fitted_bins(bins(*[1] * 25), most=10)
     assert [each.count for each in fitted] == [3] * 8 + [1]
     assert fitted[0].start == 1
-    assert all(one.end == other.start for one, other in zip(fitted, fitted[1:], strict=False))
+    assert all(one.end == other.start for one, other in pairwise(fitted))
 
 
 @pytest.mark.parametrize("sizes", [[1], [5] * 9, [10**n for n in range(13)], [0, 2**40], range(0, 10**6, 7)], ids=str)
