@@ -1,6 +1,40 @@
 """The Dagster app over `deltasnap_core`: each version of each tracked Delta table as a set of assets.
 
-The code location is `deltasnap_assets.definitions:defs`.
+The code location is `deltasnap_assets.definitions:defs`. In a project of one's own:
+
+    from deltasnap_assets import LatestVersion, build_definitions, load_settings
+
+The names below are resolved at first use: importing the package loads neither Dagster nor PySpark.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltasnap_assets.component import DeltaTableSnapshots
+    from deltasnap_assets.definitions import build_definitions
+    from deltasnap_assets.runs.latest_version import LatestVersion
+    from deltasnap_assets.settings.config import load_settings
+
+_MODULE_OF = {
+    "DeltaTableSnapshots": "component",
+    "LatestVersion": "runs.latest_version",
+    "build_definitions": "definitions",
+    "load_settings": "settings.config",
+}
+
+# In full, not from the mapping above: type checkers read it.
+__all__ = ["DeltaTableSnapshots", "LatestVersion", "build_definitions", "load_settings"]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

@@ -7,13 +7,11 @@ nothing; making `defs` reads that one file, lists no log and starts no Spark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.partitions import version_partitions
 from deltasnap_assets.runs.plan import job_name
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
@@ -27,46 +25,23 @@ if TYPE_CHECKING:
     defs: dg.Definitions
 
 
-class SnapshotDefinitions(dg.Definitions):
-    """Definitions that load what is stored whatever instance there is, or none.
-
-    Dagster looks a dynamic partition up on an instance before it asks for its value. The store needs no such thing.
-    """
-
-    def load_asset_value(
-        self,
-        asset_key: dg.AssetKey | Sequence[str] | str,
-        *,
-        python_type: type | None = None,
-        instance: dg.DagsterInstance | None = None,
-        partition_key: str | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> object:
-        """One version of an asset: `defs.load_asset_value(["events", "all_files"], partition_key="12")`.
-
-        Errors: `StoredVersionNotFoundError`.
-        """
-        options: dict[str, Any] = {"python_type": python_type, "partition_key": partition_key, "metadata": metadata}
-        if instance is not None or partition_key is None:
-            return super().load_asset_value(asset_key, instance=instance, **options)
-        partitions = version_partitions(dg.AssetKey.from_coercible(asset_key).path[0]).name or ""
-        with dg.DagsterInstance.ephemeral() as throwaway:
-            throwaway.add_dynamic_partitions(partitions, [partition_key])
-            return super().load_asset_value(asset_key, instance=throwaway, **options)
-
-
 def build_definitions(settings: Settings) -> dg.Definitions:
-    """Everything Dagster shows for the tables of a configuration."""
+    """Everything Dagster shows for the tables of a configuration, to be merged with other definitions as one likes.
+
+        defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
+
+    No executor is among them. The jobs of the tables have their own, of one process, whose steps share a Spark session;
+    what is started from an asset's page goes by that of the project.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which a range in one run needs
-        return SnapshotDefinitions(
+        return dg.Definitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
-            asset_checks=[table_checks(table) for table in settings.tables],
+            asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[job for table in settings.tables for job in (_job(table), prune_job(table))],
             sensors=[new_commits_sensor(table) for table in settings.tables],
             schedules=[refresh_schedule(table, table.refresh) for table in settings.tables if table.refresh],
             resources=resources(settings),
-            executor=dg.in_process_executor,  # one process for all the steps of a run: they share a Spark session
         )
 
 
@@ -76,12 +51,14 @@ def _job(table: TableSettings) -> Any:
         selection=dg.AssetSelection.groups(table.name),
         description=f"Materializes versions of {table.name}: each of its assets, and its checks.",
         tags={TABLE_TAG: table.name},
+        executor_def=dg.in_process_executor,  # one process for all the steps of a run: they share a Spark session
     )
 
 
 @cache
 def _configured() -> dg.Definitions:
-    return build_definitions(load_settings())
+    own = dg.Definitions(executor=dg.in_process_executor)  # this location is ours: every run has one Spark session
+    return dg.Definitions.merge(build_definitions(load_settings()), own)
 
 
 def __getattr__(name: str) -> Any:

@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.file_names import LOG_FOLDER, checkpoint_file, commit_file
     from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.snapshot_state import SnapshotState
-    from deltasnap_core.protocol.table_config import in_commit_timestamps_enabled
+    from deltasnap_core.protocol.table_config import (
+        deleted_file_retention_ms,
+        in_commit_timestamps_enabled,
+    )
     from deltasnap_core.protocol.table_features import check_readable
     from deltasnap_core.protocol.version_checksum import VersionChecksum
     from deltasnap_core.replay.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
@@ -112,7 +115,7 @@ _MODULES = {
     ),
     "protocol.file_size_histogram": ("FileSizeHistogram",),
     "protocol.snapshot_state": ("SnapshotState",),
-    "protocol.table_config": ("in_commit_timestamps_enabled",),
+    "protocol.table_config": ("deleted_file_retention_ms", "in_commit_timestamps_enabled"),
     "protocol.table_features": ("check_readable",),
     "protocol.version_checksum": ("VersionChecksum",),
     "replay.schemas": (
@@ -199,6 +202,7 @@ __all__ = [
     "checkpoint_file",
     "commit_file",
     "compare_with_log",
+    "deleted_file_retention_ms",
     "in_commit_timestamps_enabled",
     "is_url",
     "parse_schema",

@@ -7,9 +7,28 @@ from collections.abc import Iterable, Iterator, Sequence
 import dagster as dg
 
 
-def version_partitions(table_name: str) -> dg.DynamicPartitionsDefinition:
+class VersionPartitions(dg.DynamicPartitionsDefinition):
+    """Dynamic partitions whose ranges are ranges of versions, whatever else was added among the keys, and when.
+
+    Dagster's own are ranges in the order of insertion. A range of one key is that key, known to the instance or not: so
+    a stored version can be loaded where there is no instance that ever heard of it. Dagster's other processes see a
+    plain `DynamicPartitionsDefinition` of this name, to which it is equal.
+    """
+
+    def __hash__(self) -> int:
+        return hash(dg.DynamicPartitionsDefinition(name=self.name))
+
+    def get_partition_keys_in_range(self, partition_key_range: dg.PartitionKeyRange) -> Sequence[str]:
+        """Return the keys of the versions from start to end, ascending. Errors: ValueError where one is no version."""
+        first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
+        if first == last:
+            return [key_of(first)]
+        return [key_of(version) for version in known_versions(self.get_partition_keys()) if first <= version <= last]
+
+
+def version_partitions(table_name: str) -> VersionPartitions:
     """The partitions of every asset of a table."""
-    return dg.DynamicPartitionsDefinition(name=f"{table_name}_versions")
+    return VersionPartitions(name=f"{table_name}_versions")
 
 
 def key_of(version: int) -> str:
@@ -19,14 +38,20 @@ def key_of(version: int) -> str:
 
 def version_of(key: str) -> int:
     """The version that a partition key stands for. Errors: `ValueError` for a key that someone made up."""
-    if not (key.isascii() and key.isdecimal() and key == str(int(key))):
+    version = _version_or_none(key)
+    if version is None:
         raise ValueError(f"Partition {key!r} is no version of a table: expected a decimal number such as 12.")
-    return int(key)
+    return version
 
 
 def versions_of(keys: Iterable[str]) -> tuple[int, ...]:
     """The versions of partition keys, ascending: Dagster hands keys out in the order of their insertion, or in none."""
     return tuple(sorted(version_of(key) for key in keys))
+
+
+def known_versions(keys: Iterable[str]) -> tuple[int, ...]:
+    """Return the versions among partition keys, ascending; keys that are no versions were added by hand."""
+    return tuple(sorted(version for key in keys if (version := _version_or_none(key)) is not None))
 
 
 def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
@@ -47,3 +72,9 @@ def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[t
         last = version
     if first is not None and last is not None:
         yield first, last
+
+
+def _version_or_none(key: str) -> int | None:
+    # The length first: a text of a hundred thousand digits is no number to Python.
+    is_version = len(key) < 20 and key.isascii() and key.isdecimal() and key == str(int(key))
+    return int(key) if is_version else None

@@ -25,7 +25,7 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 _PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
 _GENERATION = "deltasnap/generation"
-_BEGAN_AFTER = "deltasnap/generation_began_after_event"
+BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -95,10 +95,9 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     generation, began_after = None, None
-    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
-        if (observation := record.event_log_entry.asset_observation) is not None:
-            generation = observation.tags.get(_GENERATION)
-            began_after = int(observation.tags.get(_BEGAN_AFTER, 0)) or None
+    if (observation := _last_observation(instance, table_name)) is not None:
+        generation = observation.tags.get(_GENERATION)
+        began_after = int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
     done = [instance.get_materialized_partitions(asset, after_cursor=began_after) for asset in assets]
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
@@ -133,13 +132,33 @@ def plan(table: TableSettings, status: LogStatus, known: Known) -> Plan:
     )
 
 
+def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
+    """What to record of a look at the log that asks for nothing: where nothing is new, what was told of the table last.
+
+    A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
+    """
+    last, known = _last_observation(instance, table.name), known_of(instance, table.name)
+    seen = _observation(table, status, known.began_after)
+    tags = {**seen.tags, _GENERATION: known.generation or seen.tags[_GENERATION]}
+    told = last if last is not None and last.tags == tags else seen
+    return dg.AssetObservation(told.asset_key, description=told.description, metadata=told.metadata, tags=tags)
+
+
+def _last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
+    """What was recorded of the table last; None: nothing."""
+    records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
+    return records[0].asset_observation if records else None
+
+
 def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     """Add and drop the partitions of a plan, and record its observation; the sensor's result does so by itself."""
     partitions = version_partitions(table_name).name or ""
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
-    instance.report_runless_asset_event(todo.observation)
+    seen = _last_observation(instance, table_name)
+    if seen is None or seen.tags != todo.observation.tags:  # else what was told of that version since would be hidden
+        instance.report_runless_asset_event(todo.observation)
 
 
 def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
@@ -191,9 +210,10 @@ def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -
 
 def _observation(table: TableSettings, status: LogStatus, began_after: int | None) -> dg.AssetObservation:
     generation = _tag_value(status.generation)
-    tags = {"dagster/data_version": f"{status.latest}@{generation}", _GENERATION: generation}
+    tags = {"dagster/data_version": str(status.latest), _GENERATION: generation}
     if began_after is not None:
-        tags[_BEGAN_AFTER] = str(began_after)
+        tags["dagster/data_version"] += f" of {generation}"  # versions begin anew, data versions must not
+        tags[BEGAN_AFTER_TAG] = str(began_after)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {status.latest}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
 from deltasnap_assets.settings.config import TableSettings
@@ -55,6 +56,7 @@ def refresh_table(
         todo = plan(table, log.status(), known_of(instance, table.name))
         prepare(instance, table.name, todo)
         if not todo.ranges:
+            sort_partitions(instance, table.name)
             return tuple(materialized)
         for first, last in todo.ranges:
             _run(job, table.name, instance, (first, last), on_event, log_level)

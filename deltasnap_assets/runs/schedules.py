@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
+from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, prepare, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.checks import report_freshness
 from deltasnap_assets.texts import secrets_hidden
 
 
@@ -27,9 +29,11 @@ def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
+        sort_partitions(context.instance, table.name)
         todo = plan(table, log_of(table).status(), known_of(context.instance, table.name))
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
+            report_freshness(context.instance, table)
             return dg.SkipReason(f"Every version of {table.name} is materialized.")
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.partitions import key_of, version_partitions
 from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, run_tags, unfinished_run
 from deltasnap_assets.settings.config import TableSettings
@@ -32,6 +33,7 @@ def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
             return dg.SkipReason(
                 f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
             )
+        sort_partitions(context.instance, table.name)
         log = log_of(table)
         status = log.new_commits(LogCursor.from_text(context.cursor)) if context.cursor else log.status()
         if status is None:

@@ -55,6 +55,11 @@ class CheckSettings(_Settings):
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
     max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
     max_commits_since_checkpoint: int = Field(default=200, ge=1)
+    fresh_within_hours: float | None = Field(default=None, gt=0)  # None: by the table's own pauses
+    min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
+    max_partition_skew: float = Field(default=10, ge=1)
+    max_expired_ratio: float = Field(default=0.5, ge=0)
+    max_growth_factor: float = Field(default=10, ge=1)
 
 
 class TableSettings(_Settings):
@@ -167,7 +172,7 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
         raise ConfigError(file=source.file, problems=problems) from error
     if problems := tuple(_names_given_twice(source, settings)):
         raise ConfigError(file=source.file, problems=problems)
-    return _with_absolute_paths(settings, path.absolute().parent)
+    return with_absolute_paths(settings, path.absolute().parent)
 
 
 def _check_cron(text: str) -> None:
@@ -199,7 +204,9 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
     return problems
 
 
-def _with_absolute_paths(settings: Settings, folder: Path) -> Settings:
+def with_absolute_paths(settings: Settings, folder: Path) -> Settings:
+    """Return the settings with relative paths taken as relative to a folder."""
+
     def absolute(path: str) -> str:
         return path if is_url(path) else str(folder / Path(path).expanduser())
 

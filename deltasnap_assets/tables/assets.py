@@ -14,6 +14,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.delta_log_asset import delta_log_asset
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
@@ -26,26 +27,19 @@ from deltasnap_assets.tables.metadata import (
     stored_metadata,
     tombstones_metadata,
 )
+from deltasnap_assets.tables.newest_again import newest_again
+from deltasnap_assets.tables.pages import all_files_page, changes_page, log_segment_page, state_page, tombstones_page
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, redacted
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary
 
 _Materialization = Iterator[dg.Output[None]]
 
 
-def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.SourceAsset]:
     """`<table>/delta_log` and the five assets made from it."""
-    return [_delta_log(table), *(make(table) for make in _ASSETS)]
-
-
-def _delta_log(table: TableSettings) -> dg.AssetSpec:
-    return dg.AssetSpec(
-        [table.name, "delta_log"],
-        group_name=table.name,
-        kinds={"deltalake"},
-        description="The Delta table itself, observed as its commits arrive.",
-        metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name},
-    )
+    return [delta_log_asset(table), *(make(table) for make in _ASSETS)]
 
 
 def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
@@ -58,7 +52,8 @@ def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
     )
     def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         segments = snapshots.log_segments(table, versions_of(context.partition_keys))
-        return _materialized(context, {version: log_segment_metadata(segments[version]) for version in segments})
+        told = {v: log_segment_metadata(segment) | log_segment_page(segment) for v, segment in segments.items()}
+        return _materialized(context, told)
 
     return log_segment
 
@@ -76,11 +71,13 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
     ) -> _Materialization:
         versions = versions_of(context.partition_keys)
         manifests = snapshots.stored(table, versions, _reporter(context))
+        states = snapshots.computed_states(table, versions, _reporter(context))
         metadata = {}
         for version, manifest in manifests.items():
             commit = manifest.commit or CommitSummary()
-            told = commit_metadata(commit.info)
-            metadata[version] = told | stored_metadata(manifest) | sample_metadata(commit.sample)
+            before = states.get(version - 1) or snapshots.stored_state(table, version - 1)
+            told = commit_metadata(commit.info) | stored_metadata(manifest) | changes_page(before, states[version])
+            metadata[version] = told | sample_metadata(commit.sample)
         return _materialized(context, metadata)
 
     return reconstructed_state
@@ -98,7 +95,8 @@ def _computed_state(table: TableSettings) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        return _materialized(context, {version: computed_state_metadata(state) for version, state in states.items()})
+        told = {version: computed_state_metadata(state) | state_page(state) for version, state in states.items()}
+        return _materialized(context, told)
 
     return computed_state
 
@@ -114,7 +112,13 @@ def _all_files(table: TableSettings) -> dg.AssetsDefinition:
     )
     def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        return _materialized(context, {version: all_files_metadata(state) for version, state in states.items()})
+        metadata = {version: all_files_metadata(state) for version, state in states.items()}
+        newest = max(states)
+        facts = snapshots.file_facts(table, newest)
+        metadata[newest] |= all_files_page(facts)
+        commits = recent_commits(snapshots, table, newest)
+        page = table_observation(context.instance, snapshots, table, newest, commits, facts)
+        return _materialized(context, metadata, page)
 
     return all_files
 
@@ -130,7 +134,11 @@ def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
     )
     def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        return _materialized(context, {version: tombstones_metadata(state) for version, state in states.items()})
+        metadata = {version: tombstones_metadata(state) for version, state in states.items()}
+        newest = max(states)
+        vacuum = last_vacuum_ms(recent_commits(snapshots, table, newest))
+        metadata[newest] |= tombstones_page(snapshots.tombstone_facts(table, newest), last_vacuum_ms=vacuum)
+        return _materialized(context, metadata)
 
     return tombstones
 
@@ -174,22 +182,17 @@ def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], No
     return report
 
 
-def _materialized(context: dg.AssetExecutionContext, metadata: Mapping[int, Entries]) -> _Materialization:
-    """End a materialization: each version with its metadata.
+def _materialized(
+    context: dg.AssetExecutionContext, metadata: Mapping[int, Entries], page: dg.AssetObservation | None = None
+) -> _Materialization:
+    """End a materialization: each version with its metadata, and the newest of the table recorded last.
 
-    Dagster records the versions of a range in no order, but shows the one it recorded last as the state of the asset:
-    so the newest version is recorded once more, after the others.
+    page: what is to be recorded of the table itself.
     """
     for version, entries in metadata.items():
         context.add_asset_metadata(entries, partition_key=key_of(version))
     yield dg.Output(None)
-    if len(metadata) > 1:
-        newest = max(metadata)
-        context.log_event(
-            dg.AssetMaterialization(
-                context.asset_key,
-                partition=key_of(newest),
-                metadata=metadata[newest],
-                description="The newest version of this run, once more.",
-            )
-        )
+    if (again := newest_again(context.instance, context.asset_key, metadata)) is not None:
+        context.log_event(again)
+    if page is not None:
+        context.log_event(page)

@@ -3,6 +3,7 @@
 # No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
 # ruff: noqa: I002
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import dagster as dg
 from deltasnap_assets.runs.partitions import version_of
 from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.advice import with_advice
 from deltasnap_assets.tables.expectations import (
     Verdict,
     checkpoint_lag,
@@ -20,13 +22,21 @@ from deltasnap_assets.tables.expectations import (
     small_files,
     tombstone_ratio,
 )
+from deltasnap_assets.tables.more_expectations import (
+    even_partitions,
+    expired_tombstones,
+    fresh_table,
+    statistics_coverage,
+)
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.version_checks import version_checks
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import (
     ChecksumDifference,
     DeltaSnapError,
     SnapshotState,
     StoredVersionNotFoundError,
+    TableLog,
     compare_with_log,
     in_commit_timestamps_enabled,
     read_checksum,
@@ -43,11 +53,15 @@ class _Facts:
     snapshots: RunSnapshots
     versions: Sequence[int]
 
-    def newest_stored(self) -> SnapshotState:
-        newest = self.snapshots.stored_versions(self.table)[-1:]
-        if not newest:
+    @property
+    def newest(self) -> int:
+        stored = self.snapshots.stored_versions(self.table)
+        if not stored:
             raise StoredVersionNotFoundError(store=self.snapshots.store.root, table=self.table.name, version=None)
-        return next(iter(self.snapshots.states_of(self.table, newest).values()))
+        return stored[-1]
+
+    def newest_stored(self) -> SnapshotState:
+        return self.snapshots.states_of(self.table, [self.newest])[self.newest]
 
 
 _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
@@ -81,11 +95,65 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
         "Not too much of the state is tombstones.",
         lambda facts: tombstone_ratio(facts.newest_stored(), facts.table.checks),
     ),
+    "fresh_table": (
+        "log_segment",
+        "The last commit is not too long ago.",
+        lambda facts: fresh_table(recent_commit_times(facts.table), facts.table.checks, now_ms=_now_ms()),
+    ),
+    "statistics_coverage": (
+        "all_files",
+        "Most of the files have statistics, by which queries skip files.",
+        lambda facts: statistics_coverage(facts.newest_stored(), facts.table.checks),
+    ),
+    "even_partitions": (
+        "all_files",
+        "No partition is many times the size of the others.",
+        lambda facts: even_partitions(facts.snapshots.file_facts(facts.table, facts.newest), facts.table.checks),
+    ),
+    "expired_tombstones": (
+        "tombstones",
+        "Not too much lies on the storage that no version within the retention needs.",
+        lambda facts: expired_tombstones(
+            facts.snapshots.tombstone_facts(facts.table, facts.newest), facts.newest_stored(), facts.table.checks
+        ),
+    ),
 }
+# What is stored contradicts what the writer said: nobody in the same run is to go on from it.
+_BLOCKING = frozenset({"checksum_agrees"})
 
 
-def table_checks(table: TableSettings) -> dg.AssetChecksDefinition:
-    """The checks of a table, in one step of its runs.
+def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
+    """The checks of a table, in two steps of its runs: those of the table as it is now, and those of its versions."""
+    return [_checks_of_now(table), version_checks(table, _versions_of_run)]
+
+
+def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
+    """Record whether the table is stale: no run would tell, for nothing runs while no commits come."""
+    verdict = fresh_table(recent_commit_times(table), table.checks, now_ms=_now_ms())
+    instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
+            asset_key=dg.AssetKey([table.name, _CHECKS["fresh_table"][0]]),
+            check_name="fresh_table",
+            passed=verdict.passed,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=with_advice("fresh_table", verdict.description, passed=verdict.passed),
+            metadata=dict(verdict.numbers),
+        )
+    )
+
+
+def recent_commit_times(table: TableSettings, most: int = 30) -> list[int]:
+    """Return when the last commits of a table were made (ms since the epoch), ascending."""
+    history = TableLog.for_path(table.path, table.storage_options).history
+    return list(history.commit_timestamps().values())[-most:]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
+    """The checks of a table as it is now.
 
     They are not partitioned: a result a run says how the table is now (`checksum_agrees`: how the versions of the run
     are), where one for each version would double the events that a wide range costs.
@@ -94,7 +162,7 @@ def table_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(
         name=f"{table.name}_expectations",
         specs=[
-            dg.AssetCheckSpec(name, asset=[table.name, asset], description=description)
+            dg.AssetCheckSpec(name, asset=[table.name, asset], description=description, blocking=name in _BLOCKING)
             for name, (asset, description, _) in _CHECKS.items()
         ],
         can_subset=True,
@@ -120,7 +188,9 @@ def _evaluate(key: dg.AssetCheckKey, facts: _Facts) -> dg.AssetCheckResult:
         asset_key=key.asset_key,
         passed=verdict.passed,
         severity=dg.AssetCheckSeverity.ERROR if verdict.is_error else dg.AssetCheckSeverity.WARN,
-        description=visible(without_secrets(verdict.description), _MOST_OF_A_VERDICT),
+        description=with_advice(
+            key.name, visible(without_secrets(verdict.description), _MOST_OF_A_VERDICT), passed=verdict.passed
+        ),
         metadata=dict(verdict.numbers),
     )
 

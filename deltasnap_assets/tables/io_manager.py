@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from deltasnap_assets.runs.partitions import versions_of
+from deltasnap_assets.tables.input_forms import given_as
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import StoredVersionNotFoundError
@@ -18,8 +20,8 @@ IO_MANAGER_KEY = "snapshot_io_manager"
 class SnapshotIOManager(dg.IOManager):
     """Reads what the assets stored; writes nothing, since the assets themselves write the store.
 
-    Loading `state`, `all_files` or `tombstones` gives a DataFrame, `computed_state` and `log_segment` give values, as
-    `SnapshotStore` does: one version gives just that, several versions give a dict by version, ascending.
+    `reconstructed_state`, `all_files` and `tombstones` are given as the kind of DataFrame that the input is annotated
+    with, `computed_state` and `log_segment` as values: one version as just that, several as a dict by version.
     """
 
     def __init__(self, snapshots: RunSnapshots) -> None:
@@ -30,11 +32,16 @@ class SnapshotIOManager(dg.IOManager):
 
     @secrets_hidden()
     def load_input(self, context: dg.InputContext) -> Any:
-        """The stored versions of the input's partitions. Errors: `StoredVersionNotFoundError`."""
-        table_name, name = context.asset_key.path
-        keys = [context.partition_key] if context.has_partition_key else context.asset_partition_keys
-        loaded = {version: self._load(table_name, name, version) for version in versions_of(keys)}
-        return next(iter(loaded.values())) if len(loaded) == 1 else loaded
+        """The stored versions of the input's partitions, as the type it is annotated with.
+
+        Errors: `StoredVersionNotFoundError`; `InputTypeError` for another type than `input_forms` knows.
+        """
+        table_name, name = context.asset_key.path[-2:]
+        loaders = {
+            version: partial(self._load, table_name, name, version)
+            for version in versions_of(context.asset_partition_keys)
+        }
+        return given_as(context.dagster_type.typing_type, context.asset_key.to_user_string(), name, loaders)
 
     def _load(self, table_name: str, name: str, version: int) -> Any:
         store = self._snapshots.store

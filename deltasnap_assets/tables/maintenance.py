@@ -55,6 +55,7 @@ def prune_job(table: TableSettings) -> dg.JobDefinition:
         name=f"{table.name}_prune",
         description=f"Removes old versions of {table.name} and left-over files from the snapshot store.",
         tags={TABLE_TAG: table.name},
+        executor_def=dg.in_process_executor,
     )
     def prune() -> None:
         prune_store()

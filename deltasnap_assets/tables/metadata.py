@@ -6,7 +6,6 @@ A log may hold anything: texts are bounded and escaped here, and what cannot be 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
@@ -17,11 +16,11 @@ import dagster as dg
 from pyspark.sql.types import StructField, StructType
 
 from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.tables.table_columns import table_schema
 from deltasnap_assets.texts import markdown_code, visible, without_secrets
 from deltasnap_core import (
     ChangedFile,
     CommitInfo,
-    FileSizeHistogram,
     LogSegment,
     Metadata,
     Protocol,
@@ -32,8 +31,6 @@ from deltasnap_core import (
 
 Entries = dict[str, dg.MetadataValue]
 
-_BAR_WIDTH = 30
-_BLOCK = "█"
 _MOST_COLUMNS = 1000
 _MOST_PARTS = 100
 _MOST_LEVELS = 10
@@ -125,20 +122,20 @@ def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
 
 @_noting_problems
 def computed_state_metadata(state: SnapshotState) -> Entries:
-    """The numbers of a version, its protocol, schema and properties, and a picture of its file sizes."""
+    """The numbers of a version, those that matter most first, its protocol, schema and properties."""
     entries: Entries = {
         "num_of_files": dg.MetadataValue.int(state.num_of_files),
         "size_in_bytes": dg.MetadataValue.int(state.size_in_bytes),
         "mean_file_bytes": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
         "num_of_removes": dg.MetadataValue.int(state.num_of_removes),
-        "num_of_set_transactions": dg.MetadataValue.int(state.num_of_set_transactions),
-        "num_of_domains": dg.MetadataValue.int(len(state.domain_metadata)),
-        "num_deletion_vectors": dg.MetadataValue.int(state.num_deletion_vectors),
-        "num_deleted_records": dg.MetadataValue.int(state.num_deleted_records),
-        "file_sizes": dg.MetadataValue.md(file_size_chart(state.file_size_histogram)),
+        "num_of_set_transactions": _plotted_unless_zero(state.num_of_set_transactions),
+        "num_of_domains": _plotted_unless_zero(len(state.domain_metadata)),
+        "num_deletion_vectors": _plotted_unless_zero(state.num_deletion_vectors),
+        "num_deleted_records": _plotted_unless_zero(state.num_deleted_records),
     }
     if state.num_records is not None:
-        entries["num_records"] = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
+        records = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
+        entries = {"num_records": records, **entries}
     if state.protocol is not None:
         entries |= protocol_metadata(state.protocol)
     if state.metadata is not None:
@@ -166,8 +163,8 @@ def protocol_metadata(protocol: Protocol) -> Entries:
     """The versions and features that a table asks for."""
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return {
-        "min_reader_version": dg.MetadataValue.int(protocol.min_reader_version),
-        "min_writer_version": dg.MetadataValue.int(protocol.min_writer_version),
+        "min_reader_version": dg.MetadataValue.text(str(protocol.min_reader_version)),
+        "min_writer_version": dg.MetadataValue.text(str(protocol.min_writer_version)),
         **({"table_features": text_value(", ".join(features))} if features else {}),
     }
 
@@ -175,7 +172,7 @@ def protocol_metadata(protocol: Protocol) -> Entries:
 @_noting_problems
 def table_metadata(metadata: Metadata) -> Entries:
     """The id, the schema, the partitioning and the properties of a table."""
-    entries = {"table_id": text_value(metadata.id), **_schema_metadata(metadata.schema_string)}
+    entries = {"table_id": text_value(metadata.id), **_schema_metadata(metadata)}
     if metadata.partition_columns:
         entries["partition_columns"] = text_value(", ".join(metadata.partition_columns))
     if metadata.configuration:
@@ -184,9 +181,12 @@ def table_metadata(metadata: Metadata) -> Entries:
 
 
 @_noting_problems
-def _schema_metadata(schema_string: str | None) -> Entries:
-    schema = parse_schema(schema_string)
-    return {"num_columns": dg.MetadataValue.int(len(schema.fields)), "dagster/column_schema": column_schema(schema)}
+def _schema_metadata(metadata: Metadata) -> Entries:
+    schema = parse_schema(metadata.schema_string)
+    return {
+        "num_columns": dg.MetadataValue.text(f"{len(schema.fields):,}"),
+        "dagster/column_schema": table_schema(metadata),
+    }
 
 
 def column_schema(schema: StructType) -> dg.TableSchemaMetadataValue:
@@ -204,20 +204,6 @@ def _column(field: StructField) -> dg.TableColumn:
         description=None if comment is None else visible(comment),
         constraints=dg.TableColumnConstraints(nullable=field.nullable),
     )
-
-
-def file_size_chart(histogram: FileSizeHistogram) -> str:
-    """How many files of which size, as a bar chart in Markdown; empty bins at both ends left out."""
-    bins = list(zip(histogram.sorted_bin_boundaries, histogram.file_counts, strict=True))
-    filled = [index for index, (_, count) in enumerate(bins) if count]
-    if not filled:
-        return "no files"
-    scale = _BAR_WIDTH / max(histogram.file_counts)
-    lines = [
-        f"{bytes_text(start):>9}+ {_BLOCK * math.ceil(count * scale):<{_BAR_WIDTH}} {count}"
-        for start, count in bins[filled[0] : filled[-1] + 1]
-    ]
-    return "\n".join(["```", *lines, "```"])
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -274,6 +260,11 @@ def _bounded(value: object, depth: int) -> object:
             return "..."
         case _:
             return visible(without_secrets(str(value)))
+
+
+def _plotted_unless_zero(number: int) -> dg.MetadataValue:
+    """A number that is zero for most tables: as text, so that Dagster has no flat line to plot."""
+    return dg.MetadataValue.int(number) if number else dg.MetadataValue.text("0")
 
 
 def _optional_int(value: int | None) -> dg.MetadataValue:

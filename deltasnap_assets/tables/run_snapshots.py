@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
 from deltasnap_core import (
     DeltaLog,
     LogListing,
@@ -23,6 +25,7 @@ from deltasnap_core import (
     VersionGapError,
     VersionManifest,
     VersionNotFoundError,
+    deleted_file_retention_ms,
 )
 
 OnProgress = Callable[[str, int, int], None]
@@ -42,6 +45,8 @@ class RunSnapshots:
         self._versions: dict[str, frozenset[int]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
+        self._file_facts: dict[tuple[str, int], FileFacts] = {}
+        self._tombstone_facts: dict[tuple[str, int], TombstoneFacts] = {}
         self._is_connected = False
 
     @property
@@ -125,6 +130,31 @@ class RunSnapshots:
             manifests = self.manifests(table, missing)
             held.update(self.store.computed_states(table.name, manifests.values()))
         return {version: held[version] for version in versions}
+
+    def stored_state(self, table: TableSettings, version: int) -> SnapshotState | None:
+        """Return the computed state of a version as it is stored; None: it is not."""
+        if version not in self.stored_versions(table):
+            return None
+        return self.states_of(table, [version])[version]
+
+    def file_facts(self, table: TableSettings, version: int) -> FileFacts:
+        """Return what the live files of a stored version are like."""
+        if (table.name, version) not in self._file_facts:
+            self._file_facts[table.name, version] = file_facts(
+                self.store.all_files(table.name, self.manifests(table, [version])[version])
+            )
+        return self._file_facts[table.name, version]
+
+    def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
+        """Return what the tombstones of a stored version are like, as of now."""
+        if (table.name, version) not in self._tombstone_facts:
+            metadata = self.states_of(table, [version])[version].metadata
+            self._tombstone_facts[table.name, version] = tombstone_facts(
+                self.store.tombstones(table.name, self.manifests(table, [version])[version]),
+                retention_ms=deleted_file_retention_ms({} if metadata is None else metadata.configuration),
+                now_ms=time.time_ns() // 1_000_000,
+            )
+        return self._tombstone_facts[table.name, version]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log, or from the store where the log has lost them since.

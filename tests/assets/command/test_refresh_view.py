@@ -12,7 +12,7 @@ from deltasnap_core import DeltaTableNotFoundError
 
 
 def test_table_that_fails_keeps_no_other_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outcomes: dict[str, Any] = {
         "absent": DeltaTableNotFoundError(path="s3://me:hunter2@lake/t"),

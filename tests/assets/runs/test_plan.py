@@ -128,7 +128,7 @@ def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() ->
 def test_observation_carries_the_latest_commit_as_data_version() -> None:
     observation = plan(table(), status(0, 7), Known()).observation
     assert observation.asset_key == delta_log_key("events")
-    assert observation.data_version == "7@g"
+    assert observation.data_version == "7"
 
 
 def test_unfinished_run_of_the_table_is_found() -> None:

@@ -88,7 +88,7 @@ def test_tick_observes_the_table(tmp_path: Path) -> None:
     assert ticks.tick() == [("4", "4")]
     (record,) = ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
     assert record.asset_observation is not None
-    assert record.asset_observation.data_version == "4@table-id"
+    assert record.asset_observation.data_version == "4"
 
 
 def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: Path) -> None:

@@ -113,24 +113,58 @@ def test_newest_version_is_recorded_last(app: App) -> None:
         assert record.partition_key == str(VERSIONS - 1)
 
 
+def outcomes(app: App, partition: str | None) -> dict[str, bool]:
+    """What the last result of each check says that was recorded for that partition; None: for none."""
+    found: dict[str, bool] = {}
+    for key in app.defs.resolve_asset_graph().asset_check_keys:
+        for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
+            told = record.event.dagster_event if record.event else None
+            if told is not None and told.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+                evaluation = told.asset_check_evaluation_data
+                if evaluation.partition == partition:
+                    found.setdefault(key.name, evaluation.passed)
+    return found
+
+
 def test_checks_are_evaluated_once_a_run(app: App) -> None:
-    checks = app.defs.resolve_asset_graph().asset_check_keys
-    outcomes = {}
-    for key in checks:
-        history = app.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
-        assert len(history) == 1
-        event = history[0].event
-        assert event is not None
-        assert event.dagster_event is not None
-        outcomes[key.name] = event.dagster_event.asset_check_evaluation_data.passed
-    assert outcomes == {
+    found = outcomes(app, None)
+    unsure = ("small_files", "tombstone_ratio", "steady_growth")
+    assert found == {
+        **{name: found[name] for name in unsure},
         "contiguous_log": True,
         "checkpoint_lag": True,
         "readable_protocol": True,
         "checksum_agrees": True,
-        "small_files": outcomes["small_files"],
-        "tombstone_ratio": outcomes["tombstone_ratio"],
+        "fresh_table": True,
+        "statistics_coverage": True,
+        "even_partitions": True,
+        "expired_tombstones": True,
+        "schema_unchanged": True,
     }
+
+
+@pytest.mark.parametrize("version", range(VERSIONS))
+def test_checks_of_versions_have_a_result_for_each(app: App, version: int) -> None:
+    found = outcomes(app, str(version))
+    assert set(found) == {"schema_unchanged", "steady_growth"}
+    assert found["schema_unchanged"]
+
+
+def test_table_itself_is_told_in_full_of_its_newest_version(app: App) -> None:
+    (record,) = app.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
+    seen = record.asset_observation
+    assert seen is not None
+    assert seen.data_version == str(VERSIONS - 1)
+    assert {"health", "num_of_files", "file_sizes", "bytes_by_partition", "schema", "operations"} <= set(seen.metadata)
+    assert seen.metadata["num_of_files"].value == len(live_paths(app.path, VERSIONS - 1))
+
+
+def test_page_of_the_newest_version_tells_files_and_tombstones(app: App) -> None:
+    newest = VERSIONS - 1
+    assert "bytes_by_partition" in app.metadata("all_files", newest)
+    assert app.metadata("tombstones", newest)["vacuum_would_free_now"] == "nothing: none has expired"
+    assert app.metadata("tombstones", newest)["size_in_bytes"] > 0
+    assert app.metadata("reconstructed_state", newest)["changed_besides_files"] == "nothing"
 
 
 def test_stored_versions_are_loaded_as_input_of_other_assets(app: App) -> None:

@@ -10,7 +10,6 @@ from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.metadata import (
     commit_metadata,
     computed_state_metadata,
-    file_size_chart,
     log_segment_metadata,
     sample_metadata,
     time_value,
@@ -95,7 +94,7 @@ def test_computed_state_is_numbers_schema_and_picture() -> None:
     values = plain(entries)
     assert values["num_of_files"] == 4
     assert values["num_records"] == 90  # known records less deleted ones
-    assert values["min_reader_version"] == 3
+    assert values["min_reader_version"] == "3"
     assert values["table_features"] == "deletionVectors"
     assert values["partition_columns"] == "id"
     assert values["properties"] == {"delta.appendOnly": "true"}
@@ -107,19 +106,6 @@ def test_computed_state_is_numbers_schema_and_picture() -> None:
 
 def test_records_are_left_out_where_a_file_does_not_say() -> None:
     assert "num_records" not in computed_state_metadata(state(num_files_without_records=1))
-
-
-def test_file_size_chart_shows_the_filled_bins_and_those_between() -> None:
-    lines = file_size_chart(FileSizeHistogram.of_sizes([100, 9 * KIB, 10 * KIB, 40 * KIB])).splitlines()
-    assert lines == [
-        "```",
-        f"      0 B+ {'█' * 15}{' ' * 15} 1",
-        f"    8 KiB+ {'█' * 30} 2",
-        f"   16 KiB+ {' ' * 30} 0",
-        f"   32 KiB+ {'█' * 15}{' ' * 15} 1",
-        "```",
-    ]
-    assert file_size_chart(FileSizeHistogram.of_sizes([])) == "no files"
 
 
 def test_commit_tells_operation_user_engine_and_metrics() -> None:

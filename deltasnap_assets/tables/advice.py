@@ -1,0 +1,31 @@
+"""What to do where an expectation does not hold, by the name of its check. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ADVICE: Mapping[str, str] = {
+    "contiguous_log": "Restore the missing commits from a backup of the log; versions that need them cannot be loaded.",
+    "checkpoint_lag": "Have a checkpoint written (any writer does at its `delta.checkpointInterval`; "
+    "`DeltaTable.create_checkpoint()` of deltalake does at once).",
+    "readable_protocol": "Look for a release of deltasnap that knows the feature, or drop it (`ALTER TABLE ... DROP "
+    "FEATURE`) where readers are to be served that lack it.",
+    "checksum_agrees": "Believe the log, not the checksum: find the writer of that version (its engine is on the page "
+    "of reconstructed_state), and have it upgraded.",
+    "small_files": "Run `OPTIMIZE`, or have the writer make fewer, larger files.",
+    "tombstone_ratio": "Lower `delta.deletedFileRetentionDuration` if time travel that far is not needed: tombstones "
+    "go with the first checkpoint after it.",
+    "fresh_table": "Look at the job that writes the table; where it is meant to write seldom, raise `fresh_within` of "
+    "the table's checks.",
+    "schema_unchanged": "See that those who read the table can live with it; nothing has to be done here.",
+    "statistics_coverage": "Have the files written again with statistics (`OPTIMIZE`, or `ANALYZE TABLE ... COMPUTE "
+    "DELTA STATISTICS`): queries cannot skip files without them.",
+    "even_partitions": "Partition by something that divides the rows more evenly, or cluster instead.",
+    "expired_tombstones": "Run `VACUUM`: it deletes what no version within the retention needs.",
+    "steady_growth": "Look at what wrote this version: an import that ran twice, or a delete that took too much?",
+}
+
+
+def with_advice(name: str, description: str, *, passed: bool) -> str:
+    """Return the description of a check's verdict, with what to do where it failed."""
+    return description if passed or name not in ADVICE else f"{description}\n\nWhat to do: {ADVICE[name]}"

@@ -1,0 +1,81 @@
+"""What changed in a table from one version to another besides its files: schema, properties, protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from deltasnap_assets.tables.table_columns import Column, columns_of
+from deltasnap_assets.texts import visible
+from deltasnap_core import Metadata, Protocol, SnapshotState
+
+
+def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...]:
+    """Return every change in words, one a line: "column country added (string)"; none: nothing changed."""
+    changes: list[str] = []
+    if before.metadata is not None and after.metadata is not None:
+        changes += metadata_changes(before.metadata, after.metadata)
+    if before.protocol is not None and after.protocol is not None:
+        changes += protocol_changes(before.protocol, after.protocol)
+    return tuple(visible(change) for change in changes)
+
+
+def metadata_changes(before: Metadata, after: Metadata) -> Iterator[str]:
+    """Give what changed in the table's description of itself."""
+    if before.id != after.id:
+        yield f"another table: id {after.id}, was {before.id}"
+    yield from schema_changes(before, after)
+    yield from _changed("property", before.configuration, after.configuration)
+    for what in ("name", "description"):
+        if (old := getattr(before, what)) != (new := getattr(after, what)):
+            yield f"{what} {new!r}, was {old!r}"
+
+
+def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
+    """Give what changed in columns, those nested in others too, and in the partitioning."""
+    old = {column.name: column for column in columns_of(before)}
+    new = {column.name: column for column in columns_of(after)}
+    yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in old)
+    yield from (f"column {name} dropped ({column.type})" for name, column in old.items() if name not in new)
+    for name, column in new.items():
+        if name in old and replace(old[name], is_partition=column.is_partition) != column:
+            yield f"column {name} {', '.join(_column_changes(old[name], column))}"
+    if before.partition_columns != after.partition_columns:
+        yield f"partitioned by {_names(after.partition_columns)}, was {_names(before.partition_columns)}"
+
+
+def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:
+    """Give what changed in what the table asks of its readers and writers."""
+    for what in ("reader", "writer"):
+        if (old := getattr(before, f"min_{what}_version")) != (new := getattr(after, f"min_{what}_version")):
+            yield f"{what} version {new}, was {old}"
+    earlier, later = _features(before), _features(after)
+    yield from (f"feature {name} added" for name in sorted(later - earlier))
+    yield from (f"feature {name} dropped" for name in sorted(earlier - later))
+
+
+def _features(protocol: Protocol) -> set[str]:
+    return {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+
+
+def _column_changes(old: Column, new: Column) -> Iterator[str]:
+    if old.type != new.type:
+        yield f"is {new.type}, was {old.type}"
+    if old.nullable != new.nullable:
+        yield "may be null now" if new.nullable else "may not be null any more"
+    if old.comment != new.comment:
+        yield f"comment {new.comment!r}, was {old.comment!r}"
+
+
+def _changed(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    yield from (f"{what} {name} = {value} added" for name, value in after.items() if name not in before)
+    yield from (f"{what} {name} dropped, was {value}" for name, value in before.items() if name not in after)
+    yield from (
+        f"{what} {name} = {value}, was {before[name]}"
+        for name, value in after.items()
+        if name in before and before[name] != value
+    )
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"

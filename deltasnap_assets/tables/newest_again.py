@@ -1,0 +1,57 @@
+"""The newest version of a table recorded last, for what Dagster recorded last is what it shows as an asset's state.
+
+Dagster records the versions of a range in no order, and a run of old versions comes after that of the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from deltasnap_assets.runs.partitions import key_of, known_versions, version_partitions
+from deltasnap_assets.runs.plan import BEGAN_AFTER_TAG, delta_log_key
+
+Entries = Mapping[str, dg.MetadataValue]
+
+
+def newest_again(
+    instance: dg.DagsterInstance, asset_key: dg.AssetKey, recorded: Mapping[int, Entries]
+) -> dg.AssetMaterialization | None:
+    """Return what to record after a run that materialized the versions `recorded`; None: the newest is last by itself.
+
+    That is the newest version of the run, or, where a higher one was materialized earlier, that one as it was then.
+    """
+    table_name, newest = asset_key.path[0], max(recorded)
+    partitions = instance.get_dynamic_partitions(version_partitions(table_name).name or "")
+    if any(version > newest for version in known_versions(partitions)):
+        began_after = _generation_began_after(instance, table_name)
+        materialized = instance.get_materialized_partitions(asset_key, after_cursor=began_after)
+        highest = known_versions(materialized.intersection(partitions))[-1:]
+        if highest and highest[0] > newest:
+            return _as_before(instance, asset_key, highest[0])
+    if len(recorded) == 1:
+        return None
+    description = "The newest version of this run, once more."
+    return dg.AssetMaterialization(
+        asset_key, partition=key_of(newest), metadata=recorded[newest], description=description
+    )
+
+
+def _as_before(instance: dg.DagsterInstance, asset_key: dg.AssetKey, version: int) -> dg.AssetMaterialization | None:
+    filters = dg.AssetRecordsFilter(asset_key=asset_key, asset_partitions=[key_of(version)])
+    for record in instance.fetch_materializations(filters, limit=1).records:
+        if (before := record.asset_materialization) is not None:
+            description = "The newest version of all, once more: this run was about earlier ones."
+            return dg.AssetMaterialization(
+                asset_key, partition=key_of(version), metadata=before.metadata, description=description
+            )
+    return None
+
+
+def _generation_began_after(instance: dg.DagsterInstance, table_name: str) -> int | None:
+    """The id of the last event before the table was dropped and created again; None: it never was."""
+    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
+        if (observation := record.event_log_entry.asset_observation) is not None:
+            return int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
+    return None

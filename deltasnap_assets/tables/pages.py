@@ -1,0 +1,254 @@
+"""What the page of each asset says beyond its numbers: pictures, lists and sentences about one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import dagster as dg
+
+from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.tables.advice import ADVICE
+from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.durations import span_text
+from deltasnap_assets.tables.expectations import Verdict, checkpoint_lag, small_files, tombstone_ratio
+from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
+from deltasnap_assets.tables.metadata import Entries, markdown_table, text_value, time_value
+from deltasnap_assets.tables.metadata import _noting_problems as noting_problems
+from deltasnap_assets.tables.pictures import (
+    MOST_BARS,
+    MOST_CHARACTERS,
+    Bar,
+    VersionStep,
+    file_sizes_picture,
+    most_bars_picture,
+    sizes_picture,
+    versions_picture,
+)
+from deltasnap_assets.tables.table_columns import MOST_COLUMNS, columns_of, table_schema
+from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
+from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, redacted
+
+_MOST_PROPERTIES = 100
+
+
+@noting_problems
+def log_segment_page(segment: LogSegment) -> Entries:
+    """Return what there is to read for a version, in words, and how old its checkpoint is."""
+    checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
+    size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
+    if checkpoint.is_empty:
+        return {"to_read": text_value(f"{_count(commits, 'commit')}, all there are: no checkpoint; {size}")}
+    behind = span_text(segment.last_commit_timestamp - max(file.modification_time for file in checkpoint.files))
+    age = f"{_count(commits, 'commit')} and {behind}" if commits else "of this version"
+    read = f"{_count(len(checkpoint.files), 'file')} of the checkpoint, {_count(commits, 'commit')}; {size}"
+    return {"to_read": text_value(read), "checkpoint_age": text_value(age)}
+
+
+@noting_problems
+def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
+    """Return what changed in schema, properties and protocol against the version before; None: that is not known."""
+    if before is None:
+        return {}
+    changes = state_changes(before, state)
+    lines = "\n".join(f"- {markdown_text(change)}" for change in changes)
+    return {"changed_besides_files": dg.MetadataValue.md(lines) if changes else dg.MetadataValue.text("nothing")}
+
+
+@noting_problems
+def state_page(state: SnapshotState) -> Entries:
+    """Return the size of a version in words and a picture of its file sizes."""
+    mean = state.size_in_bytes // max(state.num_of_files, 1)
+    return {
+        "size": text_value(f"{bytes_text(state.size_in_bytes)}, {bytes_text(mean)} a file"),
+        "file_sizes": dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram)),
+    }
+
+
+@noting_problems
+def all_files_page(facts: FileFacts) -> Entries:
+    """Return pictures of the live files' sizes and partitions, and the largest and smallest of them."""
+    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(facts.bins))}
+    if picture := partitions_picture(facts):
+        entries["bytes_by_partition"] = dg.MetadataValue.md(picture)
+    if facts.largest:
+        rows = [("largest", *each) for each in facts.largest] + [("smallest", *each) for each in facts.smallest]
+        entries["largest_and_smallest"] = dg.MetadataValue.md(
+            markdown_table(
+                ("", "size", "file"),
+                [(what, bytes_text(size), markdown_code(without_secrets(path))) for what, path, size in rows],
+            )
+        )
+    return entries
+
+
+def partitions_picture(facts: FileFacts) -> str | None:
+    """Return the partitions with the most bytes as bars; None: the table has none."""
+    if not any(partition.values for partition in facts.partitions):
+        return None
+    bars = [
+        Bar(
+            label=partition.label,
+            value=partition.size_in_bytes,
+            text=f"{bytes_text(partition.size_in_bytes)}, {_count(partition.num_files, 'file')}",
+        )
+        for partition in facts.partitions[:MOST_BARS]
+    ]
+    picture, shown = most_bars_picture("bytes by partition", bars, MOST_CHARACTERS - 50)
+    more = len(facts.partitions) - shown
+    return picture + (
+        f"\n\nand {'' if facts.is_every_partition else 'more than '}{more:,} smaller ones" if more else ""
+    )
+
+
+@noting_problems
+def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Entries:
+    """Return how much the tombstones hold, when they expire and what VACUUM would free now.
+
+    last_vacuum_ms: when VACUUM last ended, as far as the log tells; what had expired by then it has deleted.
+    """
+    unsized = f", without the {facts.num_without_size:,} that tell no size" if facts.num_without_size else ""
+    entries: Entries = {
+        "size_in_bytes": dg.MetadataValue.int(facts.size_in_bytes),
+        "size": text_value(f"{bytes_text(facts.size_in_bytes)}{unsized}"),
+    }
+    if facts.first_expires_ms is not None and facts.last_expires_ms is not None:
+        entries |= {
+            "first_expires": time_value(facts.first_expires_ms),
+            "last_expires": time_value(facts.last_expires_ms),
+        }
+    freed = f"{_count(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
+    entries["vacuum_would_free_now"] = text_value(freed if facts.num_expired else "nothing: none has expired")
+    if last_vacuum_ms is not None:
+        entries["last_vacuum"] = time_value(last_vacuum_ms)
+    return entries
+
+
+def health(state: SnapshotState, segment: LogSegment, limits: CheckSettings) -> str:
+    """Return how the table fares, in one sentence, with what to do where it could fare better."""
+    verdicts: Mapping[str, Verdict] = {
+        "small_files": small_files(state, limits),
+        "checkpoint_lag": checkpoint_lag(segment, limits),
+        "tombstone_ratio": tombstone_ratio(state, limits),
+    }
+    problems = [(name, verdict) for name, verdict in verdicts.items() if not verdict.passed]
+    if not problems:
+        mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
+        return f"Well: {_count(state.num_of_files, 'file')} of {mean} on average, nothing to do."
+    return " ".join(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)
+
+
+@noting_problems
+def table_page(
+    table: TableSettings,
+    *,
+    state: SnapshotState,
+    segment: LogSegment,
+    commit: CommitInfo | None,
+    steps: Sequence[VersionStep],
+    facts: FileFacts | None,
+) -> Entries:
+    """Return what there is to say of a table as it is now: how it fares first, then numbers to plot, then the rest.
+
+    commit: the last one; None: the log has lost it. steps: what the latest versions did. facts: of the live files.
+    """
+    entries: Entries = {"health": dg.MetadataValue.md(health(state, segment, table.checks))}
+    entries |= _numbers(state, segment)
+    if commit is not None:
+        entries["last_commit"] = text_value(commit_text(segment.version, commit))
+    entries |= {
+        "committed_at": time_value(segment.last_commit_timestamp),
+        "size": text_value(bytes_text(state.size_in_bytes)),
+        "file_sizes": dg.MetadataValue.md(
+            file_sizes_picture(state.file_size_histogram) if facts is None else sizes_picture(facts.bins)
+        ),
+    }
+    if facts is not None and (partitions := partitions_picture(facts)):
+        entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
+    if steps:
+        entries["bytes_added_and_removed"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
+        entries["operations"] = dg.MetadataValue.md(_operations(steps))
+    if state.protocol is not None:
+        entries["protocol"] = text_value(protocol_text(state.protocol))
+    if state.metadata is not None:
+        entries |= _schema_told(state.metadata) | _described(state.metadata)
+    links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
+    return {**entries, **links, "dagster/uri": text_value(redacted(table.path))}
+
+
+def protocol_text(protocol: Protocol) -> str:
+    """Return what a table asks of its readers and writers."""
+    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    return f"{versions}: {', '.join(features)}" if features else versions
+
+
+def commit_text(version: int, commit: CommitInfo) -> str:
+    """Return who made a version and how: "version 12: WRITE (append) by ada, delta-rs"."""
+    mode = (commit.operation_parameters or {}).get("mode")
+    operation = (commit.operation or "unknown") + (f" ({mode.lower()})" if mode else "")
+    user = f" by {commit.user_name or commit.user_id}" if commit.user_name or commit.user_id else ""
+    engine = f", {commit.engine_info}" if commit.engine_info else ""
+    return f"version {version}: {operation}{user}{engine}"
+
+
+def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
+    """The numbers to plot, in the order that matters."""
+    entries: Entries = {}
+    if state.num_records is not None:
+        entries["dagster/row_count"] = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
+    return entries | {
+        "num_of_files": dg.MetadataValue.int(state.num_of_files),
+        "dagster/size_bytes": dg.MetadataValue.int(state.size_in_bytes),
+        "mean_file_bytes": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
+        "num_of_removes": dg.MetadataValue.int(state.num_of_removes),
+        "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
+    }
+
+
+@noting_problems
+def _schema_told(metadata: Metadata) -> Entries:
+    """The columns, twice: Dagster shows its own way of them for materializations only."""
+    rows = []
+    for column in columns_of(metadata)[:MOST_COLUMNS]:
+        remarks = [
+            *(["partition column"] if column.is_partition else []),
+            *([column.comment] if column.comment else []),
+        ]
+        kind = column.type if column.nullable else f"{column.type}, not null"
+        rows.append((markdown_code(column.name), markdown_text(kind), markdown_text("; ".join(remarks))))
+    schema = markdown_table(("column", "type", ""), rows)
+    return {"schema": dg.MetadataValue.md(schema), "dagster/column_schema": table_schema(metadata)}
+
+
+def _described(metadata: Metadata) -> Entries:
+    entries: Entries = {"table_id": text_value(metadata.id)}
+    if metadata.partition_columns:
+        entries["partitioned_by"] = text_value(", ".join(metadata.partition_columns))
+    if metadata.description:
+        entries["description"] = text_value(metadata.description)
+    if metadata.configuration:
+        rows = [(markdown_code(name), markdown_code(value)) for name, value in sorted(metadata.configuration.items())]
+        entries["properties"] = dg.MetadataValue.md(markdown_table(("property", "value"), rows[:_MOST_PROPERTIES]))
+    return entries
+
+
+def _operations(steps: Iterable[VersionStep]) -> str:
+    """How often each operation came, the most frequent first, with what it added and removed."""
+    by_name: dict[str, list[VersionStep]] = {}
+    for step in steps:
+        by_name.setdefault(step.operation, []).append(step)
+    rows = [
+        (
+            markdown_text(visible(name)),
+            f"{len(found):,}",
+            bytes_text(sum(step.added for step in found)),
+            bytes_text(sum(step.removed for step in found)),
+        )
+        for name, found in sorted(by_name.items(), key=lambda each: -len(each[1]))
+    ]
+    return markdown_table(("operation", "versions", "added", "removed"), rows[:MOST_BARS])
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")

@@ -1,0 +1,150 @@
+"""Pictures as Dagster's pages show them: SVG in an image of Markdown, its text escaped. Pure.
+
+Dagster's UI drops HTML and inline SVG from Markdown; an image of a `data:` URL it shows, beside its key where the whole
+text has less than a thousand characters, else only on a click. So the SVG is terse, and pictures have as many bars as
+fit. Its colours are readable on a light and on a dark background.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.texts import visible
+from deltasnap_core import FileSizeHistogram
+
+MOST_CHARACTERS = 999
+MOST_BARS = 10
+MOST_STEPS = 30
+
+_LABEL_WIDTH, _BAR_WIDTH, _TEXT_WIDTH, _ROW = 120, 150, 120, 17
+_MOST_LABEL = 20
+_CHART_WIDTH, _HALF_HEIGHT = 360, 45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar: its label, its length in any unit, and what is written after it."""
+
+    label: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionStep:
+    """What one version did: the bytes or files that came and went, and what made it."""
+
+    version: int
+    operation: str
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBin:
+    """How many files are of a size from `start` on, in bytes, up to `end`; None: there is no upper end."""
+
+    start: float
+    end: float | None
+    count: int
+
+
+def bars_picture(title: str, bars: Sequence[Bar]) -> str:
+    """Return horizontal bars, one below the other, as Markdown; `title` is what is read where images are not shown."""
+    longest = max((bar.value for bar in bars), default=0) or 1
+    lengths = [math.ceil(max(bar.value, 0) / longest * _BAR_WIDTH) for bar in bars]
+    path = "".join(f"M{_LABEL_WIDTH} {row * _ROW + 2}h{length}v13h-{length}z" for row, length in enumerate(lengths))
+    lines = [f"<path d='{path}' fill='slateblue'/>"]
+    for row, (bar, length) in enumerate(zip(bars, lengths, strict=True)):
+        y = row * _ROW + 12
+        lines.append(f"<text x='0' y='{y}'>{_xml(bar.label)}</text>")
+        lines.append(f"<text x='{_LABEL_WIDTH + length + 5}' y='{y}'>{_xml(bar.text)}</text>")
+    return _image(title, lines, width=_LABEL_WIDTH + _BAR_WIDTH + _TEXT_WIDTH, height=len(bars) * _ROW)
+
+
+def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MOST_CHARACTERS) -> tuple[str, int]:
+    """Return the first bars, as many as fit into so many characters but at least one, and how many they are."""
+    for count in range(min(len(bars), MOST_BARS), 1, -1):
+        if len(picture := bars_picture(title, bars[:count])) <= most:
+            return picture, count
+    return bars_picture(title, bars[:1]), len(bars[:1])
+
+
+def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
+    """Return what came (up) and went (down) with each of the last versions, ascending, as Markdown.
+
+    The heights are square roots: a few kilobytes are to be seen beside a gigabyte.
+    """
+    shown = steps[-MOST_STEPS:]
+    if not shown:
+        return "no changes"
+    highest = max(max(step.added, step.removed) for step in shown) or 1
+    width = max(_CHART_WIDTH // MOST_STEPS, 1) - 1
+    lines = []
+    for colour, sign, values in (
+        ("seagreen", "-", [step.added for step in shown]),
+        ("tomato", "", [step.removed for step in shown]),
+    ):
+        heights = (math.ceil(_HALF_HEIGHT * math.sqrt(max(value, 0) / highest)) for value in values)
+        back = "" if sign else "-"
+        path = "".join(f"v{sign}{height}h{width}v{back}{height}h1" if height else f"h{width + 1}" for height in heights)
+        lines.append(f"<path d='M0 {_HALF_HEIGHT}{path}' fill='{colour}'/>")
+    bottom = 2 * _HALF_HEIGHT + 12
+    lines.append(f"<text y='{bottom}'>versions {shown[0].version} to {shown[-1].version}</text>")
+    return _image(title, lines, width=_CHART_WIDTH, height=bottom + 4)
+
+
+def file_sizes_picture(histogram: FileSizeHistogram) -> str:
+    """Return how many files are of which size, in bins that fit them."""
+    ends = [*histogram.sorted_bin_boundaries[1:], None]
+    bins = zip(histogram.sorted_bin_boundaries, ends, histogram.file_counts, strict=True)
+    return sizes_picture([SizeBin(start=start, end=end, count=count) for start, end, count in bins])
+
+
+def sizes_picture(bins: Sequence[SizeBin]) -> str:
+    """Return bins of sizes, ascending and without a gap, as bars: neighbours together where there are many."""
+    picture = "no files"
+    for most in range(MOST_BARS, 0, -1):
+        fitted = fitted_bins(bins, most)
+        bars = [Bar(label=_range_text(each), value=each.count, text=f"{each.count:,}") for each in fitted]
+        if fitted and len(picture := bars_picture("file sizes", bars)) <= MOST_CHARACTERS:
+            break
+    return picture
+
+
+def fitted_bins(bins: Sequence[SizeBin], most: int = MOST_BARS) -> tuple[SizeBin, ...]:
+    """Return the bins from the first to the last that has files, as many neighbours as it takes made one of."""
+    filled = [index for index, each in enumerate(bins) if each.count]
+    if not filled:
+        return ()
+    shown = bins[filled[0] : filled[-1] + 1]
+    together = math.ceil(len(shown) / most)
+    groups = [shown[index : index + together] for index in range(0, len(shown), together)]
+    return tuple(
+        SizeBin(start=group[0].start, end=group[-1].end, count=sum(each.count for each in group)) for group in groups
+    )
+
+
+def _range_text(each: SizeBin) -> str:
+    start = bytes_text(round(each.start))
+    return f"from {start}" if each.end is None else f"{start} - {bytes_text(round(each.end))}"
+
+
+def _xml(text: str) -> str:
+    return escape(visible(text if len(text) <= _MOST_LABEL else f"{text[: _MOST_LABEL - 2]}.."))
+
+
+def _image(title: str, lines: Iterable[str], *, width: int, height: int) -> str:
+    size = f"width='{width}' height='{height}'"
+    style = "font-family='sans-serif' font-size='11' fill='gray'"
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {style}>{''.join(lines)}</svg>"
+    # Between angle brackets a link of Markdown may hold spaces; what else would end it or be unescaped is encoded.
+    return f"![{title}](<data:image/svg+xml,{quote(svg, safe=chr(32) + _KEPT)}>)"
+
+
+_KEPT = "=':/,.;()-+!"

@@ -1,0 +1,89 @@
+"""The schema of a table as rows a person reads: nested fields on rows of their own, partition columns marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dagster as dg
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from deltasnap_assets.texts import visible
+from deltasnap_core import Metadata, parse_schema
+
+MOST_COLUMNS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column, or field within one. name: `address.city`, `items[].price`, `labels{}.text` for a map's values."""
+
+    name: str
+    type: str
+    nullable: bool
+    comment: str | None
+    is_partition: bool = False
+
+
+def columns_of(metadata: Metadata) -> tuple[Column, ...]:
+    """Return the columns of a table, each followed by the fields nested in it. Errors: those of parsing the schema."""
+    partition_columns = {name.casefold() for name in metadata.partition_columns}
+    schema = parse_schema(metadata.schema_string)
+    return tuple(
+        column
+        for field in schema.fields
+        for column in _with_nested(field, "", is_partition=field.name.casefold() in partition_columns)
+    )
+
+
+def table_schema(metadata: Metadata) -> dg.TableSchemaMetadataValue:
+    """Return the columns of a table as Dagster shows them."""
+    return dg.MetadataValue.table_schema(
+        dg.TableSchema(columns=[_shown(column) for column in columns_of(metadata)[:MOST_COLUMNS]])
+    )
+
+
+def _shown(column: Column) -> dg.TableColumn:
+    marks = ["partition column"] if column.is_partition else []
+    return dg.TableColumn(
+        name=visible(column.name),
+        type=visible(column.type),
+        description=None if column.comment is None else visible(column.comment),
+        constraints=dg.TableColumnConstraints(nullable=column.nullable, other=marks),
+    )
+
+
+def _with_nested(field: StructField, prefix: str, *, is_partition: bool = False) -> Iterator[Column]:
+    name = f"{prefix}{field.name}"
+    yield Column(
+        name=name,
+        type=_type_text(field.dataType),
+        nullable=field.nullable,
+        comment=(field.metadata or {}).get("comment"),
+        is_partition=is_partition,
+    )
+    yield from _fields_in(field.dataType, name)
+
+
+def _fields_in(kind: DataType, name: str) -> Iterator[Column]:
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from _with_nested(field, f"{name}.")
+        case ArrayType():
+            yield from _fields_in(kind.elementType, f"{name}[]")
+        case MapType():
+            yield from _fields_in(kind.valueType, f"{name}{{}}")
+
+
+def _type_text(kind: DataType) -> str:
+    """The type without the fields in it, which have rows of their own."""
+    match kind:
+        case StructType():
+            return "struct"
+        case ArrayType():
+            return f"array<{_type_text(kind.elementType)}>"
+        case MapType():
+            return f"map<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
+        case _:
+            return kind.simpleString()

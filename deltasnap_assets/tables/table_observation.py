@@ -1,0 +1,74 @@
+"""The page of the table itself, `<table>/delta_log`: told in full once its latest version is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from deltasnap_assets.runs.plan import delta_log_key
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.file_facts import FileFacts
+from deltasnap_assets.tables.pages import table_page
+from deltasnap_assets.tables.pictures import MOST_STEPS, VersionStep
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import DeltaHistory
+
+
+def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
+    """Return the last commits up to a version, newest first; those that the log has lost are left out."""
+    start = max(version - MOST_STEPS + 1, 0)
+    return tuple(snapshots.log(table).history.get_history(start=start, end=version))
+
+
+def last_vacuum_ms(commits: Sequence[DeltaHistory]) -> int | None:
+    """Return when VACUUM last ended (ms since the epoch); None: not among these commits."""
+    return max((commit.timestamp for commit in commits if commit.operation == "VACUUM END"), default=None)
+
+
+def table_observation(
+    instance: dg.DagsterInstance,
+    snapshots: RunSnapshots,
+    table: TableSettings,
+    version: int,
+    commits: Sequence[DeltaHistory],
+    facts: FileFacts | None,
+) -> dg.AssetObservation | None:
+    """Return what to record of the table where `version`, stored by now, is the one last observed; None: it is not.
+
+    It has the tags of that observation, its data version too: what depends on the table sees no news in it.
+    """
+    for record in instance.fetch_observations(delta_log_key(table.name), limit=1).records:
+        seen = record.event_log_entry.asset_observation
+        if seen is None or seen.metadata["latest_version"].value != version:
+            return None
+        store = snapshots.small_store
+        told = table_page(
+            table,
+            state=store.computed_state(table.name, version),
+            segment=store.log_segment(table.name, version),
+            commit=next((commit for commit in commits if commit.version == version), None),
+            steps=_steps(snapshots, table, commits),
+            facts=facts,
+        )
+        metadata = {"latest_version": seen.metadata["latest_version"], **told}
+        return dg.AssetObservation(seen.asset_key, description=seen.description, metadata=metadata, tags=seen.tags)
+    return None
+
+
+def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
+    """What those versions did that are stored and known to have been changes, ascending."""
+    store, steps = snapshots.small_store, list[VersionStep]()
+    stored = set(store.versions(table.name))
+    for commit in sorted(commits, key=lambda each: each.version):
+        changes = store.manifest(table.name, commit.version).version_changes if commit.version in stored else None
+        if changes is not None:
+            steps.append(
+                VersionStep(
+                    version=commit.version,
+                    operation=commit.operation or "unknown",
+                    added=changes.added_bytes,
+                    removed=changes.removed_bytes,
+                )
+            )
+    return tuple(steps)

@@ -1,0 +1,119 @@
+"""The asset checks that judge versions one by one: their results are partitioned as the versions are."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# ruff: noqa: I002
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import dagster as dg
+
+# No public name: it ties the result of a check to the materialization that it judges.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+
+from deltasnap_assets.runs.partitions import key_of, version_partitions
+from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.tables.advice import with_advice
+from deltasnap_assets.tables.expectations import Verdict
+from deltasnap_assets.tables.more_expectations import schema_unchanged, steady_growth
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import SnapshotState
+
+HISTORY = 30
+"""How many versions before a run's first are looked at for what is usual."""
+
+_ASSET = "computed_state"
+_Judge = Callable[[Mapping[int, SnapshotState], Sequence[int], CheckSettings], dict[int, Verdict]]
+_CHECKS: Mapping[str, tuple[str, _Judge]] = {
+    "schema_unchanged": (
+        "A version has the schema of the one before it.",
+        lambda states, versions, _: schema_unchanged(states, versions),
+    ),
+    "steady_growth": ("A version does not grow or shrink the table far more than it ever did of late.", steady_growth),
+}
+
+
+def version_checks(
+    table: TableSettings,
+    versions_of_run: Callable[[dg.AssetCheckExecutionContext, RunSnapshots, TableSettings], Sequence[int]],
+) -> dg.AssetChecksDefinition:
+    """Return the checks of a table that judge its versions, in one step of its runs.
+
+    Each version of the run has a result of its own, warned of or not; that of the run is the worst of them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # partitioned checks are a preview of Dagster's
+        specs = [
+            dg.AssetCheckSpec(
+                name,
+                asset=[table.name, _ASSET],
+                description=description,
+                partitions_def=version_partitions(table.name),
+            )
+            for name, (description, _) in _CHECKS.items()
+        ]
+
+    @dg.multi_asset_check(name=f"{table.name}_version_expectations", specs=specs, can_subset=True)
+    def expectations(
+        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
+    ) -> Iterator[dg.AssetCheckResult]:
+        versions = versions_of_run(context, snapshots, table)
+        earlier = range(max(min(versions, default=0) - HISTORY, 0), min(versions, default=0))
+        found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+        states = {version: state for version, state in found.items() if state is not None}
+        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
+            verdicts = _CHECKS[key.name][1](states, versions, table.checks)
+            if len(versions) > 1:
+                _record(context.instance, context.run.run_id, key, versions, verdicts)
+            yield _of_run(key, verdicts)
+
+    return expectations
+
+
+def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
+    failed = [verdict.description for _, verdict in sorted(verdicts.items()) if not verdict.passed]
+    told = " ".join(failed) or next(
+        (verdict.description for _, verdict in sorted(verdicts.items(), reverse=True)), "There is nothing to compare."
+    )
+    return dg.AssetCheckResult(
+        check_name=key.name,
+        asset_key=key.asset_key,
+        passed=not failed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=with_advice(key.name, told, passed=not failed),
+        metadata={"versions_judged": len(verdicts), "versions_failed": len(failed)},
+    )
+
+
+def _record(
+    instance: dg.DagsterInstance,
+    run_id: str,
+    key: dg.AssetCheckKey,
+    versions: Sequence[int],
+    verdicts: Mapping[int, Verdict],
+) -> None:
+    """Record a result for each version of a range, of which Dagster by itself records one for all."""
+    keys = {key_of(version) for version in versions}
+    materialized = instance.get_latest_storage_id_by_partition(
+        key.asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, keys
+    )
+    for version in versions:
+        verdict = verdicts.get(version, Verdict(passed=True, description="There is nothing to compare it with."))
+        target = materialized.get(key_of(version))
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                asset_key=key.asset_key,
+                check_name=key.name,
+                passed=verdict.passed,
+                severity=dg.AssetCheckSeverity.WARN,
+                description=with_advice(key.name, verdict.description, passed=verdict.passed),
+                metadata=dict(verdict.numbers),
+                partition=key_of(version),
+                target_materialization_data=None
+                if target is None
+                else AssetCheckEvaluationTargetMaterializationData(
+                    storage_id=target, run_id=run_id, timestamp=time.time()
+                ),
+            )
+        )

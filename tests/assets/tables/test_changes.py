@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.table_columns import columns_of
+from deltasnap_core import Metadata, Protocol
+from tests.assets.tables.test_metadata import state
+
+
+def field(name: str, kind: Any, *, nullable: bool = True, comment: str | None = None) -> dict[str, Any]:
+    told = {} if comment is None else {"comment": comment}
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": told}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def metadata(*fields: dict[str, Any], **changes: Any) -> Metadata:
+    return Metadata(**{"id": "t", "schema_string": json.dumps(struct(*fields)), **changes})
+
+
+ADDRESS = field("address", struct(field("city", "string", comment="where"), field("zip", "integer", nullable=False)))
+ITEMS = field("items", {"type": "array", "elementType": struct(field("price", "double")), "containsNull": True})
+LABELS = field(
+    "labels",
+    {"type": "map", "keyType": "string", "valueType": struct(field("text", "string")), "valueContainsNull": True},
+)
+
+
+def test_nested_fields_have_rows_of_their_own() -> None:
+    columns = columns_of(metadata(field("day", "date"), ADDRESS, ITEMS, LABELS, partition_columns=("day",)))
+    assert [(column.name, column.type) for column in columns] == [
+        ("day", "date"),
+        ("address", "struct"),
+        ("address.city", "string"),
+        ("address.zip", "int"),
+        ("items", "array<struct>"),
+        ("items[].price", "double"),
+        ("labels", "map<string, struct>"),
+        ("labels{}.text", "string"),
+    ]
+    assert [column.name for column in columns if column.is_partition] == ["day"]
+    assert [column.comment for column in columns if column.comment] == ["where"]
+    assert [column.name for column in columns if not column.nullable] == ["address.zip"]
+
+
+def test_changes_are_told_in_words() -> None:
+    before = metadata(field("id", "integer"), field("old", "string"), ADDRESS, configuration={"a": "1", "b": "2"})
+    moved = field("address", struct(field("city", "string", comment="home"), field("zip", "integer")))
+    after = metadata(
+        field("id", "long"), moved, field("new", "date"), configuration={"a": "1", "b": "3"}, partition_columns=("new",)
+    )
+    protocol = Protocol(min_reader_version=3, min_writer_version=7, reader_features=("deletionVectors", "x"))
+    assert state_changes(state(metadata=before), state(metadata=after, protocol=protocol)) == (
+        "column new added (date)",
+        "column old dropped (string)",
+        "column id is bigint, was int",
+        "column address.city comment 'home', was 'where'",
+        "column address.zip may be null now",
+        "partitioned by new, was nothing",
+        "property b = 3, was 2",
+        "feature x added",
+    )
+    assert state_changes(state(), state()) == ()

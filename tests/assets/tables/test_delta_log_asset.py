@@ -1,0 +1,92 @@
+"""What Dagster makes of the observations of the table: one run downstream for each batch of commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.plan import delta_log_key, known_of, log_of, plan, prepare
+from deltasnap_assets.settings.config import Settings, TableSettings
+from tests.builders import add, commit_info, metadata, protocol, write_log
+
+LOG = delta_log_key("events")
+
+
+class Follower:
+    """A table, an asset that follows it by itself, and the automation that asks for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "events"
+        self.table = TableSettings(name="events", path=str(self.path))
+        self.own = build_definitions(Settings(storage=str(folder / "store"), tables=(self.table,)))
+
+        @dg.asset(deps=[LOG], automation_condition=dg.AutomationCondition.eager())
+        def report() -> None: ...
+
+        self.defs = dg.Definitions.merge(self.own, dg.Definitions([report]))
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.cursor: Any = None
+
+    def write(self, *versions: int) -> None:
+        first = [protocol(), metadata()]
+        write_log(self.path, {v: [commit_info(), *(first if v == 0 else []), add(f"{v}.parquet")] for v in versions})
+
+    def look(self) -> None:
+        sight = log_of(self.table).status()
+        prepare(self.instance, "events", plan(self.table, sight, known_of(self.instance, "events")))
+
+    def requested(self) -> int:
+        result = dg.evaluate_automation_conditions(defs=self.defs, instance=self.instance, cursor=self.cursor)
+        self.cursor = result.cursor
+        if result.total_requested:
+            job = self.defs.resolve_implicit_global_asset_job_def()
+            job.execute_in_process(instance=self.instance, asset_selection=[dg.AssetKey("report")])
+        return result.total_requested
+
+    def observe(self) -> None:
+        job = self.own.resolve_implicit_global_asset_job_def()
+        config = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+        assert job.execute_in_process(instance=self.instance, asset_selection=[LOG], run_config=config).success
+
+    def observations(self) -> list[dg.AssetObservation]:
+        records = self.instance.fetch_observations(LOG, limit=100).records
+        return [record.asset_observation for record in records if record.asset_observation is not None]
+
+
+@pytest.fixture
+def follower(tmp_path: Path) -> Follower:
+    return Follower(tmp_path)
+
+
+def test_eager_asset_is_asked_for_once_for_each_batch_of_commits(follower: Follower) -> None:
+    requested = [follower.requested()]
+    for batch in ((0, 1), (2,), (), (3, 4, 5), ()):
+        follower.write(*batch)
+        follower.look()
+        requested += [follower.requested(), follower.requested()]
+    assert requested == [0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0]
+    assert [seen.data_version for seen in follower.observations()] == ["5", "2", "1"]
+
+
+def test_observing_by_hand_tells_the_version_and_asks_for_nothing_twice(follower: Follower) -> None:
+    follower.write(0, 1)
+    follower.requested()
+    follower.observe()
+    assert [follower.requested(), follower.requested()] == [1, 0]
+    follower.look()
+    assert follower.requested() == 0
+    assert [seen.data_version for seen in follower.observations()] == ["1"]
+    assert known_of(follower.instance, "events").generation == "table-id"
+
+
+def test_observing_by_hand_leaves_a_table_that_was_created_again_to_the_next_plan(follower: Follower) -> None:
+    follower.write(0, 1)
+    follower.look()
+    write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})
+    follower.observe()
+    sight, known = log_of(follower.table).status(), known_of(follower.instance, "events")
+    assert plan(follower.table, sight, known).drop == known.versions

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from deltasnap_assets.tables.input_forms import InputTypeError, given_as
+
+
+class Frame:
+    """Stands for a DataFrame of Spark."""
+
+    def toPandas(self) -> pd.DataFrame:  # noqa: N802  # Spark's name
+        return pd.DataFrame({"size": [1]})
+
+    def toArrow(self) -> pa.Table:  # noqa: N802  # Spark's name
+        return pa.table({"size": [1]})
+
+
+FRAME = Frame()
+
+
+def files(wanted: object, *versions: int) -> Any:
+    return given_as(wanted, "events/all_files", "all_files", {version: lambda: FRAME for version in versions})
+
+
+def test_without_an_annotation_one_version_is_a_frame_and_several_are_a_dict() -> None:
+    assert files(Any, 3) is FRAME
+    assert files(Any, 3, 4) == {3: FRAME, 4: FRAME}
+    assert files(Any) == {}
+
+
+def test_dict_is_one_whatever_the_number_of_versions() -> None:
+    assert files(dict, 3) == {3: FRAME}
+    assert list(files(dict[int, pa.Table], 3, 4).values()) == [pa.table({"size": [1]})] * 2
+    assert isinstance(files(dict[int, pd.DataFrame], 3)[3], pd.DataFrame)
+
+
+@pytest.mark.parametrize("versions", [(), (3, 4)])
+def test_one_frame_for_another_number_of_versions_is_refused_saying_what_to_annotate(versions: tuple[int]) -> None:
+    expected = rf"of one version, not of {len(versions)}; annotated dict\[int, pandas.DataFrame\]"
+    with pytest.raises(InputTypeError, match=expected):
+        files(pd.DataFrame, *versions)
+
+
+@pytest.mark.parametrize("wanted", [int, list[int], dict[str, pa.Table], dict[int, str], pd.Series], ids=str)
+def test_other_types_are_refused_before_anything_is_loaded(wanted: object) -> None:
+    def load() -> Any:
+        raise AssertionError
+
+    with pytest.raises(InputTypeError, match=r"expected pyspark.sql.DataFrame, pyarrow.Table"):
+        given_as(wanted, "events/all_files", "all_files", {1: load})

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
+from deltasnap_assets.tables.pages import (
+    all_files_page,
+    changes_page,
+    health,
+    log_segment_page,
+    state_page,
+    table_page,
+    tombstones_page,
+)
+from deltasnap_assets.tables.pictures import MOST_CHARACTERS, SizeBin, VersionStep
+from deltasnap_core import CommitInfo, LogSegment
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from tests.assets.tables.test_metadata import plain, state
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
+
+FACTS = FileFacts(
+    bins=(SizeBin(start=1024, end=2048, count=3),),
+    largest=(("day=1/a.parquet", 2000),),
+    smallest=(("day=2/b.parquet", 1100),),
+    partitions=(
+        PartitionFiles(values={"day": "1", "country": None}, num_files=2, size_in_bytes=3000),
+        PartitionFiles(values={"day": "2", "country": "de"}, num_files=1, size_in_bytes=1000),
+    ),
+    is_every_partition=True,
+)
+
+
+def segment(first: int = 0, last: int = 12, at: int | None = 10) -> LogSegment:
+    files = [commits(first, last), *([checkpoint(at)] if at is not None else [])]
+    return LogSegmentBuilder(store=MemoryLogStore(*files), log_path=LOG_PATH).build()
+
+
+def test_log_segment_tells_the_age_of_its_checkpoint() -> None:
+    assert plain(log_segment_page(segment()))["checkpoint_age"] == "2 commits and 2 minutes"
+    assert plain(log_segment_page(segment(last=10)))["checkpoint_age"] == "of this version"
+    (told,) = plain(log_segment_page(segment(last=2, at=None))).values()
+    assert told == "3 commits, all there are: no checkpoint; 303 B"
+
+
+def test_what_changed_besides_files_is_told_where_the_version_before_is_known() -> None:
+    assert changes_page(None, state()) == {}
+    assert plain(changes_page(state(), state())) == {"changed_besides_files": "nothing"}
+    (told,) = plain(changes_page(state(metadata=None), state(protocol=None))).values()
+    assert told == "nothing"
+
+
+def test_table_well_kept_is_said_to_be() -> None:
+    assert health(state(), segment(), CheckSettings()).startswith("Well: 4 files of ")
+
+
+def test_table_with_problems_is_told_what_to_do() -> None:
+    told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
+    assert "2 commits since the last checkpoint, at most 1 expected. Have a checkpoint written" in told
+
+
+def test_page_of_the_table_begins_with_its_health_and_the_numbers_to_plot() -> None:
+    steps = [VersionStep(version=12, operation="WRITE", added=10, removed=0)]
+    entries = table_page(
+        TableSettings(name="events", path="s3://key:secret@lake/events"),
+        state=state(),
+        segment=segment(),
+        commit=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"),
+        steps=steps,
+        facts=FACTS,
+    )
+    names = list(entries)
+    assert names[:6] == [
+        "health",
+        "dagster/row_count",
+        "num_of_files",
+        "dagster/size_bytes",
+        "mean_file_bytes",
+        "num_of_removes",
+    ]
+    values: dict[str, Any] = plain(entries)
+    assert values["last_commit"] == "version 12: WRITE (append) by ada, x"
+    assert values["protocol"] == "reader 3, writer 7: deletionVectors"
+    assert "| `id` | bigint\\, not null | partition column\\; the key |" in values["schema"]
+    assert "secret" not in str(values)
+    for picture in ("file_sizes", "bytes_by_partition", "bytes_added_and_removed"):
+        assert values[picture].startswith("![")
+        assert len(values[picture]) <= MOST_CHARACTERS
+    numbers = [name for name, value in entries.items() if isinstance(value, dg.IntMetadataValue)]
+    assert numbers == [*names[1:6], "commits_since_checkpoint"]
+
+
+def test_live_files_are_told_by_size_and_partition() -> None:
+    values: dict[str, Any] = plain(all_files_page(FACTS))
+    assert "day=1/country=null" in values["bytes_by_partition"]
+    assert "| largest | 2 KiB | `day=1/a.parquet` |" in values["largest_and_smallest"]
+
+
+def test_unpartitioned_table_has_no_picture_of_partitions() -> None:
+    everything = PartitionFiles(values={}, num_files=2, size_in_bytes=10)
+    facts = FileFacts(bins=(), largest=(), smallest=(), partitions=(everything,), is_every_partition=True)
+    assert plain(all_files_page(facts)) == {"file_sizes": "no files"}
+
+
+def test_tombstones_tell_what_vacuum_would_free() -> None:
+    facts = TombstoneFacts(
+        num_files=3,
+        size_in_bytes=3000,
+        num_without_size=1,
+        first_expires_ms=1_000,
+        last_expires_ms=2_000,
+        num_expired=2,
+        expired_bytes=2048,
+    )
+    values = plain(tombstones_page(facts, last_vacuum_ms=None))
+    assert values["vacuum_would_free_now"] == "2 files, 2 KiB"
+    assert values["size"] == "2.9 KiB, without the 1 that tell no size"
+    assert (values["first_expires"], values["last_expires"]) == (1.0, 2.0)
+
+
+def test_state_is_told_in_words_and_a_picture() -> None:
+    values: dict[str, Any] = plain(state_page(state()))
+    assert values["size"].endswith(" a file")
+    assert values["file_sizes"].startswith("![file sizes](<data:image/svg+xml,")

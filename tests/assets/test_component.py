@@ -1,0 +1,105 @@
+"""The component in a `dg` project of its own, by the commands of `dg`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+if find_spec("dagster_dg_cli") is None:
+    pytest.skip("needs dagster-dg-cli", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFINITIONS = """
+from pathlib import Path
+
+import dagster as dg
+
+@dg.definitions
+def defs():
+    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+"""
+PYPROJECT = """
+[project]
+name = "lake"
+version = "0.1.0"
+requires-python = ">=3.11"
+dependencies = ["dagster"]
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.project]
+root_module = "lake"
+"""
+TABLES = """
+type: deltasnap_assets.DeltaTableSnapshots
+attributes:
+  storage: store
+  spark: {config: {spark.ui.enabled: false}}
+  tables:
+    - {name: events, path: events, versions: {since: 3}, refresh: "0 5 * * *", poll_seconds: 10}
+    - {name: clicks, path: "s3://lake/{{ env.STAGE }}/clicks", storage_options: {key: "{{ env.STAGE }}"}, refresh: null}
+"""
+
+
+class Project:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "pyproject.toml").write_text(PYPROJECT)
+        module = folder / "src" / "lake"
+        (module / "defs" / "tables").mkdir(parents=True)
+        (module / "__init__.py").touch()
+        (module / "definitions.py").write_text(DEFINITIONS)
+        self.file = module / "defs" / "tables" / "defs.yaml"
+        self.file.write_text(TABLES)
+        # As an installation of this checkout would, whatever is installed here.
+        installed = folder / "site" / "dagster_deltasnap-0.dist-info"
+        installed.mkdir(parents=True)
+        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: dagster-deltasnap-checkout\nVersion: 0\n")
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        group = "dagster_dg_cli.registry_modules"
+        entries = [f"{name} = {value}" for name, value in project["entry-points"][group].items()]
+        (installed / "entry_points.txt").write_text("\n".join([f"[{group}]", *entries, ""]))
+
+    def dg(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        paths = [str(ROOT), str(self.folder / "src"), str(self.folder / "site")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "STAGE": "test"}
+        command = [str(Path(sys.executable).parent / "dg"), *arguments]
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("lake"))
+
+
+def test_dg_lists_the_component(project: Project) -> None:
+    listed = project.dg("list", "components", "--json")
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    assert "deltasnap_assets.DeltaTableSnapshots" in listed.stdout
+
+
+def test_dg_checks_and_lists_the_definitions_of_the_file(project: Project) -> None:
+    checked = project.dg("check", "defs")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    listed = project.dg("list", "defs", "--json")
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    text = json.dumps(json.loads(listed.stdout))
+    for name in ("events/all_files", "clicks/delta_log", "events_snapshots", "clicks_new_commits", "events_refresh"):
+        assert name in text
+    assert "clicks_refresh" not in text
+
+
+def test_mistake_in_the_file_is_told_with_its_key(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.file.write_text(TABLES.replace("poll_seconds: 10", "pol_seconds: 10"))
+    checked = project.dg("check", "yaml")
+    assert checked.returncode != 0
+    assert "pol_seconds" in checked.stdout + checked.stderr
