@@ -5,7 +5,7 @@ What the log says decides, never the table id alone: a backup restored keeps tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -17,7 +17,7 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.store.layout import ManifestName
 from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.stored_table import StoredTable, name_of
 from deltasnap_core.store.version_documents import DELTAS, deltas_of, last_commit_file_of
 
 
@@ -63,18 +63,28 @@ class CommonVersion:
 
 
 def find_common_version(
-    stored: StoredTable, in_force: Sequence[ManifestName], log: TableLog, listing: LogListing
+    stored: StoredTable,
+    in_force: Sequence[ManifestName],
+    log: TableLog,
+    listing: LogListing,
+    held: Iterable[VersionManifest] = (),
 ) -> CommonVersion:
     """Return up to where the versions in force are those of a log.
 
-    Where nothing changed that costs the newest manifest and its list of commits; where the files' times did, as by
-    copying the table, one commit more; only where the log is another one, some more of them.
-    in_force: the stored versions that count, ascending. listing: of the log, to its end.
+    Where nothing changed that costs the newest manifest, its list of commits and its commit; only where the log is
+    another one, some more of them.
+    in_force: the stored versions that count, ascending. listing: of the log, to its end. held: manifests at hand.
     Errors: CorruptLogError.
     """
     if in_force and listing.first > in_force[-1].version:
         listing = log.builder.list_versions(0)
-    comparison = _Comparison(stored=stored, in_force=in_force, log=log, listing=listing)
+    comparison = _Comparison(
+        stored=stored,
+        in_force=in_force,
+        log=log,
+        listing=listing,
+        held={name_of(manifest): manifest for manifest in held},
+    )
     relation, version = comparison.result()
     return CommonVersion(
         relation=relation,
@@ -89,16 +99,18 @@ def is_version_of(
 ) -> bool | None:
     """Return whether a stored version is the one that a listed log has; None: the log does not tell.
 
-    verify: where size alone speaks for it, compare the digest of the commit; otherwise believe it.
+    verify: compare the digest of the commit (of one that is large or whose digest is not known, size and time);
+            otherwise believe its size. A clock that went back, or a restore that kept times, makes time no proof.
     """
     commit, stored = listing.commits.get(manifest.version), last_commit_file_of(manifest)
     if commit is None or stored is None:
         return _has_same_checkpoint(manifest, listing)
     if commit.size != stored.size:
         return False
-    if commit.modification_time == stored.modification_time or not verify:
-        return True
+    is_same_time = commit.modification_time == stored.modification_time
     identity = None if manifest.identity is None else manifest.identity.commit
+    if not verify or (is_same_time and (identity is None or commit.size > LARGE_COMMIT_BYTES)):
+        return True
     return identity is not None and _digest(store, commit) == identity.digest
 
 
@@ -110,6 +122,7 @@ class _Comparison:
     in_force: Sequence[ManifestName]
     log: TableLog
     listing: LogListing
+    held: Mapping[ManifestName, VersionManifest]
 
     def result(self) -> tuple[LogRelation, int | None]:
         """Return how the log stands to what is stored, and the last version they have in common (None: none)."""
@@ -151,7 +164,7 @@ class _Comparison:
 
     def _is_same(self, name: ManifestName) -> bool | None:
         """Whether a version and the commits before it, back to its checkpoint, are those of the log; None: unknown."""
-        for manifest in self.stored.read_sound_manifests([name]):
+        for manifest in self._manifests([name]):
             same = is_version_of(manifest, self.log.store, self.listing)
             return self._has_same_commits(manifest) if same else same
         return None
@@ -170,8 +183,12 @@ class _Comparison:
             if found.modification_time != commit.modification_time and not is_copied:
                 touched.append(version)
         names = [name for name in self.in_force if name.version in touched]
-        known = {found.version: found for found in self.stored.read_sound_manifests(names)}
+        known = {found.version: found for found in self._manifests(names)}
         return all(v in known and is_version_of(known[v], self.log.store, self.listing) for v in touched)
+
+    def _manifests(self, names: Sequence[ManifestName]) -> list[VersionManifest]:
+        missing = [name for name in names if name not in self.held]
+        return [*(self.held[name] for name in names if name in self.held), *self.stored.read_sound_manifests(missing)]
 
     def _deltas(self, manifest: VersionManifest) -> dict[int, FileStatus]:
         try:
@@ -184,7 +201,7 @@ class _Comparison:
 
         The table is the same and the commits are later: more there is not to go by.
         """
-        for manifest in self.stored.read_sound_manifests([self.in_force[-1]]):
+        for manifest in self._manifests([self.in_force[-1]]):
             earliest = min((file.modification_time for file in self.listing.commits.values()), default=None)
             if earliest is not None and earliest < manifest.timestamp:
                 return False

@@ -77,8 +77,10 @@ class StoreWriter:
         in_force = versions.current()
         if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in in_force[-1:])]))
-        common = find_common_version(self.stored, in_force, log, listing)
-        manifests = self._whole(in_force, common, listing, wanted)
+        useful = {*wanted, *(version - 1 for version in wanted)}
+        held = self._read([name for name in in_force if name.version in useful])
+        common = find_common_version(self.stored, in_force, log, listing, held)
+        manifests = self._whole(held, common, listing)
         missing = [version for version in wanted if version not in manifests]
         generation, loaded = self._generation(versions, common, listing, missing)
         new: dict[int, VersionManifest] = {}
@@ -148,15 +150,11 @@ class StoreWriter:
         )
 
     def _whole(
-        self, in_force: Sequence[ManifestName], common: CommonVersion, listing: LogListing, wanted: Sequence[int]
+        self, held: Sequence[VersionManifest], common: CommonVersion, listing: LogListing
     ) -> dict[int, VersionManifest]:
-        """Return those of some versions, and of the ones before, that are stored as the log has them, by version.
-
-        Every file of them is there.
-        """
+        """Return those of some stored versions that the log has, and whose every file is there, by version."""
         limit = -1 if common.version is None else common.version
-        useful = {*wanted, *(version - 1 for version in wanted)}
-        manifests = self._read([name for name in in_force if name.version in useful and name.version <= limit])
+        manifests = [manifest for manifest in held if manifest.version <= limit]
         broken = self.stored.missing_files(manifests)
         store = self.log.context.log.store
         return {
