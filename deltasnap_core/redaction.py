@@ -8,7 +8,8 @@ from urllib.parse import unquote
 REDACTED = "*********(redacted)"
 
 # The user part of a URL, up to the last @ before the path. That of Azure's schemes names a container.
-_USER_INFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/?#\s]*)@")
+# Bounded, and only at the start of a word: a text of megabytes is looked through in one go.
+_USER_INFO = re.compile(r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://(?P<user>[^/?#\s]{0,2000})@")
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 _PARAMETER = re.compile(r"(?P<before>[?&;#](?P<name>[^=&?;#/\s]{1,200})=)(?P<value>[^&;#\s'\"]+)")
 # SAS tokens (sig), presigned URLs (X-Amz-Signature, -Credential, -Security-Token; X-Goog-...), keys and passwords.

@@ -9,9 +9,18 @@ from dataclasses import dataclass
 import dagster as dg
 
 from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.runs.plan import (
+    job_name,
+    known_of,
+    log_of,
+    plan,
+    prepare,
+    run_tags,
+    unfinished_run,
+    what_is_stored,
+)
 from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError
 
 
@@ -37,6 +46,7 @@ class RefreshEvent:
 
 def refresh_table(
     defs: dg.Definitions,
+    settings: Settings,
     table: TableSettings,
     instance: dg.DagsterInstance,
     *,
@@ -53,7 +63,8 @@ def refresh_table(
     log, materialized = log_of(table), list[int]()
     unfinished_run(instance, table.name)  # what an earlier refresh left that was killed is told for what it is
     while True:
-        todo = plan(table, log.status(), known_of(instance, table.name))
+        status = log.status()
+        todo = plan(table, status, known_of(instance, table.name), what_is_stored(settings, table, log, status))
         prepare(instance, table.name, todo)
         if not todo.ranges:
             sort_partitions(instance, table.name)

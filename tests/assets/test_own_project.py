@@ -38,7 +38,7 @@ class Project:
             pass
         self.own = build_definitions(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
-        refresh_table(self.own, self.settings.tables[0], self.instance, log_level="ERROR")
+        refresh_table(self.own, self.settings, self.settings.tables[0], self.instance, log_level="ERROR")
 
     def merged(self, *assets: Any) -> dg.Definitions:
         others = dg.Definitions(assets=assets, executor=dg.multiprocess_executor)

@@ -99,9 +99,10 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
     from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 
     events = TableSettings(name="events", path=table, materialize_as="table")
-    defs = build_definitions(Settings(storage=store, spark=SparkSettings(**spark), tables=(events,)))
+    settings = Settings(storage=store, spark=SparkSettings(**spark), tables=(events,))
+    defs = build_definitions(settings)
     with dg.DagsterInstance.ephemeral() as instance:
-        done = refresh_table(defs, events, instance, log_level="ERROR")
+        done = refresh_table(defs, settings, events, instance, log_level="ERROR")
 
         def load(name: str) -> Any:
             return defs.load_asset_value(["events", name], partition_key=str(LOOKED_AT), instance=instance)

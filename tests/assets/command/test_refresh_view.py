@@ -20,7 +20,9 @@ def test_table_that_fails_keeps_no_other_waiting(
         "good": (0, 1, 2),
     }
 
-    def refresh_table(defs: object, table: TableSettings, instance: object, **_: object) -> tuple[int, ...]:
+    def refresh_table(
+        defs: object, settings: object, table: TableSettings, *_: object, **__: object
+    ) -> tuple[int, ...]:
         outcome = outcomes[table.name]
         if isinstance(outcome, Exception):
             raise outcome

@@ -256,7 +256,8 @@ def create_and_die(*args, **kwargs):
 dg.DagsterInstance.create_run_for_job = create_and_die
 table = TableSettings(name="events", path=sys.argv[1])
 with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
-    refresh_table(build_definitions(Settings(storage=sys.argv[1] + "/store", tables=(table,))), table, instance)
+    settings = Settings(storage=sys.argv[1] + "/store", tables=(table,))
+    refresh_table(build_definitions(settings), settings, table, instance)
 """
     write_log(tmp_path, {0: [protocol(), metadata(), add("a.parquet")]})
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}", encoding="utf-8")

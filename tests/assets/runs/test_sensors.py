@@ -10,7 +10,7 @@ import pytest
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError
 from tests.builders import add, metadata, protocol, write_log
 
@@ -28,7 +28,8 @@ class Ticks:
     """A sensor ticked by hand: partitions are added and runs succeed at once."""
 
     def __init__(self, path: Path, **settings: Any) -> None:
-        self.sensor = new_commits_sensor(TableSettings(name="events", path=str(path), **settings))
+        table = TableSettings(name="events", path=str(path), **settings)
+        self.sensor = new_commits_sensor(Settings(storage=str(path.with_name("store")), tables=(table,)), table)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 
@@ -140,7 +141,8 @@ def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path, monkeypatch: p
 
 def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
     write(tmp_path, 0, 3)
-    schedule = refresh_schedule(TableSettings(name="events", path=str(tmp_path)), "@daily")
+    table = TableSettings(name="events", path=str(tmp_path))
+    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for _ in range(2):  # nothing was materialized in between: the same again
             with dg.build_schedule_context(instance=instance) as context:

@@ -44,7 +44,7 @@ class App:
             pass
 
     def refresh(self, **options: Any) -> tuple[int, ...]:
-        return refresh_table(self.defs, self.table, self.instance, log_level="ERROR", **options)
+        return refresh_table(self.defs, self.settings, self.table, self.instance, log_level="ERROR", **options)
 
     def load(self, name: str, version: int) -> Any:
         return self.defs.load_asset_value(["events", name], partition_key=str(version), instance=self.instance)

