@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.urls import is_url, redacted
     from deltasnap_core.store.generations import CommonVersion, LogRelation
+    from deltasnap_core.store.layout import ManifestName
     from deltasnap_core.store.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
 
@@ -152,6 +153,7 @@ _MODULES = {
         "CommonVersion",
         "LogRelation",
     ),
+    "store.layout": ("ManifestName",),
     "store.manifest": (
         "VersionChanges",
         "VersionManifest",
@@ -193,6 +195,7 @@ __all__ = [
     "LogSegment",
     "LogStatus",
     "LogStore",
+    "ManifestName",
     "Metadata",
     "NoFilesystemError",
     "Protocol",
