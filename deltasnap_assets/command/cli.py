@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from deltasnap_assets.command.looking import add_commands
 from deltasnap_assets.command.terminal import prepare_terminal, print_problem
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -68,6 +69,7 @@ def _show_version(wanted: bool) -> None:
 
 spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect server on this machine, for every run.")
 app.add_typer(spark_server, name="spark-server")
+add_commands(app)
 
 
 @app.callback()

@@ -24,11 +24,12 @@ class ChangedFile:
 
 def sample_changes(store: LogStore, commit: FileStatus, most: int = 5) -> tuple[ChangedFile, ...]:
     """The first files that a commit names, in its order, `most` of them; none where its beginning names none."""
-    return tuple(islice(_changes(store, commit), most))
+    return tuple(islice(changed_files(store, commit, _MOST_LINES), most))
 
 
-def _changes(store: LogStore, commit: FileStatus) -> Iterator[ChangedFile]:
-    for number, line in islice(iterate_lines(store, commit), _MOST_LINES):
+def changed_files(store: LogStore, commit: FileStatus, most_lines: int | None = None) -> Iterator[ChangedFile]:
+    """Give every file that a commit names, in its order; those of its first lines where `most_lines` says how many."""
+    for number, line in islice(iterate_lines(store, commit), most_lines):
         action = parse_line(commit.path, number, line)
         for name, change in (("add", "+"), ("remove", "-")):
             if file := action.get(name):
