@@ -26,6 +26,9 @@ DEFAULT_STORAGE = Path(".deltasnap") / "store"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
+_TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
+_TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HOURLY = "0 * * * *"
 _SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: their values are never shown
 
@@ -74,6 +77,23 @@ class TableSettings(_Settings):
     materialize_as: Literal["view", "table"] = "view"
     max_versions_per_run: int = Field(default=100, ge=1)
     checks: CheckSettings = CheckSettings()
+    description: str | None = None
+    owners: tuple[str, ...] = ()
+    tags: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("owners")
+    @classmethod
+    def _are_owners(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+        if strangers := [owner for owner in owners if not _OWNER.fullmatch(owner)]:
+            raise ValueError(f"expected e-mail addresses, or team:NAME, found {', '.join(strangers)}")
+        return owners
+
+    @field_validator("tags")
+    @classmethod
+    def _are_tags(cls, tags: dict[str, str]) -> dict[str, str]:
+        if strange := [key for key, value in tags.items() if not (_TAG_KEY.fullmatch(key) and _TAG.fullmatch(value))]:
+            raise ValueError(f"Dagster takes up to 63 letters, digits, _, - and . in a tag, not {', '.join(strange)}")
+        return tags
 
     @field_validator("name")
     @classmethod
