@@ -127,7 +127,7 @@ class TableSettings(_FollowedSettings):
 class DiscoverSettings(_FollowedSettings):
     """Tables by a pattern: each folder that `path` matches (`*`, `?`, `[...]`) and that has a log.
 
-    exclude: patterns of folder names to leave out. name: of each table; `{name}`: its folder, `{parent}`: the one above.
+    exclude: patterns of folder names to leave out. name: of each table: `{name}` is its folder, `{parent}` that above.
     """
 
     path: str = Field(min_length=1)
@@ -228,8 +228,8 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
     except ValidationError as error:
         problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
         raise ConfigError(file=source.file, problems=tuple(problems)) from error
-    if problems := tuple(_names_given_twice(source, settings)):
-        raise ConfigError(file=source.file, problems=problems)
+    if twice := tuple(_names_given_twice(source, settings)):
+        raise ConfigError(file=source.file, problems=twice)
     return with_absolute_paths(settings, path.absolute().parent)
 
 

@@ -38,9 +38,8 @@ def with_discovered(settings: Settings) -> Settings:
             if table.path.rstrip("/") in paths:
                 continue
             if (other := named.setdefault(table.name.casefold(), table.path)) != table.path:
-                reason = (
-                    f"{redacted(table.path)} and {redacted(other)} would both be named {table.name}; see its key name"
-                )
+                both = f"{redacted(table.path)} and {redacted(other)}"
+                reason = f"{both} would both be named {table.name}; see its key name"
                 raise DiscoveryError(pattern=pattern.path, reason=reason)
             tables.append(table)
     return settings.model_copy(update={"tables": tuple(tables)})
