@@ -64,6 +64,15 @@ def test_diff_tells_what_is_different_in_the_end(tmp_path: Path) -> None:
     assert parsed("diff", tmp_path / "events", 2, 2)["added"] == []
 
 
+@pytest.mark.spark
+def test_inspect_prints_json(tmp_path: Path, spark: object) -> None:
+    found = parsed("inspect", table(tmp_path), "--version", 3, "--commits", 2)
+    assert (found["version"], found["earliestVersion"], found["latestVersion"]) == (3, 0, 4)
+    assert found["state"]["numOfFiles"] == 3
+    assert found["metadata"]["configuration"] == {"x": "1"}
+    assert [commit["version"] for commit in found["history"]] == [3, 2]
+
+
 def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("events", "my clicks"):
