@@ -17,7 +17,8 @@ _UNSHOWABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[^\s'\"<>`]*")
+# Bounded in all its parts: a text may be megabytes of letters, and each place in it a beginning.
+_URL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{0,30}:/[^\s'\"<>`]{0,4000}")
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 

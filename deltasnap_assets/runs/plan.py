@@ -24,7 +24,7 @@ ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_file
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 
-_PLAIN_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
+_PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
 _GENERATION = "deltasnap/generation"
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 _UNFINISHED = [
@@ -222,7 +222,9 @@ def _observation(table: TableSettings, sight: LogSight, began_after: int | None)
 
 def _tag_value(table_id: str) -> str:
     """Return a table's id, which may be any text, as the value of a tag: another one for another id."""
-    return table_id if _PLAIN_ID.fullmatch(table_id) else hashlib.sha256(repr(table_id).encode()).hexdigest()
+    if _PLAIN_ID.fullmatch(table_id):
+        return table_id
+    return f"sha256-{hashlib.sha256(repr(table_id).encode()).hexdigest()[:48]}"
 
 
 def _versions(keys: Iterable[str]) -> tuple[int, ...]:

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -12,6 +17,7 @@ from deltasnap_assets.runs.plan import (
     ASSET_NAMES,
     Known,
     Plan,
+    _lost,
     delta_log_key,
     known_of,
     plan,
@@ -19,8 +25,11 @@ from deltasnap_assets.runs.plan import (
     run_tags,
     unfinished_run,
 )
-from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, this_process
+from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, heartbeat, this_process
 from deltasnap_assets.settings.config import Since, TableSettings
+from tests.builders import add, metadata, protocol, write_log
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def table(**settings: Any) -> TableSettings:
@@ -144,9 +153,121 @@ def test_run_whose_process_was_killed_is_recorded_as_failed() -> None:
 
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    machine = this_process().rpartition("#")[0]
-    killed, alive = started(f"{machine}#{ended.pid}"), started(this_process())
+    machine, own_pid, start = this_process().rsplit("#", 2)
+    killed, alive = started(f"{machine}#{ended.pid}#{start}"), started(this_process())
+    another_of_the_same_id = started(f"{machine}#{own_pid}#{int(start) + 1}")
     assert unfinished_run(instance, "events") == alive
     statuses = {run.run_id: run.status for run in instance.get_runs()}
-    assert statuses == {killed: dg.DagsterRunStatus.FAILURE, alive: dg.DagsterRunStatus.STARTED}
-    assert not has_ended(f"elsewhere#{ended.pid}")
+    assert statuses == {
+        killed: dg.DagsterRunStatus.FAILURE,
+        another_of_the_same_id: dg.DagsterRunStatus.FAILURE,
+        alive: dg.DagsterRunStatus.STARTED,
+    }
+
+
+def test_process_that_ended_without_its_parent_taking_notice_has_ended() -> None:
+    zombie = subprocess.Popen([sys.executable, "-c", ""])
+    machine, _, start = this_process().rsplit("#", 2)
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    assert has_ended(f"{machine}#{zombie.pid}#{start}")
+    zombie.wait()
+
+
+@pytest.mark.parametrize("name", ["", "elsewhere#1", "elsewhere##1#2", "#", "a#b#c"])
+def test_of_a_process_elsewhere_this_machine_cannot_tell(name: str) -> None:
+    assert has_ended(name) is None
+
+
+LOST = {
+    "not started": (dg.DagsterRunStatus.NOT_STARTED, 601),
+    "starting": (dg.DagsterRunStatus.STARTING, 601),
+    "started": (dg.DagsterRunStatus.STARTED, 301),
+    "canceling": (dg.DagsterRunStatus.CANCELING, 301),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize("tags", [{}, {PROCESS_TAG: "elsewhere#pid:[1]#12#34"}], ids=["no process", "elsewhere"])
+def test_run_without_a_sign_of_life_for_minutes_is_recorded_as_failed(
+    case: str, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, seconds = LOST[case]
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.job
+    def one() -> None: ...
+
+    run = instance.create_run_for_job(one, status=status, tags=run_tags("events", 0, 1) | tags)
+    now = time.time()
+    monkeypatch.setattr("deltasnap_assets.runs.plan.time.time", lambda: now + seconds - 30)
+    assert unfinished_run(instance, "events") == run.run_id
+    monkeypatch.setattr("deltasnap_assets.runs.plan.time.time", lambda: now + seconds)
+    assert unfinished_run(instance, "events") is None
+    assert instance.get_runs()[0].status == dg.DagsterRunStatus.FAILURE
+
+
+def test_queued_run_waits_for_as_long_as_its_queue_does() -> None:
+    run = SimpleNamespace(status=dg.DagsterRunStatus.QUEUED, tags=run_tags("events", 0, 1))
+    assert _lost(SimpleNamespace(dagster_run=run, update_timestamp=datetime(2020, 1, 1, tzinfo=UTC))) is None  # type: ignore[arg-type]
+
+
+def test_heartbeat_renews_when_a_run_was_last_updated() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.job
+    def one() -> None: ...
+
+    run_id = instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED).run_id
+
+    def updated() -> float:
+        record = instance.get_run_record_by_id(run_id)
+        assert record is not None
+        assert record.dagster_run.tags[PROCESS_TAG] == this_process()
+        return record.update_timestamp.timestamp()
+
+    with heartbeat(instance, run_id, every_seconds=0.01):
+        first, deadline = updated(), time.monotonic() + 30
+        while updated() == first and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert updated() > first
+    last = updated()
+    time.sleep(0.1)
+    assert updated() == last
+
+
+def test_refresh_killed_as_its_run_was_created_leaves_a_run_known_for_lost(tmp_path: Path) -> None:
+    script = """
+import os, signal, sys
+import dagster as dg
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import Settings, TableSettings
+create = dg.DagsterInstance.create_run_for_job
+def create_and_die(*args, **kwargs):
+    create(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+dg.DagsterInstance.create_run_for_job = create_and_die
+table = TableSettings(name="events", path=sys.argv[1])
+with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
+    refresh_table(build_definitions(Settings(storage=sys.argv[1] + "/store", tables=(table,))), table, instance)
+"""
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a.parquet")]})
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}", encoding="utf-8")
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=False).returncode == -9
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert [run.status for run in instance.get_runs()] == [dg.DagsterRunStatus.NOT_STARTED]
+        assert unfinished_run(instance, "events") is None
+        assert [run.status for run in instance.get_runs()] == [dg.DagsterRunStatus.FAILURE]
+
+
+IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
+
+
+@pytest.mark.parametrize("table_id", IDS, ids=range(len(IDS)))
+def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    seen = sight(0, 1, generation=table_id)
+    prepare(instance, "events", plan(table(), seen, Known()))
+    known = known_of(instance, "events")
+    assert plan(table(), seen, known).drop == ()
+    assert plan(table(), sight(0, 1, generation=table_id + "2"), known).drop == (0, 1)

@@ -77,6 +77,15 @@ MISTAKES = {
         ":4: tables[0].refresh: no cron expression that Dagster takes: expected five fields, as in 0 * * * * "
         "(found: '61 * * * *')",
     ),
+    "half a character": (
+        'tables:\n  - name: a\n    path: "/a\\ud800"\n',
+        ":3: tables[0].path: expected a valid string, unable to parse raw data as a unicode string "
+        "(found: '/a\\ud800')",
+    ),
+    "credentials in a URL": (
+        "tables:\n  - name: a\n    path: /a\n    versions: s3://me:hunter2@lake\n",
+        ":4: tables[0].versions: expected all, latest or {since: VERSION} (found: 's3://*********(redacted)@lake')",
+    ),
     "bad versions": (
         "tables:\n  - name: a\n    path: /a\n    versions: newest\n",
         ":4: tables[0].versions: expected all, latest or {since: VERSION} (found: 'newest')",

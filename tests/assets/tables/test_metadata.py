@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 
 import dagster as dg
+import pytest
+from dagster import serialize_value
 
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.commit_sample import ChangedFile, sample_changes
@@ -151,3 +153,60 @@ def test_bytes_are_readable() -> None:
 def test_time_beyond_any_calendar_is_a_number() -> None:
     assert time_value(0).value == 0.0
     assert time_value(2**62).value == 2**62
+
+
+ODD_COMMITS = {
+    "deep": {"operation_parameters": {"a": "[" * 100_000}},
+    "nested": {"operation_parameters": {"a": "[" * 500 + "]" * 500}},
+    "many": {"operation_metrics": {f"m{number}": "1" for number in range(5000)}},
+    "halves of characters": {"operation": "W\ud800", "operation_parameters": {"k\ud800": '"\\ud800"'}},
+    "no number of JSON": {"operation_metrics": {"a": "NaN", "b": "1e999", "c": "9" * 5000}},
+    "long": {"user_metadata": "x" * 1_000_000},
+}
+
+
+@pytest.mark.parametrize("case", ODD_COMMITS)
+def test_odd_commit_becomes_metadata_that_can_be_stored(case: str) -> None:
+    entries = commit_metadata(CommitInfo(**ODD_COMMITS[case]))  # type: ignore[arg-type]
+    text = serialize_value(dg.AssetMaterialization("a", metadata=entries))
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    text.encode()
+    assert len(text) < 50_000
+    assert not [name for name in entries if name.endswith("_problem")]
+
+
+def column(**changes: object) -> str:
+    field = {"name": "a", "type": "long", "nullable": True, "metadata": {}, **changes}
+    return json.dumps({"type": "struct", "fields": [field]})
+
+
+ODD_SCHEMAS = {
+    "not JSON": ("{nope", "cannot be shown: JSONDecodeError"),
+    "no fields": ('{"type":"struct"}', "cannot be shown: ValueError: schemaString"),
+    "too deep": ("[" * 100_000, "cannot be shown: RecursionError"),
+}
+
+
+@pytest.mark.parametrize("case", ODD_SCHEMAS)
+def test_schema_that_cannot_be_read_is_a_note(case: str) -> None:
+    schema, expected = ODD_SCHEMAS[case]
+    values = plain(computed_state_metadata(state(metadata=Metadata(id="t", schema_string=schema))))
+    assert str(values["schema_metadata_problem"]).startswith(expected)
+    assert values["num_of_files"] == 4
+
+
+@pytest.mark.parametrize("comment", [7, {"a": 1}, ["x"], "\ud800"], ids=str)
+def test_comment_of_any_type_is_shown(comment: object) -> None:
+    entries = computed_state_metadata(
+        state(metadata=Metadata(id="t", schema_string=column(metadata={"comment": comment})))
+    )
+    schema = entries["dagster/column_schema"]
+    assert isinstance(schema, dg.TableSchemaMetadataValue)
+    assert schema.schema.columns[0].description == ("\\ud800" if isinstance(comment, str) else str(comment))
+
+
+def test_path_in_a_sample_stays_in_its_cell() -> None:
+    path = "a`<img src=x>|[b](http://x)\nc"
+    (text,) = plain(sample_metadata([ChangedFile(change="+", path=path, size=1)])).values()
+    assert str(text).splitlines()[-1] == r"| + | `` a`<img src=x>\|[b](http://x)\nc `` | 1 B |"
+    assert len(str(text).splitlines()) == 3

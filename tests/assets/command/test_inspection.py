@@ -1,0 +1,54 @@
+"""What `inspect` prints of odd tables, up to where Spark would start."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from deltasnap_assets.command.inspection import read_facts, show_facts
+from tests.builders import add, commit_info, metadata, protocol, write_log
+
+
+def inspected(path: Path, *actions: Any) -> str:
+    write_log(path, {0: [protocol(), *actions, add("a.parquet")]})
+    console = Console(file=io.StringIO(), width=160)
+    show_facts(console, read_facts(str(path), {}))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+SCHEMAS = {
+    "not JSON": ("{nope", "cannot be read: Expecting property name"),
+    "no fields": ('{"type":"struct"}', "cannot be read: schemaString: a struct without an array of fields"),
+    "too deep": ("[" * 100_000, "cannot be read: maximum recursion depth exceeded"),
+    "a type of no name": ('{"type":"struct","fields":[{"name":"a","type":{}}]}', "cannot be read: schemaString"),
+    "field without nullable": ('{"type":"struct","fields":[{"name":"a","type":"long"}]}', "a       bigint  yes"),
+}
+
+
+@pytest.mark.parametrize("case", SCHEMAS)
+def test_schema_that_cannot_be_read_is_a_note(case: str, tmp_path: Path) -> None:
+    schema, expected = SCHEMAS[case]
+    assert expected in inspected(tmp_path, metadata(schemaString=schema))
+
+
+def test_text_of_the_log_steers_nothing(tmp_path: Path) -> None:
+    told = inspected(
+        tmp_path,
+        commit_info("[red]W[/x]\x1b[2J", userName="\u202eada\ud800"),
+        metadata(name="[link=x]", description="\x1b]0;title\x07", configuration={"k\x1b": "[b]"}),
+    )
+    for part in (r"[red]W[/x]\x1b[2J", r"\u202eada\ud800", "[link=x]", r"\x1b]0;title\x07", r"k\x1b = [b]"):
+        assert part in told
+    assert "\x1b" not in told
+
+
+def test_much_is_cut(tmp_path: Path) -> None:
+    properties = {f"key{number:04}": "v" * 3000 for number in range(1000)}
+    told = inspected(tmp_path, metadata(configuration=properties, description="d" * 100_000))
+    assert "and 800 more" in told
+    assert "(99,500 more characters)" in told

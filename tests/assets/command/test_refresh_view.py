@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.command import refresh_view
+from deltasnap_assets.command.refresh_view import refresh_tables, versions_text
+from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
+from deltasnap_core import DeltaTableNotFoundError
+
+
+def test_table_that_fails_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    outcomes: dict[str, Any] = {
+        "absent": DeltaTableNotFoundError(path="s3://me:hunter2@lake/t"),
+        "odd": RecursionError("[deep] \x1b[2J"),
+        "good": (0, 1, 2),
+    }
+
+    def refresh_table(defs: object, table: TableSettings, instance: object, **_: object) -> tuple[int, ...]:
+        outcome = outcomes[table.name]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return tuple(outcome)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(refresh_view, "refresh_table", refresh_table)
+    tables = tuple(demo_settings(tmp_path).tables[0].model_copy(update={"name": name}) for name in outcomes)
+    done = refresh_tables(Settings(storage=str(tmp_path / "store"), tables=tables), list(outcomes))
+    assert done == {"absent": None, "odd": None, "good": (0, 1, 2)}
+    told = capfd.readouterr().out
+    assert "error: absent: No Delta table found at s3://" in told
+    assert r"error: odd: RecursionError: [deep] \x1b[2J" in told
+    assert "good: versions 0 to 2 materialized" in told
+    assert "hunter2" not in told
+
+
+TEXTS = {
+    "none": ((), "every version was materialized already"),
+    "one": ((7,), "version 7 materialized"),
+    "a range": ((7, 8, 9), "versions 7 to 9 materialized"),
+    "with gaps": ((1, 3, 9), "3 versions between 1 and 9 materialized"),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_versions_are_told_in_words(case: str) -> None:
+    versions, expected = TEXTS[case]
+    assert versions_text(versions) == expected

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import io
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from deltasnap_assets.command.terminal import output_aside, output_to, prepare_terminal, print_problem, shown
+from deltasnap_core import CorruptLogError
+
+
+def printed(*parts: object) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_shown_text_is_no_markup_and_no_escape() -> None:
+    assert printed(shown("[red]a[/red] \x1b[31m [link=http://x]")) == "[red]a[/red] \\x1b[31m [link=http://x]\n"
+
+
+def test_problem_is_one_line_whatever_it_says() -> None:
+    console = Console(file=io.StringIO(), width=20)
+    print_problem(console, "error", "a\nb [/nothing] s3://me:hunter2@lake/t " + "x" * 100)
+    assert isinstance(console.file, io.StringIO)
+    line = console.file.getvalue()
+    assert line.startswith(r"error: a\nb [/nothing] s3://")
+    assert line.count("\n") == 1
+    assert "hunter2" not in line
+
+
+def test_output_goes_to_the_log_and_the_console_to_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    with output_to(tmp_path / "log") as console:
+        os.write(2, b"noise")
+        console.print("told")
+    assert (tmp_path / "log").read_bytes() == b"noise"
+    assert capfd.readouterr() == ("told\n", "")
+
+
+def print_and_fail(text: bytes, error: Exception) -> None:
+    with output_aside():
+        os.write(1, text)
+        raise error
+
+
+def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
+    tmp_path: Path, capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with output_aside():
+        os.write(1, b"noise\n")
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(CorruptLogError):
+        print_and_fail(b"noise\n", CorruptLogError(path="p", reason="says it itself"))
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(OSError, match="broken"):
+        print_and_fail(b"".join(b"line %d\x1b\n" % number for number in range(9)), OSError("broken"))
+    assert capfd.readouterr().err.splitlines() == [f"line {number}\\x1b" for number in range(4, 9)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_warnings_of_the_core_are_lines_that_steer_nothing(capsys: pytest.CaptureFixture) -> None:
+    prepare_terminal()
+    prepare_terminal()
+    log = logging.getLogger("deltasnap_core")
+    try:
+        log.getChild("anything").warning("odd file %s", "[b]\x1b[0m")
+        assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
+    finally:
+        log.handlers.clear()

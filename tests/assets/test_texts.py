@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_assets.texts import markdown_code, markdown_text, secrets_hidden, visible, without_secrets
+from deltasnap_core import CorruptLogError
+
+SHOWN = {
+    "plain": ("part-0.parquet", "part-0.parquet"),
+    "terminal escape": ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+    "C1 control": ("\x9b2J", r"\x9b2J"),
+    "lines": ("a\r\nb\u2028c", r"a\r\nb\u2028c"),
+    "bidirectional override": ("gnp.\u202eexe", r"gnp.\u202eexe"),
+    "lone surrogate": ("a\ud800", r"a\ud800"),
+    "letters of any script": ("größe 大 🚀", "größe 大 🚀"),
+    "long": ("x" * 600, "x" * 500 + "… (100 more characters)"),
+    "no text": (None, "None"),
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_text_is_shown_without_what_steers_a_terminal(case: str) -> None:
+    text, expected = SHOWN[case]
+    assert visible(text) == expected
+    visible(text).encode()
+
+
+CODE = {
+    "plain": ("a.parquet", "`a.parquet`"),
+    "backtick": ("a`<img src=x>`b", "`` a`<img src=x>`b ``"),
+    "backticks": ("``", "``` `` ```"),
+    "pipe": ("a|b", r"`a\|b`"),
+    "pipe that is escaped already": (r"a\|b", r"`a\\x7cb`"),
+    "newline": ("a\n\n# b", r"`a\n\n# b`"),
+    "empty": ("", "`  `"),
+}
+
+
+@pytest.mark.parametrize("case", CODE)
+def test_code_span_holds_whatever_text_there_is(case: str) -> None:
+    text, expected = CODE[case]
+    assert markdown_code(text) == expected
+
+
+def test_text_in_markdown_is_only_text() -> None:
+    assert markdown_text("[x](javascript:1) <b>|*a*") == r"\[x\]\(javascript\:1\) \<b\>\|\*a\*"
+    assert markdown_text("![i](http://h/i.png)\n") == r"\!\[i\]\(http\:\/\/h\/i\.png\)\\n"
+
+
+def test_credentials_in_the_urls_of_a_text_are_redacted() -> None:
+    told = without_secrets("No table at s3://me:hunter2@lake/events, nor at https://h/e?sig=hunter2&x=1 (see above).")
+    assert "hunter2" not in told
+    assert told.startswith("No table at s3://")
+    assert told.endswith("(see above).")
+    assert without_secrets("simplecache::s3://me:hunter2@lake/t") != "simplecache::s3://me:hunter2@lake/t"
+    assert without_secrets("nothing/of: that@kind") == "nothing/of: that@kind"
+
+
+def test_text_of_megabytes_is_looked_through_at_once() -> None:
+    assert without_secrets("d" * 10_000_000 + "://") == "d" * 10_000_000 + "://"
+
+
+def test_error_that_passes_loses_its_credentials_and_keeps_its_data() -> None:
+    @secrets_hidden()
+    def fail() -> None:
+        try:
+            raise FileNotFoundError(2, "No such file", "s3://me:hunter2@lake/t")
+        except FileNotFoundError as error:
+            raise CorruptLogError(path="s3://me:hunter2@lake/t", reason="gone") from error
+
+    with pytest.raises(CorruptLogError) as raised:
+        fail()
+    assert "hunter2" not in f"{raised.value} {raised.value.__cause__}"
+    assert raised.value.path == "s3://me:hunter2@lake/t"
