@@ -12,13 +12,19 @@ from deltasnap_assets.tables.file_facts import FileFacts
 from deltasnap_assets.tables.pages import table_page
 from deltasnap_assets.tables.pictures import MOST_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import DeltaHistory
+from deltasnap_core import DeltaHistory, DeltaSnapError
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
-    """Return the last commits up to a version, newest first; those that the log has lost are left out."""
+    """Return the last commits up to a version, newest first; none where one of them cannot be understood.
+
+    Those that the log has lost are left out. They are there to be told of: a broken one is no reason to fail a run.
+    """
     start = max(version - MOST_STEPS + 1, 0)
-    return tuple(snapshots.log(table).history.get_history(start=start, end=version))
+    try:
+        return tuple(snapshots.log(table).history.get_history(start=start, end=version))
+    except DeltaSnapError:
+        return ()
 
 
 def last_vacuum_ms(commits: Sequence[DeltaHistory]) -> int | None:
