@@ -63,7 +63,7 @@ def connect_server(folder: Path, cores: int) -> Iterator[str]:
     server = start_server(SparkSettings(master=f"local[{cores}]"), folder, free_port())
     try:
         exercise_server(server)
-        yield server.remote
+        yield server.url
     finally:
         stop_server(folder)
 

@@ -39,8 +39,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             assets=[asset for table in settings.tables for asset in table_assets(table)],
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[job for table in settings.tables for job in (_job(table), prune_job(table))],
-            sensors=[new_commits_sensor(table) for table in settings.tables],
-            schedules=[refresh_schedule(table, table.refresh) for table in settings.tables if table.refresh],
+            sensors=[new_commits_sensor(settings, table) for table in settings.tables],
+            schedules=[refresh_schedule(settings, table, table.refresh) for table in settings.tables if table.refresh],
             resources=resources(settings),
         )
 

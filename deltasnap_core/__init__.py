@@ -20,14 +20,22 @@ if TYPE_CHECKING:
         CorruptStoreError,
         DeltaSnapError,
         DeltaTableNotFoundError,
+        LogChangedError,
+        NoFilesystemError,
+        StorageError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
         UnsupportedProtocolError,
         VersionGapError,
         VersionNotFoundError,
     )
+    from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.checksum_file import read_checksum
+    from deltasnap_core.log.commit_batch import ChangedFile, read_commits
+    from deltasnap_core.log.commit_summary import CommitSummary
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
+    from deltasnap_core.log.log_listing import LogListing
+    from deltasnap_core.log.log_poll import LogCursor, LogStatus
     from deltasnap_core.log.log_segment import LogSegment
     from deltasnap_core.log.table_log import TableLog
     from deltasnap_core.log.version_log import VersionLog
@@ -44,12 +52,10 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.file_names import LOG_FOLDER, checkpoint_file, commit_file
     from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.snapshot_state import SnapshotState
-    from deltasnap_core.protocol.table_config import (
-        deleted_file_retention_ms,
-        in_commit_timestamps_enabled,
-    )
+    from deltasnap_core.protocol.table_config import deleted_file_retention_ms, in_commit_timestamps_enabled
     from deltasnap_core.protocol.table_features import check_readable
     from deltasnap_core.protocol.version_checksum import VersionChecksum
+    from deltasnap_core.ranges import contiguous_runs
     from deltasnap_core.replay.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
     from deltasnap_core.replay.table_schema import parse_schema
     from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
@@ -60,6 +66,7 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.urls import is_url, redacted
+    from deltasnap_core.store.generations import CommonVersion, LogRelation
     from deltasnap_core.store.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
 
@@ -70,20 +77,16 @@ _MODULES = {
         "CorruptStoreError",
         "DeltaSnapError",
         "DeltaTableNotFoundError",
+        "LogChangedError",
+        "NoFilesystemError",
+        "StorageError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
         "UnsupportedProtocolError",
         "VersionGapError",
         "VersionNotFoundError",
     ),
-    "log.checksum_file": ("read_checksum",),
-    "log.delta_history_manager": (
-        "DeltaHistory",
-        "DeltaHistoryManager",
-    ),
-    "log.log_segment": ("LogSegment",),
-    "log.table_log": ("TableLog",),
-    "log.version_log": ("VersionLog",),
+    "ranges": ("contiguous_runs",),
     "protocol.actions": (
         "AddFile",
         "CommitInfo",
@@ -101,9 +104,37 @@ _MODULES = {
     ),
     "protocol.file_size_histogram": ("FileSizeHistogram",),
     "protocol.snapshot_state": ("SnapshotState",),
-    "protocol.table_config": ("deleted_file_retention_ms", "in_commit_timestamps_enabled"),
+    "protocol.table_config": (
+        "deleted_file_retention_ms",
+        "in_commit_timestamps_enabled",
+    ),
     "protocol.table_features": ("check_readable",),
     "protocol.version_checksum": ("VersionChecksum",),
+    "storage.fsspec_log_store": ("FsspecLogStore",),
+    "storage.log_store": (
+        "FileStatus",
+        "LogStore",
+    ),
+    "storage.urls": (
+        "is_url",
+        "redacted",
+    ),
+    "log.catalog_commits": ("CatalogCommits",),
+    "log.checksum_file": ("read_checksum",),
+    "log.commit_batch": ("ChangedFile", "read_commits"),
+    "log.commit_summary": ("CommitSummary",),
+    "log.delta_history_manager": (
+        "DeltaHistory",
+        "DeltaHistoryManager",
+    ),
+    "log.log_listing": ("LogListing",),
+    "log.log_poll": (
+        "LogCursor",
+        "LogStatus",
+    ),
+    "log.log_segment": ("LogSegment",),
+    "log.table_log": ("TableLog",),
+    "log.version_log": ("VersionLog",),
     "replay.schemas": (
         "ALL_FILES_SCHEMA",
         "TOMBSTONES_SCHEMA",
@@ -117,14 +148,9 @@ _MODULES = {
     "snapshot.initial_snapshot": ("InitialSnapshot",),
     "snapshot.options": ("SnapshotOptions",),
     "snapshot.snapshot": ("Snapshot",),
-    "storage.fsspec_log_store": ("FsspecLogStore",),
-    "storage.log_store": (
-        "FileStatus",
-        "LogStore",
-    ),
-    "storage.urls": (
-        "is_url",
-        "redacted",
+    "store.generations": (
+        "CommonVersion",
+        "LogRelation",
     ),
     "store.manifest": (
         "VersionChanges",
@@ -141,8 +167,12 @@ __all__ = [
     "TOMBSTONES_SCHEMA",
     "ActionNotFoundError",
     "AddFile",
+    "CatalogCommits",
+    "ChangedFile",
     "ChecksumDifference",
     "CommitInfo",
+    "CommitSummary",
+    "CommonVersion",
     "CorruptLogError",
     "CorruptStoreError",
     "DeltaHistory",
@@ -156,9 +186,15 @@ __all__ = [
     "Format",
     "FsspecLogStore",
     "InitialSnapshot",
+    "LogChangedError",
+    "LogCursor",
+    "LogListing",
+    "LogRelation",
     "LogSegment",
+    "LogStatus",
     "LogStore",
     "Metadata",
+    "NoFilesystemError",
     "Protocol",
     "RemoveFile",
     "SetTransaction",
@@ -166,6 +202,7 @@ __all__ = [
     "SnapshotOptions",
     "SnapshotState",
     "SnapshotStore",
+    "StorageError",
     "StoredVersionNotFoundError",
     "TableLog",
     "TimestampNotFoundError",
@@ -180,11 +217,13 @@ __all__ = [
     "checkpoint_file",
     "commit_file",
     "compare_with_log",
+    "contiguous_runs",
     "deleted_file_retention_ms",
     "in_commit_timestamps_enabled",
     "is_url",
     "parse_schema",
     "read_checksum",
+    "read_commits",
     "redacted",
 ]
 

@@ -8,19 +8,24 @@
     ├── ActionNotFoundError           no protocol or no metadata in a version
     ├── UnsupportedProtocolError      reading the version needs features that deltasnap lacks
     ├── CorruptLogError               a file of the log cannot be understood
+    ├── StorageError                  a file or folder cannot be reached or read (an OSError too)
+    │   └── NoFilesystemError         fsspec knows no such protocol, or lacks the package for it
+    ├── LogChangedError               the log became another one while it was read
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
     └── CorruptStoreError             a file of the snapshot store cannot be understood
 
+Messages show paths without the credentials that a URL may carry; the attributes have them as they are.
 Wrong arguments are `ValueError`, not a `DeltaSnapError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-_MOST_RANGES_SHOWN = 10
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import redacted
 
 
 class DeltaSnapError(Exception):
@@ -32,7 +37,8 @@ class DeltaSnapError(Exception):
 
 
 def _restore(cls: type[DeltaSnapError], args: tuple[Any, ...], attributes: dict[str, Any]) -> DeltaSnapError:
-    error = cls.__new__(cls, *args)
+    error = cls.__new__(cls)
+    error.args = args  # not by way of __new__: that of OSError leaves them to __init__
     vars(error).update(attributes)
     return error
 
@@ -42,7 +48,9 @@ class DeltaTableNotFoundError(DeltaSnapError):
 
     def __init__(self, *, path: str) -> None:
         self.path = path
-        super().__init__(f"No Delta table found at {path}: expected commits or a checkpoint in its _delta_log folder.")
+        super().__init__(
+            f"No Delta table found at {redacted(path)}: expected commits or a checkpoint in its _delta_log folder."
+        )
 
 
 class VersionNotFoundError(DeltaSnapError):
@@ -54,7 +62,9 @@ class VersionNotFoundError(DeltaSnapError):
         self.earliest = earliest
         self.latest = latest
         available = _range_text(earliest, latest, str)
-        super().__init__(f"Version {version} of the Delta table at {path} does not exist. Available: {available}.")
+        super().__init__(
+            f"Version {version} of the Delta table at {redacted(path)} does not exist. Available: {available}."
+        )
 
 
 class TimestampNotFoundError(DeltaSnapError):
@@ -69,20 +79,26 @@ class TimestampNotFoundError(DeltaSnapError):
         self.latest_ms = latest_ms
         available = _range_text(earliest_ms, latest_ms, _time_text)
         super().__init__(
-            f"The Delta table at {path} has no version as of {_time_text(timestamp_ms)}. Available: {available}."
+            f"The Delta table at {redacted(path)} has no version as of {_time_text(timestamp_ms)}. "
+            f"Available: {available}."
         )
 
 
 class VersionGapError(DeltaSnapError):
-    """Loading `version` of the table at `path` needs the commits `missing`, which are not in its log."""
+    """Loading `version` of the table at `path` needs the commits `missing`, which are not in its log.
 
-    def __init__(self, *, path: str, version: int, missing: tuple[int, ...]) -> None:
+    `missing` is a sequence of versions, ascending, that holds their ranges (`missing.runs`): look at those, or at a
+    slice, before you iterate over a gap that a file name may have made 2**62 versions wide.
+    """
+
+    def __init__(self, *, path: str, version: int, missing: Iterable[int]) -> None:
         self.path = path
         self.version = version
-        self.missing = missing
+        self.missing = VersionRanges.of(missing)
+        word = "version" if len(self.missing) == 1 else "versions"
         super().__init__(
-            f"Version {version} of the Delta table at {path} cannot be loaded: "
-            f"its log has no commit for {_versions_text(missing)}, and no checkpoint stands in for it."
+            f"Version {version} of the Delta table at {redacted(path)} cannot be loaded: "
+            f"its log has no commit for {word} {self.missing.text()}, and no checkpoint stands in for it."
         )
 
 
@@ -111,7 +127,9 @@ class UnsupportedProtocolError(DeltaSnapError):
         self.features = features
         self.min_reader_version = min_reader_version
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
-        super().__init__(f"Version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap.")
+        super().__init__(
+            f"Version {version} of the Delta table at {redacted(path)} needs {needs}, not supported by deltasnap."
+        )
 
 
 class CorruptLogError(DeltaSnapError):
@@ -121,8 +139,38 @@ class CorruptLogError(DeltaSnapError):
         self.path = path
         self.reason = reason
         self.line = line
-        where = path if line is None else f"{path}, line {line}"
+        where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
         super().__init__(f"Corrupt Delta log file {where}: {reason}")
+
+
+class StorageError(DeltaSnapError, OSError):
+    """The file or folder `path` cannot be reached, read or written: `reason`, as the storage tells it.
+
+    A file that is absent is none of these: who asks for one gets FileNotFoundError, and says what that means.
+    """
+
+    def __init__(self, *, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"The storage failed at {redacted(path)}: {redacted(reason)}")
+
+
+class NoFilesystemError(StorageError):
+    """Nothing here reads URLs such as `path`: fsspec knows no such protocol, or the package for it is missing."""
+
+
+class LogChangedError(DeltaSnapError):
+    """The log at `path` became another one while it was read: the file `file` is not as it was. Worth another try."""
+
+    def __init__(self, *, path: str, file: str, expected: str, found: str) -> None:
+        self.path = path
+        self.file = file
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"The Delta log at {path} was replaced while it was read: of {file}, expected {expected}, found {found}. "
+            "Nothing was stored; try again."
+        )
 
 
 class StoredVersionNotFoundError(DeltaSnapError):
@@ -133,7 +181,7 @@ class StoredVersionNotFoundError(DeltaSnapError):
         self.table = table
         self.version = version
         what = "no version" if version is None else f"no version {version}"
-        super().__init__(f"The snapshot store at {store} holds {what} of table {table}.")
+        super().__init__(f"The snapshot store at {redacted(store)} holds {what} of table {table}.")
 
 
 class CorruptStoreError(DeltaSnapError):
@@ -142,7 +190,7 @@ class CorruptStoreError(DeltaSnapError):
     def __init__(self, *, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"Corrupt file in the snapshot store, {path}: {reason}")
+        super().__init__(f"Corrupt file in the snapshot store, {redacted(path)}: {reason}")
 
 
 def _time_text(timestamp_ms: int) -> str:
@@ -156,23 +204,3 @@ def _range_text(first: int | None, last: int | None, text: Callable[[int], str])
     if first is None and last is None:
         return "unknown"
     return f"{'?' if first is None else text(first)} to {'?' if last is None else text(last)}"
-
-
-def _versions_text(versions: Sequence[int]) -> str:
-    ranges = [f"{first}" if first == last else f"{first} to {last}" for first, last in _ranges(sorted(versions))]
-    more = ["..."] if len(ranges) > _MOST_RANGES_SHOWN else []
-    word = "version" if len(versions) == 1 else "versions"
-    return f"{word} {', '.join(ranges[:_MOST_RANGES_SHOWN] + more)}"
-
-
-def _ranges(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for version in versions:
-        if first is None or last is None:
-            first = version
-        elif version != last + 1:
-            yield first, last
-            first = version
-        last = version
-    if first is not None and last is not None:
-        yield first, last

@@ -42,3 +42,14 @@ class once(Generic[T]):  # noqa: N801 - a decorator, named as `property` is
 def value_if_computed(instance: object, name: str) -> Any | None:
     """Give the value of a `once` property, None where nobody has asked for it yet."""
     return vars(instance).get(name)
+
+
+def replace_value(instance: object, name: str, value: Any) -> None:
+    """Have a `once` property return another value from now on."""
+    vars(instance)[name] = value
+
+
+def forget(instance: object, *names: str) -> None:
+    """Have `once` properties compute their values anew when they are asked next."""
+    for name in names:
+        vars(instance).pop(name, None)

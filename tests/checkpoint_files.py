@@ -61,6 +61,7 @@ _REMOVE = pa.struct(
 _METADATA = pa.struct(
     [
         ("id", pa.string()),
+        ("name", pa.string()),
         ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
         ("schemaString", pa.string()),
         ("partitionColumns", pa.list_(pa.string())),

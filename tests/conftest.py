@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.flaky_s3 import FlakyS3
 
 # After every date in the golden tables, so that each of their tombstones is as old as a retention can make it.
 NOW_MS = 1_900_000_000_000
@@ -31,9 +34,33 @@ class FixedClock:
         self.now_ms += by_ms
 
 
+def pytest_collection_finish() -> None:
+    """Leave what has been imported out of every garbage collection to come: it stays for the whole run."""
+    gc.freeze()
+
+
 @pytest.fixture
 def clock() -> FixedClock:
     return FixedClock()
+
+
+QUICK_SESSION: dict[str, str | bool | int | float | None] = {
+    "spark.app.name": "deltasnap-tests",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # a test run is over before C2 pays
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.log.level": "ERROR",
+}
+"""Settings of a session for many tiny queries."""
+
+# To compile a query takes longer than to run it, where a thousand differ.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @pytest.fixture(scope="session")
@@ -41,22 +68,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of the run, set up for many tiny queries."""
     from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("deltasnap-tests")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # a test run is over before C2 pays
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    warehouse = str(tmp_path_factory.mktemp("warehouse"))
+    builder = SparkSession.builder.master("local[2]").config(map=QUICK_SESSION)
+    session = builder.config("spark.sql.warehouse.dir", warehouse).getOrCreate()
     yield session
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -65,12 +79,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Interpret queries: for tests of a thousand queries that differ, to compile each takes longer than to run it."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
+    """Interpret queries, as INTERPRETED says."""
+    for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
     yield
-    for name in settings:
+    for name in INTERPRETED:
         spark.conf.unset(name)
 
 
@@ -87,6 +100,18 @@ def s3_options() -> Iterator[dict[str, Any]]:
     fsspec.filesystem("s3", **options).mkdir("lake")
     yield options
     server.stop()
+
+
+@pytest.fixture
+def flaky_s3(s3_options: dict[str, Any]) -> Iterator[tuple[FlakyS3, dict[str, Any]]]:
+    """A server of the same bucket that refuses when told to, and options that reach it."""
+    from tests.flaky_s3 import serve
+
+    with serve() as (flaky, url):
+        client = {**s3_options["client_kwargs"], "endpoint_url": url}
+        # botocore's own tries off: that the core tries again is what is tested.
+        config = {"retries": {"max_attempts": 0}, "read_timeout": 1}
+        yield flaky, {**s3_options, "client_kwargs": client, "config_kwargs": config}
 
 
 @pytest.fixture(scope="session")

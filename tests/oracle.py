@@ -43,21 +43,21 @@ class OracleState:
 
     def _applied(self, action: Action) -> OracleState:
         match action:
-            case {"add": {**add}}:
+            case {"add": dict(add)}:
                 self.tombstones.pop(key(add), None)
                 self.files[key(add)] = add
-            case {"remove": {**remove}}:
+            case {"remove": dict(remove)}:
                 self.files.pop(key(remove), None)
                 self.tombstones[key(remove)] = remove
-            case {"txn": {**txn}}:
+            case {"txn": dict(txn)}:
                 self.transactions[txn["appId"]] = txn
-            case {"domainMetadata": {**domain}} if domain["removed"]:
+            case {"domainMetadata": dict(domain)} if domain["removed"]:
                 self.domains.pop(domain["domain"], None)
-            case {"domainMetadata": {**domain}}:
+            case {"domainMetadata": dict(domain)}:
                 self.domains[domain["domain"]] = domain
-            case {"protocol": {**protocol}}:
+            case {"protocol": dict(protocol)}:
                 return replace(self, protocol=protocol)
-            case {"metaData": {**metadata}}:
+            case {"metaData": dict(metadata)}:
                 return replace(self, metadata=metadata)
         return self
 

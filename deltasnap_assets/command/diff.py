@@ -11,10 +11,17 @@ from rich.console import Console
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
-from deltasnap_assets.tables.commit_sample import ChangedFile, changed_files
-from deltasnap_core import TableLog, VersionGapError, commit_file
+from deltasnap_core import ChangedFile, DeltaSnapError, TableLog, VersionGapError, commit_file, read_commits
 
 _MOST_SHOWN = 10
+
+
+class LargeCommitError(DeltaSnapError):
+    """The commit `path` names too many files to be compared in memory."""
+
+    def __init__(self, *, path: str) -> None:
+        self.path = path
+        super().__init__(f"{path} is too large to compare here: compare all_files of the two versions with Spark.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +63,14 @@ def compare_versions(path: str, storage_options: Mapping[str, Any], one: int, ot
         raise VersionGapError(path=log.table_path, version=last, missing=missing)
     began: dict[str, ChangedFile] = {}
     ended: dict[str, ChangedFile] = {}
-    for file in commits.values():
-        for changed in () if file is None else changed_files(log.store, file):
-            began.setdefault(changed.path, changed)
-            ended[changed.path] = changed
+    batch = read_commits(log.store, [file for file in commits.values() if file is not None])
+    if batch.large:
+        raise LargeCommitError(path=batch.large[0].path)
+    for _, _, name, values in batch.actions("add", "remove"):
+        change = "+" if name == "add" else "-"
+        changed = ChangedFile(change=change, path=values["path"], size=values.get("size"))
+        began.setdefault(changed.path, changed)
+        ended[changed.path] = changed
     history = log.history.get_history(start=first + 1, end=last) if last > first else []
     return VersionDiff(
         first=first,

@@ -32,15 +32,20 @@ def refresh_tables(settings: Settings, names: Sequence[str]) -> dict[str, tuple[
     log = home / LOG_NAME
     with output_to(log) as console, dg.DagsterInstance.get() as instance:
         defs = build_definitions(settings)
-        return {name: _refresh(console, defs, settings.table(name), instance, log) for name in names}
+        return {name: _refresh(console, defs, settings, settings.table(name), instance, log) for name in names}
 
 
 def _refresh(
-    console: Console, defs: dg.Definitions, table: TableSettings, instance: dg.DagsterInstance, log: Path
+    console: Console,
+    defs: dg.Definitions,
+    settings: Settings,
+    table: TableSettings,
+    instance: dg.DagsterInstance,
+    log: Path,
 ) -> tuple[int, ...] | None:
     try:
         with RunProgress(console) as progress:
-            versions = refresh_table(defs, table, instance, on_event=progress.show)
+            versions = refresh_table(defs, settings, table, instance, on_event=progress.show)
     except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         print_problem(console, "error", f"{table.name}: {what}{error}")

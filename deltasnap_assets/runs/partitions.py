@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import dagster as dg
 
+from deltasnap_core import contiguous_runs
+
 
 class VersionPartitions(dg.DynamicPartitionsDefinition):
     """Dynamic partitions whose ranges are ranges of versions, whatever else was added among the keys, and when.
@@ -55,23 +57,17 @@ def known_versions(keys: Iterable[str]) -> tuple[int, ...]:
 
 
 def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
-    """Cut ascending versions into ranges (first, last) without a gap, each a range of partition keys too.
+    """Yield ranges (first, last) of ascending versions without a gap, each a range of partition keys too.
 
     `order` is the order in which Dagster knows the keys: a range of keys is what lies between two of them in that
     order, so that a version which came late cannot share a range with its neighbours.
     """
     place = {version: index for index, version in enumerate(order)}
-    first = last = None
-    for version in versions:
-        follows = last is not None and version == last + 1
-        if first is None or last is None:
-            first = version
-        elif not follows or (order and place[version] != place[last] + 1):
-            yield first, last
-            first = version
-        last = version
-    if first is not None and last is not None:
-        yield first, last
+
+    def follows(earlier: int, later: int) -> bool:
+        return later == earlier + 1 and (not order or place[later] == place[earlier] + 1)
+
+    return contiguous_runs(versions, follows=follows)
 
 
 def _version_or_none(key: str) -> int | None:

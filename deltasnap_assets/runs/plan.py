@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogSight
+from deltasnap_assets.runs.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
 from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
-from deltasnap_assets.settings.config import TABLE_TAG, Since, TableSettings
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, Since, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import redacted
+from deltasnap_core import CommonVersion, LogRelation, LogStatus, SnapshotStore, TableLog, redacted
 
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -26,6 +26,7 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 _PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
 _GENERATION = "deltasnap/generation"
+_FORKS = "deltasnap/forks"
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -42,6 +43,11 @@ _LOST_AFTER_SECONDS = {
     dg.DagsterRunStatus.STARTED: 300,
     dg.DagsterRunStatus.CANCELING: 300,
 }
+
+
+def log_of(table: TableSettings) -> TableLog:
+    """Return the log of a configured table."""
+    return TableLog.for_path(table.path, table.storage_options)
 
 
 def job_name(table_name: str) -> str:
@@ -61,23 +67,41 @@ class Known:
     versions: those with a partition, in the order of insertion. done: those whose five assets are all materialized.
     generation: the id of the table last observed; None: never observed. began_after: the id of the last event before
     this generation (None: it is the first one); what was materialized up to there belongs to an earlier table.
-    last_materialization: the id of the latest such event.
+    forks: where the log of this generation forked. last_materialization: the id of the latest such event.
     """
 
     versions: tuple[int, ...] = ()
     done: frozenset[int] = frozenset()
     generation: str | None = None
     began_after: int | None = None
+    forks: tuple[Fork, ...] = ()
     last_materialization: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What is stored of a table beside its log. versions: those in force."""
+
+    common: CommonVersion
+    versions: frozenset[int]
+
+    @property
+    def is_recreated(self) -> bool:
+        """Whether the log has nothing in common with what is stored."""
+        return self.common.relation is LogRelation.RECREATED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to ask of Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize."""
+    """What to ask of Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
+
+    num_left: the versions that remain for a later plan.
+    """
 
     drop: tuple[int, ...] = ()
     add: tuple[int, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
+    num_left: int = 0
     observation: dg.AssetObservation
 
     @property
@@ -90,49 +114,102 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     """Ask the instance. Partition keys that are no versions were added by hand and are left alone."""
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
-    generation, began_after = None, None
+    generation: str | None = None
+    began_after: int | None = None
+    forks: tuple[Fork, ...] = ()
     if (observation := _last_observation(instance, table_name)) is not None:
         generation = observation.tags.get(_GENERATION)
         began_after = int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
+        forks = forks_of_text(observation.tags.get(_FORKS))
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
-    done = [instance.get_materialized_partitions(asset, after_cursor=began_after) for asset in assets]
+
+    def materialized_after(event: int | None) -> frozenset[int]:
+        found = [instance.get_materialized_partitions(asset, after_cursor=event) for asset in assets]
+        return frozenset(_versions(set.intersection(*found)))
+
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
     return Known(
         versions=versions,
-        done=frozenset(_versions(set.intersection(*done))),
+        done=materialized_since(forks, began_after, materialized_after),
         generation=generation,
         began_after=began_after,
+        forks=forks,
         last_materialization=max((record.storage_id for record in latest), default=None),
     )
 
 
-def plan(table: TableSettings, sight: LogSight, known: Known) -> Plan:
+def what_is_stored(settings: Settings, table: TableSettings, log: TableLog, status: LogStatus) -> Stored | None:
+    """Compare what is stored of a table with its log; None after a poll that saw nothing but new commits.
+
+    A log that was rolled back has nothing to be written: its fork begins here.
+    """
+    if status.listing is None:
+        return None
+    store = SnapshotStore.open(None, settings.storage, settings.storage_options)
+    common = store.common_version(table.name, log, status.listing)
+    if common.relation is LogRelation.ROLLED_BACK:
+        store.begin_fork(table.name, common)
+        return Stored(common=common, versions=frozenset(v for v in common.in_force if v <= (common.version or 0)))
+    return Stored(common=common, versions=frozenset(common.in_force))
+
+
+def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored | None = None) -> Plan:
     """What is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
 
     Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
-    first, and everything counts as not done.
+    first, and everything counts as not done. Where its log forked, that holds for the versions after the last one in
+    common; so it does for what the store has lost to a fork that a run found. What was pruned stays done.
     """
-    is_recreated = known.generation is not None and known.generation != _tag_value(sight.generation)
-    earlier = () if is_recreated else known.versions
-    done = frozenset[int]() if is_recreated else known.done
-    missing = [version for version in _wanted(table, sight, earlier) if version not in done]
+    is_recreated = known.generation is not None and (
+        known.generation != _tag_value(status.generation)
+        or (stored is not None and stored.is_recreated)
+        or (status.is_fork and (stored is None or not stored.versions))
+    )
+    fork = None if is_recreated else _fork(status, known, stored)
+    kept = () if is_recreated else tuple(v for v in known.versions if fork is None or v <= fork)
+    done = frozenset[int]() if is_recreated else known.done - _lost_to_a_fork(known.done, stored)
+    missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
     chosen = missing[: table.max_versions_per_run]
-    add = tuple(sorted(set(chosen).difference(earlier)))
+    add = tuple(sorted(set(chosen).difference(kept)))
+    began_after, forks = known.began_after, known.forks
+    if is_recreated:
+        began_after, forks = known.last_materialization, ()
+    elif fork is not None:
+        forks = with_fork(forks, fork, known.last_materialization or 0)
     return Plan(
-        drop=known.versions if is_recreated else (),
+        drop=tuple(sorted(set(known.versions).difference(kept))),
         add=add,
-        ranges=tuple(contiguous(chosen, (*earlier, *add))),
-        observation=_observation(table, sight, known.last_materialization if is_recreated else known.began_after),
+        ranges=tuple(contiguous(chosen, (*kept, *add))),
+        num_left=len(missing) - len(chosen),
+        observation=_observation(table, status, began_after, forks),
     )
 
 
-def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, sight: LogSight) -> dg.AssetObservation:
+def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
+    """Return the last version that counts of what is known, where the log has forked after it; None: it has not."""
+    if stored is None:
+        return None
+    common = stored.common
+    if not common.is_continued:
+        return common.version
+    return status.latest if max(known.versions, default=-1) > status.latest else None
+
+
+def _lost_to_a_fork(done: frozenset[int], stored: Stored | None) -> frozenset[int]:
+    """Return the versions that were materialized and are not stored, though earlier ones are: pruned ones are older."""
+    if stored is None or not stored.versions:
+        return frozenset()
+    earliest = min(stored.versions)
+    return frozenset(version for version in done if version > earliest and version not in stored.versions)
+
+
+def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
     """What to record of a look at the log that asks for nothing: where nothing is new, what was told of the table last.
 
     A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
     """
     last, known = _last_observation(instance, table.name), known_of(instance, table.name)
-    seen = _observation(table, sight, known.began_after)
+    seen = _observation(table, status, known.began_after, known.forks)
     tags = {**seen.tags, _GENERATION: known.generation or seen.tags[_GENERATION]}
     told = last if last is not None and last.tags == tags else seen
     return dg.AssetObservation(told.asset_key, description=told.description, metadata=told.metadata, tags=tags)
@@ -191,29 +268,34 @@ def _lost(record: dg.RunRecord) -> str | None:
     return None
 
 
-def _wanted(table: TableSettings, sight: LogSight, earlier: tuple[int, ...]) -> list[int]:
+def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:
     """The versions that the configuration asks for; those after the first one followed always belong to them."""
     if isinstance(table.versions, Since):
         first = table.versions.since
     elif table.versions == "latest":
-        first = min(earlier, default=sight.latest)
+        first = min(earlier, default=status.latest)
     else:
         first = 0
-    return sorted(version for version in sight.versions if version >= first)
+    return sorted(version for version in status.versions if version >= first)
 
 
-def _observation(table: TableSettings, sight: LogSight, began_after: int | None) -> dg.AssetObservation:
-    generation = _tag_value(sight.generation)
-    tags = {"dagster/data_version": str(sight.latest), _GENERATION: generation}
+def _observation(
+    table: TableSettings, status: LogStatus, began_after: int | None, forks: tuple[Fork, ...]
+) -> dg.AssetObservation:
+    generation = _tag_value(status.generation)
+    tags = {"dagster/data_version": str(status.latest), _GENERATION: generation}
     if began_after is not None:
         tags["dagster/data_version"] += f" of {generation}"  # versions begin anew, data versions must not
         tags[BEGAN_AFTER_TAG] = str(began_after)
+    if forks:
+        tags["dagster/data_version"] += f" after {len(forks)} forks, the last at {forks[-1].version}"
+        tags[_FORKS] = forks_text(forks)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
-        description=f"Latest version: {sight.latest}",
+        description=f"Latest version: {status.latest}" + (f"; forked after {forks[-1].version}" if forks else ""),
         metadata={
-            "latest_version": sight.latest,
-            "table_id": visible(sight.generation),
+            "latest_version": status.latest,
+            "table_id": visible(status.generation),
             "dagster/uri": redacted(table.path),
         },
         tags=tags,

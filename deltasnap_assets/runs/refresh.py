@@ -8,11 +8,20 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogWatch
+from deltasnap_assets.runs.handed_on import handed_on
 from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
+from deltasnap_assets.runs.plan import (
+    job_name,
+    known_of,
+    log_of,
+    plan,
+    prepare,
+    run_tags,
+    unfinished_run,
+    what_is_stored,
+)
 from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError
 
 
@@ -38,6 +47,7 @@ class RefreshEvent:
 
 def refresh_table(
     defs: dg.Definitions,
+    settings: Settings,
     table: TableSettings,
     instance: dg.DagsterInstance,
     *,
@@ -51,29 +61,32 @@ def refresh_table(
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
     job = defs.resolve_job_def(job_name(table.name))
-    watch, materialized = LogWatch.of(table), list[int]()
-    unfinished_run(instance, table.name)  # what an earlier refresh left that was killed is told for what it is
-    while True:
-        todo = plan(table, watch.look(), known_of(instance, table.name))
+    log, materialized, is_done = log_of(table), list[int](), False
+    unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
+    status = log.status()
+    while not is_done:
+        todo = plan(table, status, known_of(instance, table.name), what_is_stored(settings, table, log, status))
         prepare(instance, table.name, todo)
-        if not todo.ranges:
-            sort_partitions(instance, table.name)
-            return tuple(materialized)
         for first, last in todo.ranges:
-            _run(job, table.name, instance, (first, last), on_event, log_level)
+            run_id = str(uuid.uuid4())
+            with handed_on(run_id, table.name, status.listing):
+                _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
             materialized.extend(range(first, last + 1))
+        is_done = todo.num_left == 0
+    sort_partitions(instance, table.name)
+    return tuple(materialized)
 
 
 def _run(
     job: dg.JobDefinition,
     table_name: str,
     instance: dg.DagsterInstance,
+    run_id: str,
     versions: tuple[int, int],
     on_event: Callable[[RefreshEvent], None],
     log_level: str,
 ) -> None:
     first, last = versions
-    run_id = str(uuid.uuid4())
 
     def tell(event: dg.EventLogEntry) -> None:
         on_event(RefreshEvent(table=table_name, first=first, last=last, message=event.message))

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogWatch
 from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.plan import job_name, known_of, plan, prepare, run_tags, unfinished_run
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.runs.plan import (
+    job_name,
+    known_of,
+    log_of,
+    plan,
+    prepare,
+    run_tags,
+    unfinished_run,
+    what_is_stored,
+)
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.checks import report_freshness
 from deltasnap_assets.texts import secrets_hidden
 
 
-def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
+def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.ScheduleDefinition:
     """`<table>_refresh`, at the hours that `cron` says.
 
     The sensor asks for each version once. The schedule looks at the whole log, so that it also takes up versions whose
@@ -31,7 +39,10 @@ def refresh_schedule(table: TableSettings, cron: str) -> dg.ScheduleDefinition:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
         sort_partitions(context.instance, table.name)
-        todo = plan(table, LogWatch.of(table).look(), known_of(context.instance, table.name))
+        log = log_of(table)
+        status = log.status()
+        stored = what_is_stored(settings, table, log, status)
+        todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
             report_freshness(context.instance, table)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogWatch, SeenCommit
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.partitions import key_of, version_partitions
-from deltasnap_assets.runs.plan import job_name, known_of, plan, run_tags, unfinished_run
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, run_tags, unfinished_run, what_is_stored
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import LogCursor
 
 
-def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
+def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDefinition:
     """`<table>_new_commits`: adds the partitions of new versions and requests their range, in the same tick.
 
     The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
@@ -34,12 +34,12 @@ def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
                 f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
             )
         sort_partitions(context.instance, table.name)
-        watch = LogWatch.of(table)
-        seen = SeenCommit.from_text(context.cursor) if context.cursor else None
-        sight = watch.look() if seen is None else watch.look_for_news(seen)
-        if sight is None:
+        log = log_of(table)
+        status = log.new_commits(LogCursor.from_text(context.cursor)) if context.cursor else log.status()
+        if status is None:
             return dg.SkipReason(f"No new commit of {table.name}.")
-        todo = plan(table, sight, known_of(context.instance, table.name))
+        stored = what_is_stored(settings, table, log, status)
+        todo = plan(table, status, known_of(context.instance, table.name), stored)
         partitions = version_partitions(table.name)
         requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
         if todo.drop:
@@ -51,7 +51,7 @@ def new_commits_sensor(table: TableSettings) -> dg.SensorDefinition:
             run_requests=[dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges],
             dynamic_partitions_requests=requests,
             asset_events=[todo.observation],
-            cursor=watch.mark(sight.generation, sight.latest if todo.last is None else todo.last).to_text(),
+            cursor=log.cursor(status, todo.last).to_text(),
         )
 
     return new_commits

@@ -14,7 +14,6 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.commit_sample import sample_changes
 from deltasnap_assets.tables.delta_log_asset import delta_log_asset
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
@@ -33,7 +32,7 @@ from deltasnap_assets.tables.pages import all_files_page, changes_page, log_segm
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary
 
 _Materialization = Iterator[dg.Output[None]]
 
@@ -72,18 +71,13 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
     ) -> _Materialization:
         versions = versions_of(context.partition_keys)
         manifests = snapshots.stored(table, versions, _reporter(context))
-        log = snapshots.log(table)
-        history = log.history.get_history(start=versions[0], end=versions[-1])
-        commits = {commit.version: commit for commit in history}
         states = snapshots.computed_states(table, versions, _reporter(context))
         metadata = {}
         for version, manifest in manifests.items():
-            file = snapshots.commit(table, version)
-            sample = () if file is None else sample_changes(log.context.log.store, file)
-            told = commit_metadata(commits.get(version))
+            commit = manifest.commit or CommitSummary()
             before = states.get(version - 1) or snapshots.stored_state(table, version - 1)
-            told |= stored_metadata(manifest) | changes_page(before, states[version])
-            metadata[version] = told | sample_metadata(sample)
+            told = commit_metadata(commit.info) | stored_metadata(manifest) | changes_page(before, states[version])
+            metadata[version] = told | sample_metadata(commit.sample)
         return _materialized(context, metadata)
 
     return reconstructed_state

@@ -9,8 +9,7 @@ data versions of observable assets, the version here, where it ignores observati
 
 import dagster as dg
 
-from deltasnap_assets.runs.log_watch import LogWatch
-from deltasnap_assets.runs.plan import delta_log_key, observed_by_hand
+from deltasnap_assets.runs.plan import delta_log_key, log_of, observed_by_hand
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted
@@ -28,7 +27,7 @@ def delta_log_asset(table: TableSettings) -> dg.SourceAsset:
     )
     @secrets_hidden()
     def delta_log(context: dg.AssetExecutionContext) -> dg.ObserveResult:
-        seen = observed_by_hand(context.instance, table, LogWatch.of(table).look())
+        seen = observed_by_hand(context.instance, table, log_of(table).status())
         tags = dict(seen.tags)
         return dg.ObserveResult(
             metadata=seen.metadata, data_version=dg.DataVersion(tags.pop("dagster/data_version")), tags=tags

@@ -12,7 +12,7 @@ from deltasnap_assets.runs.partitions import versions_of
 from deltasnap_assets.tables.input_forms import given_as
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import StoredVersionNotFoundError
+from deltasnap_core import VersionManifest
 
 IO_MANAGER_KEY = "snapshot_io_manager"
 
@@ -37,25 +37,23 @@ class SnapshotIOManager(dg.IOManager):
         Errors: `StoredVersionNotFoundError`; `InputTypeError` for another type than `input_forms` knows.
         """
         table_name, name = context.asset_key.path[-2:]
-        loaders = {
-            version: partial(self._load, table_name, name, version)
-            for version in versions_of(context.asset_partition_keys)
-        }
+        versions, store = versions_of(context.asset_partition_keys), self._snapshots.store
+        # Materializing a log segment alone stores nothing: what is not stored is what the log says.
+        wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
+        manifests = store.manifests(table_name, wanted) if wanted else {}
+        loaders = {v: partial(self._load, table_name, name, v, manifests.get(v)) for v in versions}
         return given_as(context.dagster_type.typing_type, context.asset_key.to_user_string(), name, loaders)
 
-    def _load(self, table_name: str, name: str, version: int) -> Any:
+    def _load(self, table_name: str, name: str, version: int, manifest: VersionManifest | None) -> Any:
         store = self._snapshots.store
-        if name == "log_segment":
-            try:
-                return store.log_segment(table_name, version)
-            except StoredVersionNotFoundError:
-                # Materializing a log segment alone stores nothing: it is what the log says.
-                log = self._snapshots.log(self._snapshots.table(table_name))
-                return log.get_snapshot_at(version=version).log_segment
-        readers: dict[str, Callable[[str, int], Any]] = {
+        if manifest is None:
+            log = self._snapshots.log(self._snapshots.table(table_name))
+            return log.get_snapshot_at(version=version).log_segment
+        readers: dict[str, Callable[[str, VersionManifest], Any]] = {
+            "log_segment": store.log_segment,
             "reconstructed_state": store.state,
             "computed_state": store.computed_state,
             "all_files": store.all_files,
             "tombstones": store.tombstones,
         }
-        return readers[name](table_name, version)
+        return readers[name](table_name, manifest)

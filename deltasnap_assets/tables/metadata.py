@@ -16,10 +16,10 @@ import dagster as dg
 from pyspark.sql.types import StructField, StructType
 
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_assets.tables.commit_sample import ChangedFile
 from deltasnap_assets.tables.table_columns import table_schema
 from deltasnap_assets.texts import markdown_code, visible, without_secrets
 from deltasnap_core import (
+    ChangedFile,
     CommitInfo,
     LogSegment,
     Metadata,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from dagster_pyspark import LazyPySparkResource
@@ -15,16 +15,20 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
-from deltasnap_core import deleted_file_retention_ms
-from deltasnap_core.errors import StoredVersionNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.protocol.file_names import commit_file
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import join_url
-from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core import (
+    DeltaHistoryManager,
+    DeltaLog,
+    LogListing,
+    LogSegment,
+    SnapshotState,
+    SnapshotStore,
+    StoredVersionNotFoundError,
+    VersionGapError,
+    VersionLog,
+    VersionManifest,
+    VersionNotFoundError,
+    deleted_file_retention_ms,
+)
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions of it are done, and how many there are."""
@@ -33,14 +37,19 @@ OnProgress = Callable[[str, int, int], None]
 class RunSnapshots:
     """The Spark session, the snapshot store and the logs of the tables, each made on first use.
 
-    One object serves one run: what was stored and read for one asset is not looked at again for the next.
+    One object serves one run: what was listed, stored and read for one asset is not asked for again for the next.
     """
 
-    def __init__(self, settings: Settings, pyspark: LazyPySparkResource) -> None:
+    def __init__(
+        self, settings: Settings, pyspark: LazyPySparkResource, listings: Mapping[str, LogListing] | None = None
+    ) -> None:
+        """listings: of the logs of tables, where they were listed a moment ago."""
         self._settings = settings
         self._pyspark = pyspark
-        self._manifests: dict[tuple[str, int], VersionManifest] = {}
-        self._states: dict[tuple[str, int], SnapshotState] = {}
+        self._listings: dict[str, LogListing] = dict(listings or {})
+        self._versions: dict[str, frozenset[int]] = {}
+        self._manifests: dict[str, dict[int, VersionManifest]] = {}
+        self._states: dict[str, dict[int, SnapshotState]] = {}
         self._file_facts: dict[tuple[str, int], FileFacts] = {}
         self._tombstone_facts: dict[tuple[str, int], TombstoneFacts] = {}
         self._is_connected = False
@@ -79,74 +88,105 @@ class RunSnapshots:
         """The log of a table."""
         return DeltaLog.for_table(self.spark, table.path, table.storage_options)
 
-    def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
-        """The manifests of versions, once all of them are stored; those that are not are written first.
+    def listing(self, table: TableSettings) -> LogListing:
+        """Return what lies in the log of a table: listed once for all that a run asks."""
+        if table.name not in self._listings:
+            self._listings[table.name] = self.log(table).context.log.list()
+        return self._listings[table.name]
 
-        One pass for each range of versions without a gap. Errors: those of reading the log and of the store.
+    def history(self, table: TableSettings) -> DeltaHistoryManager:
+        """Return the history of a table, as its log was listed for this run."""
+        return self.log(table).context.log.history_of(self.listing(table))
+
+    def latest(self, table: TableSettings) -> VersionLog:
+        """Return what the log of a table says of its latest version, as it was listed for this run."""
+        return self.log(table).context.log.latest_of(self.listing(table))
+
+    def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
+        """Return the manifests of versions, once all of them are stored; those that are not are written first.
+
+        Errors: those of reading the log and of the store.
         """
-        missing = [version for version in versions if (table.name, version) not in self._manifests]
-        for first, last in contiguous(missing):
-            for manifest in self.store.write_range(
+        held = self._manifests.setdefault(table.name, {})
+        if missing := [version for version in versions if version not in held]:
+            stored = self.store.write_versions(
                 table.name,
                 self.log(table),
-                first,
-                last,
+                missing,
                 materialize_as=table.materialize_as,
                 on_progress=progress,
-            ):
-                self._manifests[table.name, manifest.version] = manifest
-        return {version: self._manifests[table.name, version] for version in versions}
+                listing=self.listing(table),
+            )
+            if not stored.common.is_continued:
+                progress(f"Table {table.name}: {stored.common}", 0, len(stored))
+            self._versions[table.name] = frozenset(stored.in_force)
+            held.update({manifest.version: manifest for manifest in stored})
+        return {version: held[version] for version in versions}
 
     def computed_states(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
     ) -> dict[int, SnapshotState]:
-        """The computed states of versions; those that are not stored are stored first, see `stored`."""
+        """Return the computed states of versions; those that are not stored are stored first, see `stored`."""
         self.stored(table, versions, progress)
-        for version in versions:
-            if (table.name, version) not in self._states:
-                self._states[table.name, version] = self.store.computed_state(table.name, version)
-        return {version: self._states[table.name, version] for version in versions}
+        return self.states_of(table, versions)
+
+    def stored_versions(self, table: TableSettings) -> list[int]:
+        """Return the versions that are stored, ascending; those of this run are counted in."""
+        if table.name not in self._versions:
+            self._versions[table.name] = frozenset(self.store.versions(table.name))
+        return sorted(self._versions[table.name].union(self._manifests.get(table.name, {})))
+
+    def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
+        """Return the manifests of versions that are stored. Errors: StoredVersionNotFoundError."""
+        held = self._manifests.setdefault(table.name, {})
+        if missing := [version for version in versions if version not in held]:
+            held.update(self.store.manifests(table.name, missing))
+        return {version: held[version] for version in versions}
+
+    def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
+        """Return the computed states of versions that are stored. Errors: StoredVersionNotFoundError."""
+        held = self._states.setdefault(table.name, {})
+        if missing := [version for version in versions if version not in held]:
+            manifests = self.manifests(table, missing)
+            held.update(self.store.computed_states(table.name, manifests.values()))
+        return {version: held[version] for version in versions}
 
     def stored_state(self, table: TableSettings, version: int) -> SnapshotState | None:
         """Return the computed state of a version as it is stored; None: it is not."""
-        if (table.name, version) not in self._states:
-            try:
-                self._states[table.name, version] = self.small_store.computed_state(table.name, version)
-            except StoredVersionNotFoundError:
-                return None
-        return self._states[table.name, version]
+        if version not in self.stored_versions(table):
+            return None
+        return self.states_of(table, [version])[version]
 
     def file_facts(self, table: TableSettings, version: int) -> FileFacts:
         """Return what the live files of a stored version are like."""
         if (table.name, version) not in self._file_facts:
-            self._file_facts[table.name, version] = file_facts(self.store.all_files(table.name, version))
+            self._file_facts[table.name, version] = file_facts(
+                self.store.all_files(table.name, self.manifests(table, [version])[version])
+            )
         return self._file_facts[table.name, version]
 
     def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
         """Return what the tombstones of a stored version are like, as of now."""
         if (table.name, version) not in self._tombstone_facts:
-            metadata = self.small_store.computed_state(table.name, version).metadata
+            metadata = self.states_of(table, [version])[version].metadata
             self._tombstone_facts[table.name, version] = tombstone_facts(
-                self.store.tombstones(table.name, version),
+                self.store.tombstones(table.name, self.manifests(table, [version])[version]),
                 retention_ms=deleted_file_retention_ms({} if metadata is None else metadata.configuration),
                 now_ms=time.time_ns() // 1_000_000,
             )
         return self._tombstone_facts[table.name, version]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
-        """The log segments of versions, from the log, or from the store where the log has lost them since."""
+        """Return the log segments of versions, from the log, or from the store where the log has lost them since."""
+        log, listing = self.log(table).context.log, self.listing(table)
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:
-                segments |= self.log(table).context.log.range(first, last).segments
+                segments |= log.range(first, last, listing).segments
             except (VersionNotFoundError, VersionGapError) as error:
                 try:
-                    segments |= {v: self.store.log_segment(table.name, v) for v in range(first, last + 1)}
+                    manifests = self.manifests(table, range(first, last + 1))
+                    segments |= self.store.log_segments(table.name, manifests.values())
                 except StoredVersionNotFoundError:
                     raise error from None
         return segments
-
-    def commit(self, table: TableSettings, version: int) -> FileStatus | None:
-        """The commit file of a version; None: the log has lost it."""
-        log = self.log(table)
-        return log.context.log.store.status(join_url(log.path, commit_file(version)))

@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.commit_batch import LINES_SCHEMA, check_lines, lines_of, parse_line
+from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.protocol.file_names import SIDECAR_FOLDER
 from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.trusted_paths import resolve_path
+from deltasnap_core.storage.urls import join_url
 
 FOOTER_READERS = 8
 NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
@@ -30,6 +33,10 @@ _EXPECTED = {
     ("remove", "deletionTimestamp"): "integer",
     ("sidecar", "path"): "text",
 }
+
+
+# What reading damaged Parquet raises; the last two where a value is no UTF-8, or no date.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,19 @@ class CheckpointContents:
         return tuple(file for file in (*self.top_level, *self.sidecars) if file.has_file_actions)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """URLs of all its files."""
+        files = tuple(part.file.path for part in (*self.top_level, *self.sidecars))
+        return files if self.lines_path is None else (self.lines_path, *files)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of its top-level files."""
+        if self.lines_path is not None:
+            return frozenset({self.lines_path.rpartition("/")[2]})
+        return frozenset(part.file.name for part in self.top_level)
+
+    @property
     def num_rows(self) -> int:
         """How many actions it holds."""
         rows = [file.metadata.num_rows for file in (*self.top_level, *self.sidecars)]
@@ -81,15 +101,15 @@ class CheckpointContents:
 
 
 def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str) -> CheckpointContents:
-    """Open a checkpoint by its footers alone, its sidecars resolved.
+    """Return an opened checkpoint, its footers read and its sidecars resolved.
 
-    Errors: CorruptLogError naming the file that is missing, truncated or of another schema.
+    Errors: CorruptLogError naming the file that is missing, unreadable, truncated or of another schema, or the one that
+    names a sidecar outside the table.
     Source: PROTOCOL.md, Checkpoints; Sidecar Files.
     """
     if provider.format == "json":
         (file,) = provider.files
-        lines = lines_of(file.path, provider.version, _read(store, file.path))
-        check_lines({provider.version: file.path}, lines)
+        lines = read_lines(file.path, provider.version, _read(store, file.path))
         top_level: tuple[CheckpointFile, ...] = ()
         named = _sidecars_of_lines(file.path, lines)
     else:
@@ -97,7 +117,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
         lines = LINES_SCHEMA.empty_table()
         top_level = _open_all(store, provider.files)
         named = [name for part in top_level for name in _sidecars_of_parquet(store, part)]
-    sidecars = _open_all(store, [_sidecar_status(log_path, name) for name in named])
+    sidecars = _open_all(store, [_sidecar_status(log_path, file.path, name) for name in named])
     return CheckpointContents(
         version=provider.version,
         top_level=top_level,
@@ -108,7 +128,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
 
 
 def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
-    """Give the values of a struct column that are set, row groups without any left unread (by their statistics).
+    """Return the values of a struct column that are set, row groups without any left unread (by their statistics).
 
     witness: a field of the struct that is set whenever the struct is.
     """
@@ -121,7 +141,7 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
             for group in _groups_with(part.metadata, f"{column}.{witness}"):
                 values = parquet.read_row_group(group, columns=[column]).column(column).combine_chunks()
                 rows += values.drop_null().to_pylist(maps_as_pydicts="lossy")
-    except (pa.ArrowException, OSError) as error:
+    except _UNREADABLE as error:
         raise CorruptLogError(path=part.file.path, reason=f"column {column} could not be read: {error}") from error
     return [row for row in rows if row.get(witness) is not None]
 
@@ -155,7 +175,7 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
             metadata, schema = parquet.metadata, parquet.schema_arrow
     except FileNotFoundError as error:
         raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
-    except (pa.ArrowException, OSError) as error:
+    except _UNREADABLE as error:
         raise CorruptLogError(path=file.path, reason=f"expected Parquet: {error}") from error
     _check_schema(file.path, schema)
     add = schema.field("add").type if "add" in schema.names else None
@@ -179,6 +199,8 @@ def _null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
 def _check_schema(path: str, schema: pa.Schema) -> None:
     if not _KNOWN_COLUMNS & set(schema.names):
         raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")
+    if len(set(schema.names)) < len(schema.names):
+        raise CorruptLogError(path=path, reason=f"expected each column once, found {schema.names}")
     for (column, field), kind in _EXPECTED.items():
         if column not in schema.names:
             continue
@@ -198,33 +220,31 @@ def _is_kind(found: pa.DataType, kind: str) -> bool:
 
 
 def _sidecars_of_parquet(store: LogStore, part: CheckpointFile) -> list[str]:
-    return [str(row["path"]) for row in read_column(store, part, "sidecar", "path")]
+    return [_text(part.file.path, row["path"]) for row in read_column(store, part, "sidecar", "path")]
+
+
+def _text(path: str, value: Any) -> str:
+    try:
+        return value.decode() if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError as error:
+        raise CorruptLogError(path=path, reason=f"expected the path of a sidecar, found {value!r}") from error
 
 
 def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
     names = []
-    for number, line in zip(lines["line_number"].to_pylist(), lines["line"].to_pylist(), strict=True):
-        if '"sidecar"' not in line:
-            continue
-        sidecar = parse_line(path, number, line).get("sidecar")
-        if sidecar is not None:
-            if not isinstance(sidecar, dict) or not isinstance(sidecar.get("path"), str):
-                raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
-            names.append(sidecar["path"])
+    for row in lines_with(lines, "sidecar").to_pylist():
+        number = row["line_number"]
+        sidecar = action_at(path, number, row["line"])["sidecar"]
+        if not isinstance(sidecar.get("path"), str):
+            raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
+        names.append(sidecar["path"])
     return names
 
 
-def _sidecar_status(log_path: str, name: str) -> FileStatus:
-    """Give a sidecar by the name a checkpoint has for it: URI-encoded, below `_sidecars` unless absolute."""
-    decoded = unquote(name)
-    if "://" in decoded:
-        path = decoded
-    elif decoded.startswith("/"):
-        scheme, _, rest = log_path.partition("://")
-        authority = rest.split("/", 1)[0]
-        path = f"{scheme}://{authority}{decoded}"
-    else:
-        path = f"{log_path}/_sidecars/{decoded}"
+def _sidecar_status(log_path: str, named_in: str, name: str) -> FileStatus:
+    """Return a sidecar by the name that a checkpoint has for it: URI-encoded, below `_sidecars` unless absolute."""
+    folder = join_url(log_path, SIDECAR_FOLDER)
+    path = resolve_path(table_path(log_path), name, named_in=named_in, base=folder)
     return FileStatus(path=path, size=0, modification_time=0)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+from deltasnap_core.protocol.file_names import CheckpointKind, Extension
 from deltasnap_core.storage.log_store import FileStatus
-
-CheckpointKind = Literal["classic", "multipart", "uuid"]
-CheckpointFormat = Literal["parquet", "json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +24,14 @@ class CheckpointProvider:
     version: int
     files: tuple[FileStatus, ...]
     kind: CheckpointKind
-    format: CheckpointFormat
-
-    @property
-    def modification_time(self) -> int:
-        """When its last file was written, ms since the epoch."""
-        return max(file.modification_time for file in self.files)
+    format: Extension
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return plain JSON values."""
         return {
             "version": self.version,
             "files": [file.to_json() for file in self.files],
-            "kind": self.kind,
+            "kind": self.kind.value,
             "format": self.format,
         }
 
@@ -54,16 +47,16 @@ class EmptyCheckpointProvider:
     format: ClassVar[None] = None
 
     def to_json(self) -> None:
-        """None: there is no checkpoint."""
+        """Return None: there is no checkpoint."""
 
 
 def checkpoint_from_json(values: Mapping[str, Any] | None) -> CheckpointProvider | EmptyCheckpointProvider:
-    """What `to_json` of either class gave; raises KeyError where a field is missing."""
+    """Return what `to_json` of either class gave. Errors: KeyError for a missing field, ValueError for another kind."""
     if values is None:
         return EmptyCheckpointProvider()
     return CheckpointProvider(
         version=values["version"],
         files=tuple(FileStatus.from_json(file) for file in values["files"]),
-        kind=values["kind"],
+        kind=CheckpointKind(values["kind"]),
         format=values["format"],
     )

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import logging
 
-from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.version_checksum import VersionChecksum
-from deltasnap_core.storage.log_store import LogStore
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import redacted
 
 _log = logging.getLogger(__name__)
 
+# It may list every file of a small table. What is larger costs more to read than the log that it stands in for.
+_MOST_BYTES = 64 << 20
 
-def read_checksum(store: LogStore, segment: LogSegment) -> VersionChecksum | None:
-    """Read the `.crc` file of a segment's version. None where there is none or, with a warning, where it is broken.
 
-    Source: PROTOCOL.md, Version Checksum File.
+def read_checksum(store: LogStore, file: FileStatus | None) -> VersionChecksum | None:
+    """Return what the `.crc` file of a version says; None where there is none or it is of no use.
+
+    It never stops a load: broken, huge, or what the storage refuses, are all none, with a warning.
+    Source: PROTOCOL.md, Version Checksum File. Delta's `readChecksum`.
     """
-    if segment.checksum_file is None:
+    if file is None:
         return None
-    path = segment.checksum_file.path
     try:
-        return VersionChecksum.parse(store.read_bytes(path))
+        if file.size > _MOST_BYTES:
+            raise ValueError(f"expected {_MOST_BYTES} bytes at most, found {file.size}")
+        return VersionChecksum.parse(store.read_bytes(file.path))
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        _log.warning("Version checksum %s is ignored, it cannot be understood: %s", path, error)
+    except (OSError, ValueError, RecursionError) as error:
+        _log.warning("Version checksum %s is ignored, it cannot be understood: %s", redacted(file.path), error)
         return None

@@ -1,116 +1,130 @@
-"""The lines of a run of commits, read once and checked, for the driver and for Spark alike."""
+"""A run of commits, each read once: its actions for the driver and for Spark, its provenance, a sample, its digest."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pa_json
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.protocol.actions import AddFile, RemoveFile
+from deltasnap_core.log import action_lines
+from deltasnap_core.log.action_lines import (
+    FILE_ACTIONS,
+    LINES_SCHEMA,
+    OTHER_ACTIONS,
+    action_at,
+    judged,
+    lines_with,
+    split_lines,
+    structs,
+)
+from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 LARGE_COMMIT_BYTES = 16 << 20
-"""A commit above this size is never held in memory: Spark reads it by its path."""
+"""A commit above this size is not held in memory: Spark reads it by its path."""
 
 IN_MEMORY_BYTES = 128 << 20
 """The commits of one batch held in memory, at most; what is beyond is read by path too."""
 
-LINES_SCHEMA = pa.schema(
+PIECE_BYTES = 8 << 20
+SAMPLE_FILES = 20
+"""So many of the files that a commit adds or removes can be shown of any commit."""
+
+_MOST_PIECES = 64
+_SAMPLE_SCHEMA = pa.schema(
     [
-        pa.field("commit_version", pa.int64(), nullable=False),
-        pa.field("line_number", pa.int32(), nullable=False),
-        pa.field("line", pa.string(), nullable=False),
+        ("add", pa.struct([("path", pa.string()), ("size", pa.int64())])),
+        ("remove", pa.struct([("path", pa.string()), ("size", pa.int64())])),
     ]
 )
 
-_DELETION_VECTOR = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-# What a file action must look like for the replay to read it. Maps are left out: Arrow's reader takes them for structs.
-_CHECKED = pa.schema(
-    [
-        (
-            "add",
-            pa.struct(
-                [
-                    ("path", pa.string()),
-                    ("size", pa.int64()),
-                    ("modificationTime", pa.int64()),
-                    ("dataChange", pa.bool_()),
-                    ("baseRowId", pa.int64()),
-                    ("defaultRowCommitVersion", pa.int64()),
-                    ("deletionVector", _DELETION_VECTOR),
-                ]
-            ),
-        ),
-        (
-            "remove",
-            pa.struct(
-                [
-                    ("path", pa.string()),
-                    ("deletionTimestamp", pa.int64()),
-                    ("size", pa.int64()),
-                    ("deletionVector", _DELETION_VECTOR),
-                ]
-            ),
-        ),
-    ]
-)
-_TYPES = pa_json.ParseOptions(explicit_schema=_CHECKED, unexpected_field_behavior="ignore")
-_BLOCKS = pa_json.ReadOptions(block_size=16 << 20)
-_MOST_PIECES = 64
-_REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """A file that a commit added (`change` is "+") or removed ("-"). size: bytes; None: the commit does not say."""
+
+    change: str
+    path: str
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCommit:
+    """What is known of a commit that was read, beside its lines.
+
+    digest:       SHA-256 of its bytes, in hex.
+    file_actions: how many files it adds and removes.
+    sample:       the first of them, SAMPLE_FILES at most, of a commit that is not held in memory; else none.
+    is_large:     whether its file actions are not held in memory.
+    """
+
+    file: FileStatus
+    digest: str
+    file_actions: int
+    sample: tuple[ChangedFile, ...] = ()
+    is_large: bool = False
+
+    @property
+    def version(self) -> int:
+        """The version that the commit makes."""
+        return commit_version(self.file.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitBatch:
-    """Commits in ascending order of version, as lines of JSON.
+    """Commits in ascending order of version.
 
-    files:  every commit of the batch, ascending.
-    lines:  LINES_SCHEMA; the non-blank lines of the small commits, in the order of the log; line_number from 1.
-    large:  the commits that are not in `lines`, ascending.
+    commits: every commit of the batch, ascending.
+    lines:   LINES_SCHEMA; the lines with actions, in the order of the log, as `action_lines` reads them: those of the
+             large commits without their file actions.
     """
 
-    files: tuple[FileStatus, ...]
+    commits: tuple[ReadCommit, ...]
     lines: pa.Table
-    large: tuple[FileStatus, ...]
 
     def __add__(self, newer: CommitBatch) -> CommitBatch:
-        """Give these commits followed by newer ones."""
-        return CommitBatch(
-            files=self.files + newer.files,
-            lines=_in_one_piece([self.lines, newer.lines]),
-            large=self.large + newer.large,
-        )
+        """Return these commits followed by newer ones."""
+        return CommitBatch(commits=self.commits + newer.commits, lines=_in_one_piece([self.lines, newer.lines]))
 
     def after(self, version: int) -> CommitBatch:
-        """Give the commits above a version."""
+        """Return the commits above a version."""
         return CommitBatch(
-            files=tuple(file for file in self.files if commit_version(file.path) > version),
+            commits=tuple(commit for commit in self.commits if commit.version > version),
             lines=self.lines.filter(pc.greater(self.lines["commit_version"], version)),
-            large=tuple(file for file in self.large if commit_version(file.path) > version),
         )
 
     def up_to(self, version: int) -> CommitBatch:
-        """Give the commits up to a version."""
+        """Return the commits up to a version."""
         return CommitBatch(
-            files=tuple(file for file in self.files if commit_version(file.path) <= version),
+            commits=tuple(commit for commit in self.commits if commit.version <= version),
             lines=self.lines.filter(pc.less_equal(self.lines["commit_version"], version)),
-            large=tuple(file for file in self.large if commit_version(file.path) <= version),
         )
+
+    @property
+    def files(self) -> tuple[FileStatus, ...]:
+        """The file of every commit, ascending."""
+        return tuple(commit.file for commit in self.commits)
+
+    @property
+    def large(self) -> tuple[FileStatus, ...]:
+        """The commits whose file actions are to be read by path, ascending: every line is as Spark reads it right."""
+        return tuple(commit.file for commit in self.commits if commit.is_large)
+
+    @property
+    def digests(self) -> dict[int, str]:
+        """SHA-256 of the bytes of each commit, in hex, by version."""
+        return {commit.version: commit.digest for commit in self.commits}
+
+    @property
+    def num_file_actions(self) -> int:
+        """How many file actions there are, those of the large commits too."""
+        return sum(commit.file_actions for commit in self.commits)
 
     @property
     def size_in_bytes(self) -> int:
@@ -122,93 +136,104 @@ class CommitBatch:
         """Whether the work on these commits is worth more than one task."""
         return self.size_in_bytes > LARGE_COMMIT_BYTES
 
-    def lines_matching(self, pattern: str) -> pa.Table:
-        """Give the lines in memory that match a regular expression: a cheap first choice, to be parsed after."""
-        return self.lines.filter(pc.match_substring_regex(self.lines["line"], pattern))
+    def lines_with(self, *actions: str) -> pa.Table:
+        """Return the lines that hold one of these actions (LINES_SCHEMA); file actions of the small commits only."""
+        return lines_with(self.lines, *actions)
+
+    def actions(self, *names: str) -> Iterator[tuple[ReadCommit, int, str, Any]]:
+        """Yield commit, line number, name and decoded value of each of these actions, in the order of the log.
+
+        Errors: CorruptLogError naming file and line.
+        """
+        commits = {commit.version: commit for commit in self.commits}
+        for row in self.lines_with(*names).to_pylist():
+            commit, number, name = commits[row["commit_version"]], row["line_number"], row["action"]
+            yield commit, number, name, action_at(commit.file.path, number, row["line"])[name]
+
+    def commit_infos(self) -> dict[int, CommitInfo | None]:
+        """Return what each commit says of itself, the first time it does; None: nothing.
+
+        Errors: CorruptLogError naming file and line.
+        """
+        found: dict[int, CommitInfo | None] = {}
+        for commit, number, _, values in self.actions("commitInfo"):
+            if commit.version not in found:
+                found[commit.version] = commit_info(commit.file.path, number, values)
+        return {commit.version: found.get(commit.version) for commit in self.commits}
+
+    def sample(self, version: int, most: int = 5) -> tuple[ChangedFile, ...]:
+        """Return the first files that a commit adds or removes, in its order: `most` of them, SAMPLE_FILES at most."""
+        commit = next(commit for commit in self.commits if commit.version == version)
+        if commit.is_large:
+            return commit.sample[:most]
+        lines = self.lines_with(*FILE_ACTIONS)
+        return changed_files(lines.filter(pc.equal(lines["commit_version"], version)), min(most, SAMPLE_FILES))
 
 
-EMPTY_BATCH = CommitBatch(files=(), lines=LINES_SCHEMA.empty_table(), large=())
+EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table())
+
+
+def changed_files(lines: pa.Table, most: int) -> tuple[ChangedFile, ...]:
+    """Return the files of the first file actions among some lines (LINES_SCHEMA), `most` of them."""
+    rows = structs(lines_with(lines, *FILE_ACTIONS).slice(0, most), _SAMPLE_SCHEMA).to_pylist()
+    return tuple(
+        ChangedFile(change=change, **row[name])
+        for row in rows
+        for name, change in (("add", "+"), ("remove", "-"))
+        if row[name] is not None
+    )
+
+
+def commit_info(path: str, number: int, values: Any) -> CommitInfo:
+    """Return the commitInfo of a line from its decoded value. Errors: CorruptLogError naming file and line."""
+    try:
+        return CommitInfo.from_json(values)
+    except ValueError as error:
+        raise CorruptLogError(path=path, line=number, reason=str(error)) from error
 
 
 def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Read commits, given in ascending order, and check that each line is JSON with file actions of the right types.
+    """Read commits, given in ascending order, each once.
 
     Errors: CorruptLogError naming the file, and the line where there is one.
     Source: PROTOCOL.md, Delta Log Entries.
     """
     small: list[FileStatus] = []
-    large: list[FileStatus] = []
     held = 0
     for commit in commits:
         held += commit.size
-        fits = commit.size <= LARGE_COMMIT_BYTES and held <= IN_MEMORY_BYTES
-        (small if fits else large).append(commit)
-    for commit in large:
-        _check_streaming(store, commit)
-    contents = _read_all(store, small)
-    return CommitBatch(files=tuple(commits), lines=_checked_lines(small, contents), large=tuple(large))
+        if commit.size <= LARGE_COMMIT_BYTES and held <= IN_MEMORY_BYTES:
+            small.append(commit)
+    large = [commit for commit in commits if commit not in set(small)]
+    batches = [_read_small(small, _read_all(store, small)), *(_read_large(store, commit) for commit in large)]
+    order = sorted((commit for batch in batches for commit in batch.commits), key=lambda commit: commit.version)
+    lines = _in_one_piece([batch.lines for batch in batches])
+    if large:
+        lines = lines.sort_by([("commit_version", "ascending"), ("line_number", "ascending")])
+    return CommitBatch(commits=tuple(order), lines=lines)
 
 
-def iterate_lines(store: LogStore, commit: FileStatus) -> Iterator[tuple[int, str]]:
-    """Yield (line_number, line) of one commit without holding it, blank lines left out."""
-    try:
-        with store.open(commit.path) as stream:
-            for number, raw in enumerate(stream, start=1):
-                if raw.strip():
-                    yield number, raw.decode("utf-8")
-    except FileNotFoundError as error:
-        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file") from error
-    except UnicodeDecodeError as error:
-        raise CorruptLogError(path=commit.path, reason=f"expected UTF-8, found {error}") from error
+def pieces(stream: BinaryIO, path: str, *, first_bytes: int = PIECE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Yield the content of a file in pieces of whole lines: the number of the first line, and the bytes.
 
-
-def parse_line(path: str, number: int, line: str) -> dict[str, Any]:
-    """Parse one line into an action, keyed by its name.
-
-    Errors: CorruptLogError naming file and line where it is no JSON object.
+    first_bytes: how much of it the first piece has, about.
+    Errors: CorruptLogError naming file and line where a line is too long.
     """
-    try:
-        action = json.loads(line)
-    except ValueError as error:
-        raise CorruptLogError(path=path, line=number, reason=f"expected a line of JSON: {error}") from error
-    if not isinstance(action, dict):
-        raise CorruptLogError(path=path, line=number, reason=f"expected a JSON object, found {line[:80]!r}")
-    return action
-
-
-def lines_of(path: str, version: int, content: bytes) -> pa.Table:
-    """Split a file into its non-blank lines (LINES_SCHEMA) without a Python object a line.
-
-    Only a line feed ends a line: U+2028 and its kin may stand inside a JSON string.
-    """
-    split = pc.split_pattern(pa.array([content], pa.large_binary()), b"\n").values
-    try:
-        text = split.cast(pa.string())
-    except pa.ArrowInvalid as error:
-        raise CorruptLogError(path=path, reason=f"expected UTF-8, found {error}") from error
-    numbers = pa.array(range(1, len(text) + 1), pa.int32())
-    lines = pa.table([pa.repeat(pa.scalar(version, pa.int64()), len(text)), numbers, text], schema=LINES_SCHEMA)
-    return lines.filter(pc.greater(pc.utf8_length(pc.ascii_trim_whitespace(text)), 0))
-
-
-def check_lines(path_of: dict[int, str], lines: pa.Table) -> None:
-    """Check that every line is a JSON object whose file actions have the types of the protocol.
-
-    Arrow's reader finds out fast that something is wrong; only then is each line parsed, to say where.
-    """
-    if not lines.num_rows:
-        return
-    block = b"\n".join(lines["line"].cast(pa.binary()).to_pylist())
-    try:
-        sound = _has_required_fields(
-            pa_json.read_json(pa.BufferReader(block), read_options=_BLOCKS, parse_options=_TYPES)
-        )
-    except pa.ArrowException:
-        sound = False
-    if not sound:
-        versions, numbers, texts = (lines[name].to_pylist() for name in LINES_SCHEMA.names)
-        for version, number, text in zip(versions, numbers, texts, strict=True):
-            _check_action(path_of[version], number, text)
+    number, rest, wanted = 1, b"", first_bytes
+    while read := stream.read(wanted):
+        wanted = PIECE_BYTES
+        end = read.rfind(b"\n") + 1
+        if end:
+            piece = rest + read[:end]
+            yield number, piece
+            number += piece.count(b"\n")
+            rest = read[end:]
+        else:
+            rest += read
+        if len(rest) > action_lines.MOST_LINE_BYTES:
+            raise action_lines.too_long(path, number)
+    if rest:
+        yield number, rest
 
 
 def _read_all(store: LogStore, commits: Sequence[FileStatus]) -> list[bytes]:
@@ -219,53 +244,78 @@ def _read_all(store: LogStore, commits: Sequence[FileStatus]) -> list[bytes]:
         raise CorruptLogError(path=missing, reason="expected a commit, found no file") from error
 
 
-def _checked_lines(commits: Sequence[FileStatus], contents: Iterable[bytes]) -> pa.Table:
+def _read_small(files: Sequence[FileStatus], contents: Sequence[bytes]) -> CommitBatch:
+    """Judge the lines of all of them at once: a call for each would take longer than the lines of most."""
+    path_of = {version: file.path for version, file in _by_version(files)}
     tables = [
-        lines_of(commit.path, commit_version(commit.path), content)
-        for commit, content in zip(commits, contents, strict=True)
+        split_lines(file.path, version, content)
+        for (version, file), content in zip(_by_version(files), contents, strict=True)
     ]
-    lines = _in_one_piece(tables)
-    check_lines({commit_version(commit.path): commit.path for commit in commits}, lines)
-    return lines
+    lines = judged(path_of, _in_one_piece(tables))
+    counted = pc.value_counts(lines_with(lines, *FILE_ACTIONS)["commit_version"]).to_pylist()
+    counts = {row["values"]: row["counts"] for row in counted}
+    return CommitBatch(
+        commits=tuple(
+            ReadCommit(file=file, digest=hashlib.sha256(content).hexdigest(), file_actions=counts.get(version, 0))
+            for (version, file), content in zip(_by_version(files), contents, strict=True)
+        ),
+        lines=lines,
+    )
+
+
+def _read_large(store: LogStore, file: FileStatus) -> CommitBatch:
+    """Read a commit piece by piece and keep all but its file actions.
+
+    A commit with lines of an unusual form, which Spark would read otherwise, is held whole; one too large for that is
+    refused.
+    """
+    try:
+        with store.open(file.path) as stream:
+            batch, unusual = _judge_pieces(file, stream)
+        if unusual is None:
+            return batch
+        if file.size <= IN_MEMORY_BYTES:
+            return _read_small([file], [store.read_bytes(file.path)])
+        reason = (
+            f"in a commit of more than {IN_MEMORY_BYTES} bytes, expected the usual form: "
+            "each key once, integers without a fraction or an exponent"
+        )
+        raise CorruptLogError(path=file.path, line=unusual, reason=reason)
+    except FileNotFoundError as error:
+        raise CorruptLogError(path=file.path, reason="expected a commit, found no file") from error
+
+
+def _judge_pieces(file: FileStatus, stream: BinaryIO) -> tuple[CommitBatch, int | None]:
+    """Return what is kept of a large commit, and its first line of an unusual form (None: there is none)."""
+    version, digest = commit_version(file.path), hashlib.sha256()
+    kept: list[pa.Table] = []
+    sample: tuple[ChangedFile, ...] = ()
+    file_actions, unusual = 0, None
+    for number, piece in pieces(stream, file.path):
+        digest.update(piece)
+        lines = split_lines(file.path, version, piece, first_line=number)
+        usual = judged({version: file.path}, lines)
+        if unusual is None:
+            unusual = _first_difference(lines, usual)
+        changed = lines_with(usual, *FILE_ACTIONS)
+        file_actions += changed.num_rows
+        if len(sample) < SAMPLE_FILES:
+            sample += changed_files(changed, SAMPLE_FILES - len(sample))
+        kept.append(lines_with(usual, *OTHER_ACTIONS))
+    commit = ReadCommit(file=file, digest=digest.hexdigest(), file_actions=file_actions, sample=sample, is_large=True)
+    return CommitBatch(commits=(commit,), lines=_in_one_piece(kept)), unusual
+
+
+def _first_difference(lines: pa.Table, usual: pa.Table) -> int | None:
+    index = pc.index(pc.not_equal(lines["line"], usual["line"]), True).as_py()
+    return None if index < 0 else int(lines["line_number"][index].as_py())
+
+
+def _by_version(files: Sequence[FileStatus]) -> list[tuple[int, FileStatus]]:
+    return [(commit_version(file.path), file) for file in files]
 
 
 def _in_one_piece(tables: Sequence[pa.Table]) -> pa.Table:
     joined = pa.concat_tables([LINES_SCHEMA.empty_table(), *tables])
     # Each piece is a batch of its own for Spark to take; joined only now and then, lest every update copy all.
     return joined.combine_chunks() if joined["line"].num_chunks > _MOST_PIECES else joined
-
-
-def _check_streaming(store: LogStore, commit: FileStatus) -> None:
-    try:
-        with (
-            store.open(commit.path) as stream,
-            pa_json.open_json(pa.PythonFile(stream, mode="r"), read_options=_BLOCKS, parse_options=_TYPES) as reader,
-        ):
-            sound = all(_has_required_fields(pa.Table.from_batches([batch])) for batch in reader)
-    except FileNotFoundError as error:
-        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file") from error
-    except pa.ArrowException:
-        sound = False
-    if not sound:
-        for number, line in iterate_lines(store, commit):
-            _check_action(commit.path, number, line)
-
-
-def _has_required_fields(actions: pa.Table) -> bool:
-    """Whether no file action lacks a field without which the replay would pass it over in silence."""
-    return all(
-        pc.struct_field(actions[kind], field).null_count == actions[kind].null_count
-        for kind, fields in _REQUIRED.items()
-        for field in fields
-    )
-
-
-def _check_action(path: str, number: int, line: str) -> None:
-    action = parse_line(path, number, line)
-    try:
-        if action.get("add") is not None:
-            AddFile.from_json(action["add"])
-        if action.get("remove") is not None:
-            RemoveFile.from_json(action["remove"])
-    except (ValueError, TypeError, AttributeError) as error:
-        raise CorruptLogError(path=path, line=number, reason=str(error)) from error

@@ -1,54 +1,81 @@
-"""One action out of each of many commits, without parsing the rest of them."""
+"""One action out of each of many commits, reading no further than the first one."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import islice
-from typing import Any
+from typing import Any, BinaryIO
+
+import pyarrow as pa
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.action_lines import action_at, actions_in, lines_with, read_lines, utf8
+from deltasnap_core.log.commit_batch import ChangedFile, changed_files, commit_info, pieces
 from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
-# A larger commit is read line by line: commitInfo is mostly the first one, and the rest may be gigabytes.
+# A larger commit is read piece by piece: commitInfo is mostly the first action, and the rest may be gigabytes.
 _SMALL_BYTES = 1 << 20
 _FILES_AT_ONCE = 256
+_HEAD_BYTES = 64 << 10
+_HEAD_LINES = 8
 
 
 def read_commit_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, CommitInfo | None]]:
-    """Each commit with its commitInfo (None: it has none), in the order given; as `read_actions`."""
+    """Yield each commit with its commitInfo (None: it has none), in the order given; as `read_actions`."""
     for commit, line, values in read_actions(store, commits, "commitInfo"):
-        try:
-            yield commit, None if values is None else CommitInfo.from_json(values)
-        except ValueError as error:
-            raise CorruptLogError(path=commit.path, line=line, reason=str(error)) from error
+        yield commit, None if line is None else commit_info(commit.path, line, values)
 
 
 def read_actions(
     store: LogStore, commits: Iterable[FileStatus], name: str
 ) -> Iterator[tuple[FileStatus, int | None, Any]]:
-    """Each commit, in the order given, with the first action `name` in it: line number and decoded value, or None.
+    """Yield each commit, in the order given, with its first action `name`: line number and decoded value, or None.
 
     Files are read as they are asked for, some hundred at once; one deleted since it was listed is left out.
-    Raises CorruptLogError, naming file and line, where the line of such an action is not JSON.
+    Errors: CorruptLogError, naming file and line, where a line up to that action is broken.
     """
-    key = f'"{name}"'.encode()
     remaining = iter(commits)
     while chunk := list(islice(remaining, _FILES_AT_ONCE)):
         contents = _read_small(store, chunk)
         for commit in chunk:
-            is_small = commit.path in contents
-            lines = _lines_in(contents[commit.path], key) if is_small else _lines_of(store, commit, key)
             try:
-                found = _first_action(lines, name, commit.path)
+                with _opened(store, commit, contents) as stream:
+                    yield (commit, *_first_action(commit, stream, name))
             except FileNotFoundError:
                 continue
-            yield (commit, *found)
+
+
+def sample_changes(store: LogStore, commit: FileStatus, most: int) -> tuple[ChangedFile, ...]:
+    """Return the first files that a commit adds or removes, in its order, `most` of them.
+
+    Errors: CorruptLogError naming file and line, or the file that is gone.
+    """
+    found: tuple[ChangedFile, ...] = ()
+    try:
+        with store.open(commit.path) as stream:
+            for lines in _tables(commit, stream):
+                found += changed_files(lines, most - len(found))
+                if len(found) >= most:
+                    break
+    except FileNotFoundError as error:
+        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file") from error
+    return found
+
+
+def _opened(store: LogStore, commit: FileStatus, contents: dict[str, bytes | None]) -> BinaryIO:
+    if commit.path not in contents:
+        return store.open(commit.path)
+    content = contents[commit.path]
+    if content is None:
+        raise FileNotFoundError(commit.path)
+    return BytesIO(content)
 
 
 def _read_small(store: LogStore, commits: Sequence[FileStatus]) -> dict[str, bytes | None]:
-    """Contents by path, without the large commits; None: gone."""
+    """Return contents by path, without the large commits; None: gone."""
     paths = [commit.path for commit in commits if commit.size <= _SMALL_BYTES]
     try:
         return dict(zip(paths, store.read_many(paths), strict=True))
@@ -63,30 +90,27 @@ def _read_if_there(store: LogStore, path: str) -> bytes | None:
         return None
 
 
-def _lines_in(content: bytes | None, key: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and text of each line that holds the key. Lines end at newlines only, not at what Unicode calls one."""
-    if content is None:
-        raise FileNotFoundError
-    position = content.find(key)
-    while position >= 0:
-        start, end = content.rfind(b"\n", 0, position) + 1, content.find(b"\n", position)
-        end = len(content) if end < 0 else end
-        yield content.count(b"\n", 0, start) + 1, content[start:end]
-        position = content.find(key, end)
-
-
-def _lines_of(store: LogStore, commit: FileStatus, key: bytes) -> Iterator[tuple[int, bytes]]:
-    with store.open(commit.path) as file:
-        yield from ((number, line) for number, line in enumerate(file, start=1) if key in line)
-
-
-def _first_action(lines: Iterator[tuple[int, bytes]], name: str, path: str) -> tuple[int | None, Any]:
-    for number, line in lines:
-        try:
-            action = json.loads(line)
-        except ValueError as error:
-            raise CorruptLogError(path=path, line=number, reason=f"not JSON: {error}") from error
-        # The name may also stand inside another action, as that of a column.
-        if isinstance(action, dict) and action.get(name) is not None:
-            return number, action[name]
+def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int | None, Any]:
+    # Mostly it is among the first lines: parsed one by one, they are no work, and nobody asks whether others are sound.
+    head = stream.read(_HEAD_BYTES)
+    lines = head.split(b"\n")
+    whole = lines if len(head) < _HEAD_BYTES else lines[:-1]
+    for number, line in enumerate(whole[:_HEAD_LINES], start=1):
+        if line.strip(b" \t\r"):
+            actions = actions_in(commit.path, number, utf8(commit.path, number, line))
+            if name in actions:
+                return number, actions[name]
+    stream.seek(0)
+    for table in _tables(commit, stream):
+        found = lines_with(table, name).slice(0, 1).to_pylist()
+        if found:
+            number, line = found[0]["line_number"], found[0]["line"]
+            return number, action_at(commit.path, number, line)[name]
     return None, None
+
+
+def _tables(commit: FileStatus, stream: BinaryIO) -> Iterator[pa.Table]:
+    """Yield the lines of a commit as they are needed: few at first."""
+    version = commit_version(commit.path)
+    for number, piece in pieces(stream, commit.path, first_bytes=_HEAD_BYTES):
+        yield read_lines(commit.path, version, piece, first_line=number)

@@ -1,21 +1,20 @@
-"""When each version was committed: by modification times, or by the commits' own word where that counts."""
+"""When each version was committed: by in-commit timestamps where enabled, else by modification times."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commit_scan import read_actions, read_commit_infos
 from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
-from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +29,7 @@ class InCommitTimestamps:
 
 
 def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
-    """Modification time in ms by version, ascending; one not after that of the version before is a ms after it.
+    """Return the modification time (ms) by version, ascending; one not after that of the version before is a ms later.
 
     So that every timestamp means one version, also after files were copied or touched. Source: Delta's
     `DeltaHistoryManager.monotonizeCommitTimestamps`.
@@ -46,7 +45,7 @@ def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
 
 
 def in_commit_timestamp(commit: FileStatus, info: CommitInfo | None) -> int:
-    """The timestamp in ms that a commit gives itself; CorruptLogError where one that must have it does not."""
+    """Return the in-commit timestamp (ms) of a commit that must have one. Errors: CorruptLogError where it has none."""
     if info is None or info.in_commit_timestamp is None:
         reason = "expected commitInfo.inCommitTimestamp: the table has in-commit timestamps enabled at this version"
         raise CorruptLogError(path=commit.path, reason=reason)
@@ -54,13 +53,42 @@ def in_commit_timestamp(commit: FileStatus, info: CommitInfo | None) -> int:
 
 
 def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[int, int]]:
-    """Version and own timestamp in ms of each commit, in the order given, read as they are consumed."""
+    """Yield version and in-commit timestamp (ms) of each commit, in the order given, read as they are consumed."""
     for commit, info in read_commit_infos(store, commits):
         yield commit_version(commit.path), in_commit_timestamp(commit, info)
 
 
+def version_timestamps(
+    store: LogStore,
+    segments: Iterable[LogSegment],
+    configuration_of: Callable[[int], Mapping[str, str]],
+    infos: Mapping[int, CommitInfo | None] = MappingProxyType({}),
+) -> dict[int, int]:
+    """Return the timestamp (ms) of the version of each segment: the commit's own where enabled, else that of its file.
+
+    configuration_of: the properties of the table at a version.
+    infos:            what commits that were read say of themselves, by version; the others are read.
+    The commit of a version may have been cleaned away under its checkpoint: the time of that is all there is then.
+    Errors: CorruptLogError naming a commit without the timestamp that it must have, or gone since it was listed.
+    Delta's `Snapshot.timestamp`. Source: PROTOCOL.md, In-Commit Timestamps.
+    """
+    listed = {segment.version: segment for segment in segments}
+    timestamps = {version: segment.last_commit_timestamp for version, segment in listed.items()}
+    telling = {
+        version: segment.last_commit_file
+        for version, segment in listed.items()
+        if segment.last_commit_file is not None and in_commit_timestamps_enabled(configuration_of(version))
+    }
+    told = {v: in_commit_timestamp(commit, infos[v]) for v, commit in telling.items() if v in infos}
+    told |= read_in_commit_timestamps(store, [commit for version, commit in telling.items() if version not in infos])
+    for version, commit in telling.items():
+        if version not in told:
+            raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
+    return timestamps | told
+
+
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
-    """Where the latest version's properties say that in-commit timestamps start; None: not enabled."""
+    """Return where the latest version's properties say that in-commit timestamps start; None: not enabled."""
     if not in_commit_timestamps_enabled(configuration):
         return None
     since = in_commit_timestamp_enablement(configuration)
@@ -71,27 +99,23 @@ _ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
-    """The properties of the latest version, as far as timestamps go, out of the log's JSON files alone.
+    """Return the properties of the latest version, as far as timestamps go, out of the log's JSON files alone.
 
-    Cheap where in-commit timestamps are not in use: the latest commit then carries none, and says all. Otherwise
-    the latest `.crc` tells, or the newest commit with metadata. Where no commit has any, whatever enabled them is
-    older than all the commits there are.
+    Cheap where in-commit timestamps are not in use: the latest commit then carries none, and its `.crc`, if any, does
+    not ask for them. Otherwise that tells, or the newest commit with metadata. Where no commit has any, whatever
+    enabled them is older than all the commits there are.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
+    if not newest_first:
+        return {}
+    checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
+    if checksum is not None and checksum.metadata is not None:
+        return checksum.metadata.configuration
     latest = next(read_commit_infos(store, newest_first[:1]), None)
     if latest is None or latest[1] is None or latest[1].in_commit_timestamp is None:
         return {}
-    checksum = listing.checksums.get(commit_version(newest_first[0].path))
-    metadata = (checksum and _metadata_of(store, checksum)) or next(_metadata_in(store, newest_first), None)
+    metadata = next(_metadata_in(store, newest_first), None)
     return metadata.configuration if metadata else {"delta.enableInCommitTimestamps": "true"}
-
-
-def _metadata_of(store: LogStore, checksum: FileStatus) -> Metadata | None:
-    try:
-        return VersionChecksum.parse(store.read_bytes(checksum.path)).metadata
-    except (FileNotFoundError, ValueError) as error:
-        logger.warning("The checksum file %s is ignored: %s", checksum.path, error)
-        return None
 
 
 def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:
@@ -104,7 +128,7 @@ def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Met
 
 
 def last_at_or_before(versions: Sequence[int], timestamp_ms: int, timestamp_of: Callable[[int], int]) -> int | None:
-    """The last of ascending versions committed at or before a time; None: all are later. Asks for few timestamps."""
+    """Return the last of ascending versions committed at or before a time; None: all are later. It asks for few."""
     low, high = 0, len(versions)
     while low < high:
         middle = (low + high) // 2

@@ -13,6 +13,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.commit_scan import read_commit_infos
 from deltasnap_core.log.commit_timestamps import (
     InCommitTimestamps,
@@ -26,6 +27,7 @@ from deltasnap_core.log.commit_timestamps import (
 from deltasnap_core.log.log_listing import LogListing, list_log, table_path
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 
@@ -42,7 +44,7 @@ class DeltaHistory(CommitInfo):
 
     @classmethod
     def of(cls, version: int, timestamp: int, info: CommitInfo | None) -> DeltaHistory:
-        """From what a commit says of itself, if anything."""
+        """Return the history entry from what a commit says of itself, if anything."""
         told: dict[str, Any] = {field.name: getattr(info or CommitInfo(), field.name) for field in fields(CommitInfo)}
         return cls(**{**told, "version": version, "timestamp": timestamp})
 
@@ -68,32 +70,35 @@ class DeltaHistoryManager:
         log_path: str,
         *,
         configuration: Callable[[], Mapping[str, str]] | None = None,
-        log_tail: Sequence[FileStatus] = (),
+        catalog: CatalogCommits = NO_CATALOG,
+        listing: LogListing | None = None,
     ) -> None:
-        """`log_path`: URL of the `_delta_log` folder; `log_tail`: as for LogSegmentBuilder.
+        """`log_path`: URL of the `_delta_log` folder; `catalog`: what the catalog of a catalog-managed table knows.
 
         `configuration` gives the table's properties at the latest version, for whoever knows them already; without
-        it they are looked up in the log, as far as needed.
+        it they are looked up in the log, as far as needed. `listing`: of the whole log; the answers are then those
+        of that moment, and nothing is listed again.
         """
         self._store = store
         self._log_path = log_path
         self._configuration = configuration
-        self._log_tail = tuple(log_tail)
+        self._catalog = catalog
+        self._listing = listing
 
     def get_history(
         self, limit: int | None = None, start: int | None = None, end: int | None = None
     ) -> list[DeltaHistory]:
-        """The commits, newest first: at most `limit` of those from version `start` to `end`, both included.
+        """Return the commits, newest first: at most `limit` of those from version `start` to `end`, both included.
 
         A version cleaned up meanwhile is left out. Raises CorruptLogError, naming file and line, on a commit whose
         commitInfo is broken.
         """
-        return list(self.iterate_history(limit, start, end))
+        return [*self.iterate_history(limit, start, end)]
 
     def iterate_history(
         self, limit: int | None = None, start: int | None = None, end: int | None = None
     ) -> Iterator[DeltaHistory]:
-        """As `get_history`, reading on as the commits are consumed."""
+        """Yield what `get_history` returns, reading on as the commits are consumed."""
         if limit is not None and limit < 0:
             raise ValueError(f"limit must be 0 or more, not {limit}")
         listing = self._list()
@@ -101,7 +106,7 @@ class DeltaHistoryManager:
         return self._histories(listing, [listing.commits[version] for version in islice(versions, limit)])
 
     def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
-        """Timestamp in ms by version, ascending, from version `start` to `end`, both included.
+        """Return the timestamp in ms by version, ascending, from version `start` to `end`, both included.
 
         Reads no commit where in-commit timestamps are not enabled.
         """
@@ -122,10 +127,10 @@ class DeltaHistoryManager:
         must_be_recreatable: bool = True,
         can_return_earliest_commit: bool = False,
     ) -> Commit:
-        """The last commit at or before a time.
+        """Return the last commit at or before a time.
 
         can_return_last_commit:     allow a time after the latest commit; it means that commit.
-        must_be_recreatable:        look only from the earliest version on whose state can be worked out.
+        must_be_recreatable:        look only from the earliest version on whose state can be reconstructed.
         can_return_earliest_commit: allow a time before the earliest commit; it means that commit.
 
         Raises TimestampNotFoundError, stating the range, where a time is outside and not allowed to be.
@@ -153,7 +158,7 @@ class DeltaHistoryManager:
     ) -> None:
         """Raise VersionNotFoundError, stating the range, where a version is outside it.
 
-        must_be_recreatable: the range starts at the earliest version whose state can be worked out, not at the
+        must_be_recreatable: the range starts at the earliest version whose state can be reconstructed, not at the
         earliest commit. allow_out_of_range: a version after the latest will do.
         """
         listing = self._list()
@@ -164,24 +169,26 @@ class DeltaHistoryManager:
             )
 
     def earliest_version(self) -> int:
-        """The earliest version there is a commit of (or a checkpoint, where there are no commits at all)."""
+        """Return the earliest version there is a commit of (or a checkpoint, where there are no commits at all)."""
         return self._earliest(self._list(), must_be_recreatable=False)
 
     def latest_version(self) -> int:
-        """The latest version there is a commit or a checkpoint of."""
+        """Return the latest version there is a commit or a checkpoint of."""
         return _latest(self._list())
 
     def earliest_recreatable_version(self) -> int:
-        """The earliest version whose state can be worked out; VersionGapError, naming what is missing: none."""
+        """Return the earliest version whose state can be reconstructed. Errors: VersionGapError where there is none."""
         return self._earliest(self._list(), must_be_recreatable=True)
 
     def reconstructable_versions(self) -> tuple[int, ...]:
-        """The versions whose state can be worked out, ascending."""
+        """Return the versions whose state can be reconstructed, ascending."""
         return self._list().reconstructable_versions()
 
     def _list(self) -> LogListing:
+        if self._listing is not None:
+            return self._listing
         try:
-            listing = list_log(self._store, self._log_path, log_tail=self._log_tail)
+            listing = list_log(self._store, self._log_path, catalog=self._catalog)
         except FileNotFoundError as error:
             raise DeltaTableNotFoundError(path=table_path(self._log_path)) from error
         if listing.latest_version is None:
@@ -209,7 +216,7 @@ class DeltaHistoryManager:
         earliest = next(iter(listing.reconstructable_versions()), None)
         if earliest is None:
             latest = _latest(listing)
-            missing = tuple(version for version in range(latest) if version not in listing.commits)
+            missing = VersionRanges.between(0, latest - 1, listing.commits)
             raise VersionGapError(path=table_path(self._log_path), version=latest, missing=missing)
         return earliest
 
@@ -233,12 +240,12 @@ class _Timeline:
         raise FileNotFoundError(commit.path)
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
-        """The last version committed at or before a time, the first one where there is none."""
+        """Return the last version committed at or before a time, the first one where there is none."""
         found = last_at_or_before(self._era(timestamp_ms), timestamp_ms, self.timestamp_of)
         return self.versions[0] if found is None else found
 
     def _era(self, timestamp_ms: int) -> list[int]:
-        """The versions among which to look: those before in-commit timestamps or those since; the two may overlap."""
+        """Return the versions to look among: those before in-commit timestamps or those since; the two may overlap."""
         own = self._own
         if own is None or own.since_version <= self.versions[0]:
             return self.versions

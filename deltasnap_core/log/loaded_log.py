@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pyarrow.compute as pc
+from itertools import takewhile
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
@@ -14,13 +13,10 @@ from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.commit_batch import EMPTY_BATCH, CommitBatch, read_commits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.non_file_actions import (
-    NonFileActions,
-    load_non_file_actions,
-    non_file_actions_by_version,
-)
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -33,13 +29,21 @@ class LoadedLog:
     contents: the checkpoint that the replay starts from, an older one than the segment's where that was unreadable;
               None: it starts from nothing.
     batch:    every commit after that checkpoint, up to the segment's version.
-    non_file: the newest actions that are not of files.
+    non_file: the non-file actions in force.
+    unreadable: names of the checkpoint files that were found damaged, and left.
     """
 
     segment: LogSegment
     contents: CheckpointContents | None
     batch: CommitBatch
     non_file: NonFileActions
+    unreadable: frozenset[str] = frozenset()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """URLs of the files that a replay reads: those of the checkpoint, then the commits."""
+        checkpoint = () if self.contents is None else self.contents.paths
+        return (*checkpoint, *(commit.path for commit in self.batch.files))
 
     @property
     def version(self) -> int:
@@ -52,15 +56,6 @@ class LoadedLog:
         version = -1 if self.contents is None else self.contents.version
         return version == self.segment.checkpoint_provider.version
 
-    def is_extended_by(self, segment: LogSegment) -> bool:
-        """Whether a segment is this one and further commits: nothing that was read needs reading again."""
-        ours = self.segment.deltas
-        return (
-            segment.checkpoint_provider == self.segment.checkpoint_provider
-            and segment.version >= self.version
-            and segment.deltas[: len(ours)] == ours
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLoader:
@@ -70,21 +65,43 @@ class LogLoader:
     builder: LogSegmentBuilder
 
     def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
-        """Load a segment, reading only what `known`, of the same table, has not read.
+        """Return what a segment holds, reading only what `known`, of the same table, has not read.
 
         A checkpoint that cannot be read is left, with a warning, for an older one or for the commits.
         Errors: CorruptLogError naming the commit that is broken, or the checkpoint where nothing can replace it.
         Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
         """
-        if known is not None and known.is_extended_by(segment):
+        if known is not None and segment.continues(known.segment):
             return self._extended(segment, known)
-        used, unreadable, first_error = segment, frozenset[str](), None
+        return self._descend(segment, segment, known, frozenset(), None)
+
+    def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        """Return the same version without the checkpoint of `log`, which a scan of its files found damaged.
+
+        Errors: the given one, where it is of a commit or nothing can replace the checkpoint.
+        """
+        if log.contents is None or error.path in {commit.path for commit in log.batch.files}:
+            raise error
+        unreadable = log.unreadable | log.contents.names
+        used = self._without(unreadable, log.segment, error, error)
+        return self._descend(log.segment, used, log, unreadable, error)
+
+    def _descend(
+        self,
+        segment: LogSegment,
+        used: LogSegment,
+        known: LoadedLog | None,
+        unreadable: frozenset[str],
+        first_error: CorruptLogError | None,
+    ) -> LoadedLog:
         while True:
             batch = self._commits(used.deltas, known)
             try:
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
-                return LoadedLog(segment=segment, contents=contents, batch=batch, non_file=non_file)
+                return LoadedLog(
+                    segment=segment, contents=contents, batch=batch, non_file=non_file, unreadable=unreadable
+                )
             except CorruptLogError as error:
                 if error.path in {commit.path for commit in used.deltas}:
                     raise
@@ -94,13 +111,12 @@ class LogLoader:
 
     def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
         newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
-        by_version = non_file_actions_by_version(self.store, newer)
-        actions = [action for version in sorted(by_version) for action in by_version[version]]
         return LoadedLog(
             segment=segment,
             contents=known.contents,
             batch=known.batch + newer,
-            non_file=known.non_file.advanced(actions) if actions else known.non_file,
+            unreadable=known.unreadable,
+            non_file=known.non_file.advanced_by(newer),
         )
 
     def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:
@@ -124,7 +140,7 @@ class LogLoader:
     ) -> LogSegment:
         _log.warning(
             "Checkpoint %s cannot be used for version %d: %s; trying an older checkpoint or the commits alone.",
-            error.path, segment.version, error.reason,
+            redacted(error.path), segment.version, redacted(error.reason),
         )  # fmt: skip
         try:
             return self.builder.build(segment.version, exclude_checkpoints=unreadable)
@@ -133,16 +149,13 @@ class LogLoader:
 
 
 def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Keep of a batch what is among some commits, unchanged: one run of versions, both being contiguous."""
+    """Keep of a batch the first run of versions whose commits are unchanged among some commits.
+
+    No more than the first: where one in the middle was replaced, those beyond it are read again.
+    """
     wanted = set(commits)
-    files = tuple(file for file in batch.files if file in wanted)
+    start = next((place for place, file in enumerate(batch.files) if file in wanted), len(batch.files))
+    files = tuple(takewhile(wanted.__contains__, batch.files[start:]))
     if not files:
         return EMPTY_BATCH
-    first, last = commit_version(files[0].path), commit_version(files[-1].path)
-    versions = batch.lines["commit_version"]
-    within = pc.and_(pc.greater_equal(versions, first), pc.less_equal(versions, last))
-    return CommitBatch(
-        files=files,
-        lines=batch.lines.filter(within),
-        large=tuple(file for file in batch.large if file in wanted),
-    )
+    return batch.after(commit_version(files[0].path) - 1).up_to(commit_version(files[-1].path))

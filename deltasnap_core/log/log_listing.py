@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from deltasnap_core.log.checkpoint_provider import (
-    CheckpointFormat,
-    CheckpointKind,
-    CheckpointProvider,
-    EmptyCheckpointProvider,
-)
+from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
 from deltasnap_core.protocol.checkpoint_instance import complete_checkpoints
 from deltasnap_core.protocol.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
-_KINDS: dict[LogFileKind, CheckpointKind] = {
-    LogFileKind.CLASSIC_CHECKPOINT: "classic",
-    LogFileKind.MULTIPART_CHECKPOINT: "multipart",
-    LogFileKind.UUID_CHECKPOINT: "uuid",
-}
 _AFTER_DIGITS = ":"
-_COMMIT_KINDS = (LogFileKind.COMMIT, LogFileKind.STAGED_COMMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +22,7 @@ class LogListing:
 
     commits:     by version, ascending. `checkpoints`: the complete ones, the best first.
     compactions: in the order of their names. `checksums`: by version.
+    first:       the version that was listed from; what is of earlier ones was not looked at.
     """
 
     log_path: str
@@ -38,6 +30,7 @@ class LogListing:
     checkpoints: tuple[CheckpointProvider, ...]
     compactions: tuple[FileStatus, ...]
     checksums: Mapping[int, FileStatus]
+    first: int = 0
 
     @property
     def latest_version(self) -> int | None:
@@ -48,15 +41,20 @@ class LogListing:
         """Whether there is a commit or a checkpoint of the version."""
         return version in self.commits or any(checkpoint.version == version for checkpoint in self.checkpoints)
 
+    def commits_between(self, first: int, last: int) -> tuple[FileStatus, ...]:
+        """Return the commits of the versions first to last, as far as they are there, ascending."""
+        versions = tuple(self.commits)
+        return tuple(self.commits[v] for v in versions[bisect_left(versions, first) : bisect_right(versions, last)])
+
     def best_checkpoint(self, version: int) -> CheckpointProvider | EmptyCheckpointProvider:
-        """The checkpoint to start from for a version: the newest one not beyond it, the best one of its version."""
-        usable = (checkpoint for checkpoint in self.checkpoints if checkpoint.version <= version)
-        return next(usable, EmptyCheckpointProvider())
+        """Return the checkpoint to start a version from: the newest one not beyond it, the best of its version."""
+        place = bisect_right(self.checkpoints, -version - 1, key=lambda checkpoint: -checkpoint.version)
+        return self.checkpoints[place] if place < len(self.checkpoints) else EmptyCheckpointProvider()
 
     def reconstructable_versions(self) -> tuple[int, ...]:
-        """The versions whose state can be worked out, ascending: by a checkpoint, or by every commit since 0 or one.
+        """Return the versions whose state can be reconstructed, ascending: from a checkpoint, or all commits since 0.
 
-        Means what it says for a listing from version 0 on.
+        Those between a checkpoint and the next missing commit count too. Holds for a listing from version 0 on.
         """
         checkpoints = {checkpoint.version for checkpoint in self.checkpoints}
         found: list[int] = []
@@ -73,15 +71,18 @@ def list_log(
     *,
     first: int = 0,
     last: int | None = None,
-    log_tail: Sequence[FileStatus] = (),
+    catalog: CatalogCommits = NO_CATALOG,
     exclude_checkpoints: frozenset[str] = frozenset(),
 ) -> LogListing:
-    """What lies in the log for the versions `first` to `last` (None: to its end), in one listing.
+    """Return what lies in the log for the versions `first` to `last` (None: to its end), by one listing.
 
-    `log_tail`: ratified commits, which stand in for published ones of the same version; those outside the range
-    are left out. A checkpoint with a file named in `exclude_checkpoints` is not seen.
-    Raises FileNotFoundError where there is no such folder, ValueError where `log_tail` has gaps or other files.
+    catalog:             its ratified commits stand in for published ones of the same version; those outside the range
+                         are left out, and so is everything after its latest version.
+    exclude_checkpoints: a checkpoint with a file of such a name is not seen.
+    Errors: FileNotFoundError where there is no such folder; StorageError.
     """
+    if catalog.max_version is not None:
+        last = catalog.max_version if last is None else min(last, catalog.max_version)
     commits: dict[int, FileStatus] = {}
     checksums: dict[int, FileStatus] = {}
     compactions: list[FileStatus] = []
@@ -94,9 +95,10 @@ def list_log(
             checksums[parsed.version] = status
         elif parsed.kind is LogFileKind.COMPACTION:
             compactions.append(status)
-        elif parsed.kind.is_checkpoint and parsed.name not in exclude_checkpoints:
+        elif parsed.kind is LogFileKind.CHECKPOINT and parsed.name not in exclude_checkpoints:
             checkpoint_files[parsed.name] = (parsed, status)
-    ratified = {v: file for v, file in _by_version(log_tail).items() if v >= first and (last is None or v <= last)}
+    tail = catalog.by_version()
+    ratified = {v: file for v, file in tail.items() if v >= first and (last is None or v <= last)}
     merged = {**commits, **ratified}
     return LogListing(
         log_path=log_path,
@@ -104,16 +106,17 @@ def list_log(
         checkpoints=tuple(_checkpoints(checkpoint_files)),
         compactions=tuple(compactions),
         checksums=checksums,
+        first=first,
     )
 
 
 def table_path(log_path: str) -> str:
-    """URL of the table whose log is at `log_path`."""
+    """Return the URL of the table whose log is at `log_path`."""
     return log_path.removesuffix(f"/{LOG_FOLDER}")
 
 
 def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[tuple[ParsedLogPath, FileStatus]]:
-    """The log files of use, up to a version; stops listing as soon as names can only be beyond it."""
+    """Yield the log files of use, up to a version; stop listing as soon as names can only be beyond it."""
     for status in statuses:
         if status.name >= _AFTER_DIGITS:  # names sort, and every log file's starts with its version
             return
@@ -129,22 +132,9 @@ def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[t
 
 def _checkpoints(files: Mapping[str, tuple[ParsedLogPath, FileStatus]]) -> Iterator[CheckpointProvider]:
     for instance, parts in complete_checkpoints(parsed for parsed, _ in files.values()):
-        file_format: CheckpointFormat = "json" if parts[0].extension == "json" else "parquet"
         yield CheckpointProvider(
             version=instance.version,
             files=tuple(files[part.name][1] for part in parts),
-            kind=_KINDS[parts[0].kind],
-            format=file_format,
+            kind=instance.kind,
+            format="json" if parts[0].extension == "json" else "parquet",
         )
-
-
-def _by_version(log_tail: Sequence[FileStatus]) -> dict[int, FileStatus]:
-    found: dict[int, FileStatus] = {}
-    for status in log_tail:
-        parsed = ParsedLogPath.parse(status.name)
-        if parsed is None or parsed.kind not in _COMMIT_KINDS:
-            raise ValueError(f"Expected a commit in the log tail, found {status.path}")
-        if found and parsed.version != max(found) + 1:
-            raise ValueError(f"The log tail goes from version {max(found)} to {parsed.version}: expected no gap")
-        found[parsed.version] = status
-    return found

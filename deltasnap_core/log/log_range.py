@@ -1,29 +1,27 @@
-"""What the log of a table says of a range of versions: read once, for all of them."""
+"""A range of versions of a table: listed once, each commit read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deltasnap_core.log.commit_batch import CommitBatch, read_commits
-from deltasnap_core.log.commit_scan import read_commit_infos
+from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.log.log_listing import list_log
+from deltasnap_core.log.log_listing import LogListing, list_log
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
-from deltasnap_core.protocol.file_names import commit_version
-from deltasnap_core.protocol.table_config import (
-    deleted_file_retention_ms,
-    in_commit_timestamps_enabled,
-    set_transaction_retention_ms,
-)
+from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """The versions of a range, and what the commits after its start hold.
+    """The log segments of a range of versions, and what reads their commits.
 
     segments: by version, ascending.
     """
@@ -36,7 +34,7 @@ class LogRange:
         return self.segments[version].last_commit_file is not None
 
     def load(self, version: int) -> LoadedLog:
-        """Read the whole log of one version, found to be readable.
+        """Return the loaded log of one version, checked to be readable.
 
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
@@ -45,7 +43,7 @@ class LogRange:
         return loaded
 
     def read_commits(self, first: int, last: int) -> CommitBatch:
-        """Read the commits of the versions first to last; large ones are only checked.
+        """Return the commits of the versions first to last; large ones are only checked.
 
         Errors: CorruptLogError naming file and line.
         """
@@ -53,34 +51,38 @@ class LogRange:
         return read_commits(self.loader.store, [commit for commit in commits if commit is not None])
 
 
-def read_log_range(loader: LogLoader, first: int, last: int) -> LogRange:
-    """Give the versions first to last of a log, by two listings and no Spark.
+def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None = None) -> LogRange:
+    """Return the versions first to last of a log, by one listing (`listing`, where it covers them) and no Spark.
 
-    Errors: as LogSegmentBuilder.build; VersionGapError where a commit is missing that no checkpoint stands in for.
+    Errors: as LogSegmentBuilder.build, for the first version that is not there; those beyond cost nothing.
     """
-    start = loader.builder.build(first)
-    log_path = loader.builder.log_path
-    listing = list_log(loader.store, log_path, first=max(start.checkpoint_provider.version, 0), last=last)
-    segments = {
-        version: LogSegment.try_new(
-            log_path=log_path,
-            version=version,
-            commits=listing.commits,
-            checkpoint=listing.best_checkpoint(version),
-            compactions=listing.compactions,
-            checksums=listing.checksums,
-        )
-        for version in range(first, last + 1)
-    }
+    if first > last:
+        raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
+    builder = loader.builder
+    listing = listing or builder.list_versions(first, last)
+    segments = {version: builder.segment_of(listing, version) for version in range(first, last + 1)}
     return LogRange(loader=loader, segments=segments)
+
+
+def reaches_back(listing: LogListing, first: int) -> bool:
+    """Return whether version `first` and the later ones can be loaded from a listing, if they are there at all."""
+    return not listing.first or (listing.first <= first and not listing.best_checkpoint(first).is_empty)
+
+
+def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
+    """Return what is now in the log where a listing looked; an empty listing where there is no log any more."""
+    try:
+        return list_log(log.store, log.log_path, first=listing.first)
+    except FileNotFoundError:
+        return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeActions:
-    """The actions that are not of files, of a run of commits, and what holds of each version because of them.
+    """The non-file actions of a run of commits.
 
-    by_version: the actions of each commit, in its order; commits without any left out.
-    states:     what has come of them at each version.
+    by_version: those of each commit, in its order; commits without any left out.
+    states:     those in force at each version.
     """
 
     by_version: Mapping[int, list[Any]]
@@ -88,11 +90,11 @@ class RangeActions:
 
 
 def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, first: int, last: int) -> RangeActions:
-    """Follow the actions that are not of files through the versions first to last, each found to be readable.
+    """Return the non-file actions in force at each version from first to last; every version is checked to be readable.
 
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
     """
-    by_version = non_file_actions_by_version(logged.loader.store, batch)
+    by_version = non_file_actions_by_version(batch)
     states: dict[int, NonFileActions] = {}
     actions = before
     for version in range(first, last + 1):
@@ -104,52 +106,23 @@ def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, 
     return RangeActions(by_version=by_version, states=states)
 
 
-def commit_timestamps(logged: LogRange, states: Mapping[int, NonFileActions]) -> dict[int, int]:
-    """Give the timestamp (ms) of each version, as on Snapshot: the commit's own where enabled, else that of its file.
+def commit_timestamps(
+    logged: LogRange, states: Mapping[int, NonFileActions], infos: Mapping[int, CommitInfo | None]
+) -> dict[int, int]:
+    """Return the timestamp (ms) of each version, as on Snapshot. infos, errors: as `version_timestamps`."""
 
-    Source: PROTOCOL.md, In-Commit Timestamps.
-    """
-    timestamps = {version: logged.segments[version].last_commit_timestamp for version in states}
-    telling = [
-        commit
-        for version, state in states.items()
-        if state.metadata is not None
-        and in_commit_timestamps_enabled(state.metadata.configuration)
-        and (commit := logged.segments[version].last_commit_file) is not None
-    ]
-    for commit, info in read_commit_infos(logged.loader.store, telling):
-        if info is not None and info.in_commit_timestamp is not None:
-            timestamps[commit_version(commit.path)] = info.in_commit_timestamp
-    return timestamps
+    def configuration_of(version: int) -> Mapping[str, str]:
+        metadata = states[version].metadata
+        return {} if metadata is None else metadata.configuration
+
+    segments = [logged.segments[version] for version in states]
+    return version_timestamps(logged.loader.store, segments, configuration_of, infos)
 
 
-def retention_timestamp(actions: NonFileActions, timestamp: int) -> int:
-    """Give the time (ms) up to which tombstones have expired at a version committed at `timestamp`.
+def retention_at(actions: NonFileActions, timestamp: int) -> Retention:
+    """Return which tombstones a version committed at `timestamp` (ms) keeps.
 
-    It does not depend on when it is asked for, so that storing a version again gives the same content. -1: none has.
+    It does not depend on when it is asked for, so that storing a version again gives the same content.
     """
     configuration = actions.metadata.configuration if actions.metadata else {}
-    return max(-1, timestamp - deleted_file_retention_ms(configuration))
-
-
-def without_expired_transactions(actions: NonFileActions, timestamp: int) -> NonFileActions:
-    """Leave out the transactions that have expired at a version committed at `timestamp` (ms).
-
-    With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
-    """
-    retention = set_transaction_retention_ms(actions.metadata.configuration) if actions.metadata else None
-    if retention is None:
-        return actions
-    kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > timestamp - retention}
-    return replace(actions, transactions=kept)
-
-
-def contiguous_runs(versions: Iterable[int]) -> list[tuple[int, int]]:
-    """Give the runs of consecutive versions, ascending: first and last of each."""
-    runs: list[tuple[int, int]] = []
-    for version in versions:
-        if runs and runs[-1][1] == version - 1:
-            runs[-1] = (runs[-1][0], version)
-        else:
-            runs.append((version, version))
-    return runs
+    return Retention.after(timestamp - deleted_file_retention_ms(configuration))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from deltasnap_core.errors import VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider, checkpoint_from_json
-from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.log.log_listing import LogListing, table_path
 from deltasnap_core.protocol.file_names import ParsedLogPath, commit_version
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import redacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,30 +53,28 @@ class LogSegment:
         validate_compactions(self.version, self.compactions, self.checkpoint_provider.version)
 
     @classmethod
-    def try_new(
+    def from_listing(
         cls,
-        *,
-        log_path: str,
+        listing: LogListing,
         version: int,
-        commits: Mapping[int, FileStatus],
-        checkpoint: CheckpointProvider | EmptyCheckpointProvider,
-        compactions: Iterable[FileStatus] = (),
-        checksums: Mapping[int, FileStatus] | None = None,
+        checkpoint: CheckpointProvider | EmptyCheckpointProvider | None = None,
     ) -> LogSegment:
-        """The segment of a version from what was listed; files that are not its own are left out.
+        """Return the segment of a version from what was listed; files that are not its own are left out.
 
-        Raises VersionNotFoundError where neither a commit nor the checkpoint is of that version, VersionGapError
+        checkpoint: the one to start from; None: the best for the version.
+        Errors: VersionNotFoundError where neither a commit nor the checkpoint is of that version, VersionGapError
         where commits between the checkpoint (or 0) and the version are missing.
         """
-        last_commit = commits.get(version)
+        checkpoint = listing.best_checkpoint(version) if checkpoint is None else checkpoint
+        last_commit = listing.commits.get(version)
         written = last_commit or max(checkpoint.files, key=lambda file: file.modification_time, default=None)
         return cls(
-            log_path=log_path,
+            log_path=listing.log_path,
             version=version,
-            deltas=tuple(commits[v] for v in sorted(commits) if checkpoint.version < v <= version),
+            deltas=listing.commits_between(checkpoint.version + 1, version),
             checkpoint_provider=checkpoint,
-            compactions=tuple(c for c in compactions if is_within(c, checkpoint.version, version)),
-            checksum_file=(checksums or {}).get(version),
+            compactions=tuple(c for c in listing.compactions if is_within(c, checkpoint.version, version)),
+            checksum_file=listing.checksums.get(version),
             last_commit_file=last_commit,
             last_commit_timestamp=written.modification_time if written else 0,
         )
@@ -92,7 +92,7 @@ class LogSegment:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; `from_json` gives an equal segment."""
+        """Return plain JSON values; `from_json` gives an equal segment."""
         return {
             "logPath": self.log_path,
             "version": self.version,
@@ -106,7 +106,7 @@ class LogSegment:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LogSegment:
-        """From what `to_json` gave; raises KeyError where a field is missing."""
+        """Return the segment from what `to_json` gave. Errors: KeyError for a missing field."""
         checksum, last_commit = values["checksumFile"], values["lastCommitFile"]
         return cls(
             log_path=values["logPath"],
@@ -129,27 +129,31 @@ def is_within(compaction: FileStatus, after: int, version: int) -> bool:
 
 
 def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvider | EmptyCheckpointProvider) -> None:
-    """A checkpoint has files and is not newer than the version; ValueError where a caller gave such a one."""
+    """Raise ValueError unless the checkpoint has files and is not newer than the version."""
     if checkpoint.version > version or bool(checkpoint.files) == checkpoint.is_empty:
-        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {log_path}")
+        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {redacted(log_path)}")
 
 
-def validate_end(log_path: str, version: int, commits: list[int], checkpoint_version: int) -> None:
-    """The last commit, or the checkpoint where there is none after it, is of the version asked for."""
+def validate_end(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
+    """Raise VersionNotFoundError unless the last commit, or else the checkpoint, is of the version asked for."""
     if (commits[-1] if commits else checkpoint_version) != version:
         raise VersionNotFoundError(path=table_path(log_path), version=version)
 
 
-def validate_contiguous(log_path: str, version: int, commits: list[int], checkpoint_version: int) -> None:
-    """Every version after the checkpoint, or from 0 on, has one commit: none missing, in order."""
-    expected = range(checkpoint_version + 1, version + 1)
-    if missing := tuple(sorted(set(expected).difference(commits))):
+def validate_contiguous(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
+    """Raise VersionGapError unless each version after the checkpoint, or from 0, has a commit; ValueError for order.
+
+    Costs the commits that are there, however wide a gap a file name makes.
+    """
+    is_run = all(found == expected for expected, found in enumerate(commits, start=checkpoint_version + 1))
+    if is_run and len(commits) == version - checkpoint_version:
+        return
+    if missing := VersionRanges.between(checkpoint_version + 1, version, commits):
         raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
-    if commits != list(expected):
-        raise ValueError(f"Commits of {log_path} out of order or beside the range of version {version}: {commits}")
+    raise ValueError(f"Commits of {redacted(log_path)} out of order or beside the range of version {version}")
 
 
-def validate_compactions(version: int, compactions: tuple[FileStatus, ...], checkpoint_version: int) -> None:
-    """Every compaction lies within the commits of the segment; ValueError where a caller gave another."""
+def validate_compactions(version: int, compactions: Sequence[FileStatus], checkpoint_version: int) -> None:
+    """Raise ValueError unless every compaction lies within the commits of the segment."""
     if strays := [c.path for c in compactions if not is_within(c, checkpoint_version, version)]:
         raise ValueError(f"Compactions outside ({checkpoint_version}, {version}]: {strays}")

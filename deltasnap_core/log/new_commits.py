@@ -1,4 +1,4 @@
-"""What has been committed since a version that is known: for those who look often and must pay only for what is new."""
+"""What has been committed since a known version: a poll that costs what is new, not what is there."""
 
 from __future__ import annotations
 
@@ -25,20 +25,9 @@ class NewCommits:
     known: FileStatus | None
     later: tuple[FileStatus, ...]
 
-    def continues_from(self, expected: FileStatus | None) -> bool:
-        """Whether this is still the log in which the known version's commit was `expected` (None: never seen).
-
-        True where it is unchanged, and where it is gone but later ones are there, as after a cleanup of the log.
-        False where the commit is another one now, or gone with nothing after it: the table was dropped, created
-        anew or restored, and everything known of it must be looked at again.
-        """
-        if expected is None:
-            return True
-        return self.known == expected if self.known else bool(self.later)
-
 
 def commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileStatus, ...]:
-    """The published commits after a version (-1: all), ascending, up to the first that is missing.
+    """Return the published commits after a version (-1: all), ascending, up to the first that is missing.
 
     Nothing new costs one request, a few commits one each and one more, many a listing from there on. No folder
     and no commit look the same: none. Commits beyond a gap are not seen; building a segment tells of the gap.
@@ -50,7 +39,7 @@ def commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileSta
 
 
 def look_from(store: LogStore, log_path: str, version: int) -> NewCommits:
-    """The commit of a version as it is now and those after it: `commits_after` and one request more."""
+    """Return the commit of a version as it is now, and those after it: `commits_after` and one request more."""
     known = store.status(join_url(log_path, commit_file(version)))
     return NewCommits(known=known, later=commits_after(store, log_path, version))
 

@@ -15,6 +15,7 @@ from deltasnap_core.protocol.table_features import (
     check_readable,
     has_feature,
 )
+from deltasnap_core.storage.urls import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -44,12 +45,12 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
         _log.warning(
             "The Delta table at %s is managed by a catalog: version %d comes from its published commits alone. "
             "Pass log_tail and max_catalog_version to have what the catalog ratified.",
-            path, version,
+            redacted(path), version,
         )  # fmt: skip
 
 
 def _check_no_manifest_commits(batch: CommitBatch, path: str) -> None:
-    lines = batch.lines_matching(rf'^\s*\{{\s*"{MANIFEST_COMMIT_ACTION}"\s*:')
+    lines = batch.lines_with(MANIFEST_COMMIT_ACTION)
     if lines.num_rows:
         version = lines["commit_version"][0].as_py()
         check_no_manifest_commit(frozenset({MANIFEST_COMMIT_ACTION}), path=path, version=version)

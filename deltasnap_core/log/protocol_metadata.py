@@ -6,7 +6,7 @@ from deltasnap_core.log.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.commit_batch import EMPTY_BATCH, read_commits
 from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.storage.log_store import LogStore
 
@@ -14,7 +14,7 @@ _COMMITS_AT_ONCE = 64
 
 
 def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[Protocol | None, Metadata | None]:
-    """Give the newest protocol and metadata of a segment; None where the log has none.
+    """Return the newest protocol and metadata of a segment; None where the log has none.
 
     Reads commits from the newest on until both are found, and the checkpoint only when they hold less than both.
     Errors: CorruptLogError naming file and line.
@@ -24,8 +24,7 @@ def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[
     metadata: Metadata | None = None
     for end in range(len(segment.deltas), 0, -_COMMITS_AT_ONCE):
         batch = read_commits(store, segment.deltas[max(0, end - _COMMITS_AT_ONCE) : end])
-        by_version = non_file_actions_by_version(store, batch)
-        found = NonFileActions().advanced(action for version in sorted(by_version) for action in by_version[version])
+        found = NonFileActions().advanced_by(batch)
         protocol, metadata = protocol or found.protocol, metadata or found.metadata
         if protocol is not None and metadata is not None:
             return protocol, metadata

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError
+from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.loaded_log import LogLoader
-from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.log.log_listing import LogListing, table_path
+from deltasnap_core.log.log_poll import LogCursor, LogStatus, cursor_at, goes_on_from
 from deltasnap_core.log.log_range import LogRange, read_log_range
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.new_commits import look_from
+from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, redacted, to_url
@@ -30,10 +36,10 @@ def system_clock() -> int:
 
 
 class TableLog:
-    """The log of one table as it lies there at each call: nothing is kept between two calls, so threads may share it.
+    """The log of one table as it lies there at each call: results are never cached, so threads may share it.
 
     Errors of what looks for a version: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are),
-    VersionGapError.
+    VersionGapError, StorageError.
     """
 
     def __init__(self, store: LogStore, log_path: str, *, clock: Clock = system_clock) -> None:
@@ -64,29 +70,112 @@ class TableLog:
         """URL of the table's folder."""
         return table_path(self.log_path)
 
-    def latest(self) -> VersionLog:
-        """Return what the log says of the latest version."""
-        return self._version_log(self.builder.build(hint=self.builder.read_hint()))
+    def latest(self, *, catalog: CatalogCommits = NO_CATALOG) -> VersionLog:
+        """Return what the log says of the latest version; the hint and one listing. Delta's `getSnapshotAtInit`.
 
-    def at(self, version: int | None = None, *, timestamp: datetime | int | None = None) -> VersionLog:
+        catalog: what the catalog of a catalog-managed table knows.
+        """
+        segment = self.builder.build(hint=self.builder.read_hint(), catalog=catalog)
+        return self._version_log(segment, asks_catalog=catalog.is_known)
+
+    def at(
+        self,
+        version: int | None = None,
+        *,
+        timestamp: datetime | int | None = None,
+        catalog: CatalogCommits = NO_CATALOG,
+    ) -> VersionLog:
         """Return what the log says of a version, or of the one as of a time: of the last commit at or before it.
 
         timestamp: a datetime (without a zone: local time) or ms since the epoch; after the last commit it means that.
-        Errors: ValueError unless one of the two is given; TimestampNotFoundError.
+        Errors: ValueError unless one of the two is given; TimestampNotFoundError. Delta's `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
             raise ValueError("Either a version or a timestamp says which version is wanted")
         if version is None:
-            found = self.history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True)
-            version = found.version
-        return self._version_log(self.builder.build(version, hint=self.builder.read_hint()))
+            history = DeltaHistoryManager(self.store, self.log_path, catalog=catalog)
+            version = history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True).version
+        segment = self.builder.build(version, hint=self.builder.read_hint(), catalog=catalog)
+        return self._version_log(segment, asks_catalog=catalog.is_known)
 
-    def range(self, first: int, last: int) -> LogRange:
-        """Return the versions first to last, found by two listings."""
-        return read_log_range(self.loader, first, last)
+    def list(self, first: int = 0) -> LogListing:
+        """Return what lies in the log, by one listing: `status`, `range` and `history_of` may share it.
 
-    def _version_log(self, segment: LogSegment) -> VersionLog:
-        return VersionLog(self.loader, segment, now_ms=self._clock())
+        first: the earliest version to be built from it; less may then be listed than the whole log.
+        """
+        return self.builder.list_versions(first)
+
+    def range(self, first: int, last: int, listing: LogListing | None = None) -> LogRange:
+        """Return the versions first to last, by one listing, or by none where one of the whole log is given."""
+        return read_log_range(self.loader, first, last, listing)
+
+    def latest_of(self, listing: LogListing) -> VersionLog:
+        """Return what the log says of the latest version of a listing. Errors: as `latest`."""
+        if listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=self.table_path)
+        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), asks_catalog=False)
+
+    def history_of(self, listing: LogListing) -> DeltaHistoryManager:
+        """Return the history of the log as it was listed."""
+        return DeltaHistoryManager(self.store, self.log_path, listing=listing)
+
+    def status(self, listing: LogListing | None = None) -> LogStatus:
+        """Return what the whole log holds now; one listing, and as many commits as it takes to find the table's id.
+
+        Errors: those of finding the latest version and its metadata, where there is no table or its log is damaged.
+        """
+        listing = listing or self.list()
+        latest = listing.latest_version
+        if latest is None:
+            raise DeltaTableNotFoundError(path=self.table_path)
+        return LogStatus(
+            generation=self._table_id(LogSegment.from_listing(listing, latest)),
+            latest=latest,
+            versions=listing.reconstructable_versions(),
+            commits=listing.commits,
+            listing=listing,
+        )
+
+    def new_commits(self, since: LogCursor) -> LogStatus | None:
+        """Return what came after a cursor; None: nothing.
+
+        An idle poll costs three small requests however long the log is: the commit of the cursor, the one after it,
+        the hint. New commits cost one each; what is no plain continuation a status of the whole log, which then says
+        whether it is another table's now (`generation`), or the same one's with another past (`is_fork`).
+        Errors: as `status`.
+        """
+        found = look_from(self.store, self.log_path, since.version)
+        if since.is_at(found.known):
+            if found.later:
+                commits = {commit_version(commit.path): commit for commit in found.later}
+                versions = tuple(commits)
+                return LogStatus(generation=since.generation, latest=versions[-1], versions=versions, commits=commits)
+            # A checkpoint beyond: the commits up to it are lost or cleaned away.
+            hint = self.builder.read_hint()
+            if hint is None or hint.version <= since.version:
+                return None
+        status = self.status()
+        if status.generation != since.generation:
+            return status
+        if not goes_on_from(self.store, since, found.known, status.latest):
+            return replace(status, is_fork=True)
+        return replace(status, versions=tuple(version for version in status.versions if version > since.version))
+
+    def cursor(self, status: LogStatus, version: int | None = None) -> LogCursor:
+        """Return the cursor to poll from once a status was dealt with up to a version (None: to its latest)."""
+        return cursor_at(self.store, self.log_path, status.generation, status.latest if version is None else version)
+
+    def _table_id(self, segment: LogSegment) -> str:
+        try:
+            _, metadata = newest_protocol_and_metadata(self.store, segment)
+        except CorruptLogError:  # of a checkpoint: an older one may tell
+            metadata = self.loader.load(segment).non_file.metadata
+        if metadata is None:
+            raise ActionNotFoundError(action="metadata", version=segment.version, path=self.table_path)
+        return metadata.id
+
+    def _version_log(self, segment: LogSegment, *, asks_catalog: bool) -> VersionLog:
+        return VersionLog(self.loader, segment, now_ms=self._clock(), asks_catalog=asks_catalog)
 
 
 def milliseconds(timestamp: datetime | int | None) -> int:

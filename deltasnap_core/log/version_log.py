@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from threading import Lock
 from typing import Literal
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commit_scan import read_commit_infos
+from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.log.protocol_gate import check_replayable, warn_of_catalog
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
-from deltasnap_core.once import once, value_if_computed
+from deltasnap_core.once import forget, once, replace_value, value_if_computed
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.table_config import (
     deleted_file_retention_ms,
     in_commit_timestamps_enabled,
     set_transaction_retention_ms,
 )
-from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.protocol.table_features import check_readable, table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 
 
@@ -32,6 +33,7 @@ class VersionLog:
 
     The version's checksum answers where it suffices, until the log itself was read. `loaded` is everything but the
     file actions of the checkpoint; `replayable` is the same, once the protocol was found to be supported.
+    Errors of any member: CorruptLogError and StorageError (both name the file), ActionNotFoundError.
 
     now_ms:       the present, for what expires.
     known:        what was read of the same table before.
@@ -55,12 +57,13 @@ class VersionLog:
         self._given_checksum = checksum
         self._validate_state = validate_state
         self._asks_catalog = asks_catalog
+        self._ladder = Lock()
         self.segment = segment
 
     @once
     def checksum(self) -> VersionChecksum | None:
         """What the writer said of the version; None: nothing, or nothing that can be understood."""
-        return self._given_checksum or read_checksum(self._loader.store, self.segment)
+        return self._given_checksum or read_checksum(self._loader.store, self.segment.checksum_file)
 
     @once
     def loaded(self) -> LoadedLog:
@@ -83,19 +86,21 @@ class VersionLog:
             warn_of_catalog(log.non_file.protocol, path=self.table_path, version=self.segment.version)
         return log
 
+    def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        """Replay without the checkpoint of `log` from now on, which a scan found damaged; return what then is read.
+
+        Errors: see LogLoader.next_rung.
+        """
+        with self._ladder:
+            if self.loaded.contents is log.contents:  # otherwise another thread was here before
+                replace_value(self, "loaded", self._loader.next_rung(self.loaded, error))
+                forget(self, "replayable", "non_file")
+        return self.replayable
+
     @once
     def non_file(self) -> NonFileActions:
-        """The actions that are not of files, without the transactions that have expired.
-
-        With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
-        """
-        actions = self.replayable.non_file
-        retention = set_transaction_retention_ms(actions.metadata.configuration) if actions.metadata else None
-        if retention is None:
-            return actions
-        earliest = self._now_ms - retention
-        kept = {name: txn for name, txn in actions.transactions.items() if (txn.last_updated or 0) > earliest}
-        return replace(actions, transactions=kept)
+        """The non-file actions, without the transactions that have expired."""
+        return self.replayable.non_file.without_expired_transactions(self._now_ms)
 
     @property
     def protocol(self) -> Protocol:
@@ -131,17 +136,30 @@ class VersionLog:
         return {} if metadata is None else metadata.configuration
 
     @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties without `path`, its protocol versions, and `delta.feature.<name>` = `supported`."""
+        return table_properties(self.protocol, self.metadata)
+
+    @property
+    def transactions(self) -> dict[str, int]:
+        """The transaction version of each application that has not expired, by its id."""
+        return {transaction.app_id: transaction.version for transaction in self.set_transactions}
+
+    @property
     def version(self) -> int:
         """The version that this is the log of."""
         return self.segment.version
 
     @once
     def timestamp(self) -> int:
-        """When the version was committed (ms): in-commit timestamp where enabled, else the time of its file."""
-        if not in_commit_timestamps_enabled(self.configuration):
-            return self.segment.last_commit_timestamp
-        told = None if self._told is None else self._told.in_commit_timestamp
-        return told or self.in_commit_timestamp or self.segment.last_commit_timestamp
+        """When the version was committed (ms): in-commit timestamp where enabled, else the time of its file.
+
+        Errors: CorruptLogError naming a commit that lacks the timestamp it must have. See `version_timestamps`.
+        """
+        configuration, told = self.configuration, self._told
+        if told is not None and told.in_commit_timestamp is not None and in_commit_timestamps_enabled(configuration):
+            return told.in_commit_timestamp
+        return version_timestamps(self._loader.store, [self.segment], lambda _: configuration)[self.version]
 
     @once
     def in_commit_timestamp(self) -> int | None:

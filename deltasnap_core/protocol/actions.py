@@ -189,11 +189,6 @@ class RemoveFile(JsonRecord):
             default_row_commit_version=fields.optional_integer("defaultRowCommitVersion"),
         )
 
-    @property
-    def key(self) -> tuple[str, str | None]:
-        """The logical file: path and id of the deletion vector (None: no deletion vector)."""
-        return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction(JsonRecord):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, is_json_kind, texts
+from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, is_json_kind, texts, whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,12 @@ class CommitInfo(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> CommitInfo:
-        """From a decoded `commitInfo` object; `ValueError` only where it is no object at all."""
+        """Return it from a decoded `commitInfo` object; `ValueError` only where it is no object at all."""
         known: dict[str, Any] = {}
         extra: dict[str, Any] = {}
         for json_name, value in JsonFields("commitInfo", values).items():
             name, kind = _KNOWN.get(json_name, ("", object))
+            value = whole_number(value) if kind is int else value
             if not name or (value is not None and not is_json_kind(value, kind)):
                 extra[json_name] = value
             else:
@@ -54,13 +55,13 @@ class CommitInfo(JsonRecord):
         return cls(**known, extra=extra)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object: known fields that are not None, then the extra ones."""
+        """Return the JSON object: known fields that are not None, then the extra ones."""
         values = JsonRecord.to_json(replace(self, extra={}))
         del values["extra"]
         return {**values, **self.extra}
 
     def with_version(self, version: int) -> CommitInfo:
-        """The same with the version that the name of its commit file gives."""
+        """Return the same with the version that the name of its commit file gives."""
         return replace(self, version=version)
 
 

@@ -30,13 +30,13 @@ class DeletedRecordCountsHistogram(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> DeletedRecordCountsHistogram:
-        """From a decoded object; `ValueError` where the bins are missing, mistyped or not ten."""
+        """Return the histogram of a decoded object; ValueError where the bins are missing, mistyped or not ten."""
         fields = JsonFields("deletedRecordCountsHistogram", values)
         return cls(deleted_record_counts=fields.integers("deletedRecordCounts"))
 
     @classmethod
     def of_counts(cls, counts: Iterable[int]) -> DeletedRecordCountsHistogram:
-        """The histogram of files with these numbers of deleted records each; a negative one counts nowhere."""
+        """Return the histogram of files with these numbers of deleted records each; a negative one counts nowhere."""
         bins = [0] * len(BIN_STARTS)
         for count in (count for count in counts if count >= 0):
             bins[bisect_right(BIN_STARTS, count) - 1] += 1

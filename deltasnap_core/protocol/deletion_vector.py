@@ -34,8 +34,8 @@ class DeletionVectorDescriptor(JsonRecord):
         return cls(
             storage_type=fields.string("storageType"),
             path_or_inline_dv=fields.string("pathOrInlineDv"),
-            offset=fields.optional_integer("offset"),
-            size_in_bytes=fields.integer("sizeInBytes"),
+            offset=fields.optional_short_integer("offset"),
+            size_in_bytes=fields.short_integer("sizeInBytes"),
             cardinality=fields.integer("cardinality"),
             max_row_index=fields.optional_integer("maxRowIndex"),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Literal
 
 LOG_FOLDER = "_delta_log"
@@ -21,26 +21,33 @@ _MAX_VERSION = 2**63 - 1
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
+class CheckpointKind(StrEnum):
+    """The kinds of checkpoint, by their names; in the order of preference among those of one version, the best last.
+
+    Delta's `CheckpointInstance.Format`. Source: PROTOCOL.md, Checkpoints.
+    """
+
+    CLASSIC = "classic"
+    MULTIPART = "multipart"
+    UUID = "uuid"
+
+    @property
+    def rank(self) -> int:
+        """The place in the order of preference; the greatest is the one to use."""
+        return _RANKS[self]
+
+
+_RANKS = {kind: rank for rank, kind in enumerate(CheckpointKind)}
+
+
 class LogFileKind(Enum):
     """The kinds of files that a log consists of; a name of no kind is ignored."""
 
     COMMIT = "commit"
     STAGED_COMMIT = "staged commit"
-    CLASSIC_CHECKPOINT = "classic checkpoint"
-    MULTIPART_CHECKPOINT = "multi-part checkpoint"
-    UUID_CHECKPOINT = "UUID-named checkpoint"
+    CHECKPOINT = "checkpoint"
     COMPACTION = "log compaction"
     CHECKSUM = "version checksum"
-
-    @property
-    def is_checkpoint(self) -> bool:
-        """Whether a file of this kind is a checkpoint or a part of one."""
-        return self in _CHECKPOINT_KINDS
-
-
-_CHECKPOINT_KINDS = frozenset(
-    {LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTIPART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,7 @@ class ParsedLogPath:
     """What the name of a log file says.
 
     `version`: of the commit, checkpoint or checksum; the first one of a compaction, whose last is `end_version`.
+    `checkpoint_kind`: of a checkpoint, or of the one that the file is a part of; None: the file is no checkpoint.
     `part` of `num_parts`: of a multi-part checkpoint, `part` counting from 1.
     `uuid`: of a UUID-named checkpoint or staged commit. `extension`: of a commit, checkpoint or compaction.
     """
@@ -55,6 +63,7 @@ class ParsedLogPath:
     name: str
     kind: LogFileKind
     version: int
+    checkpoint_kind: CheckpointKind | None = None
     end_version: int | None = None
     part: int | None = None
     num_parts: int | None = None
@@ -63,18 +72,20 @@ class ParsedLogPath:
 
     @classmethod
     def parse(cls, name: str) -> ParsedLogPath | None:
-        """What `name` (a file name, not a path) says; None where it is not the name of a log file.
+        """Return what `name` (a file name, not a path) says; None where it is not the name of a log file.
 
         Also None, because no writer may have made it: a version beyond 64 bits, a part number outside
         1 to `num_parts`, a compaction that does not end after it starts.
         """
-        for kind, pattern in _PATTERNS:
+        for kind, checkpoint_kind, pattern in _PATTERNS:
             if match := pattern.fullmatch(name):
-                return cls._from_groups(name, kind, match.groupdict())
+                return cls._from_groups(name, kind, checkpoint_kind, match.groupdict())
         return None
 
     @classmethod
-    def _from_groups(cls, name: str, kind: LogFileKind, groups: dict[str, str | None]) -> ParsedLogPath | None:
+    def _from_groups(
+        cls, name: str, kind: LogFileKind, checkpoint_kind: CheckpointKind | None, groups: dict[str, str | None]
+    ) -> ParsedLogPath | None:
         def number(group: str) -> int | None:
             digits = groups.get(group)
             return None if digits is None else int(digits)
@@ -91,6 +102,7 @@ class ParsedLogPath:
             name=name,
             kind=kind,
             version=version,
+            checkpoint_kind=checkpoint_kind,
             end_version=end_version,
             part=part,
             num_parts=num_parts,
@@ -103,15 +115,19 @@ _EXTENSIONS: dict[str, Extension] = {"json": "json", "parquet": "parquet"}
 
 _VERSION = r"(?P<version>[0-9]{20})"
 _PATTERNS = tuple(
-    (kind, re.compile(_VERSION + rest))
-    for kind, rest in (
-        (LogFileKind.COMMIT, r"\.json"),
-        (LogFileKind.CHECKSUM, r"\.crc"),
-        (LogFileKind.CLASSIC_CHECKPOINT, r"\.checkpoint\.parquet"),
-        (LogFileKind.MULTIPART_CHECKPOINT, r"\.checkpoint\.(?P<part>[0-9]{10})\.(?P<num_parts>[0-9]{10})\.parquet"),
-        (LogFileKind.UUID_CHECKPOINT, rf"\.checkpoint\.(?P<uuid>{_UUID})\.(?:json|parquet)"),
-        (LogFileKind.COMPACTION, r"\.(?P<end_version>[0-9]{20})\.compacted\.json"),
-        (LogFileKind.STAGED_COMMIT, rf"\.(?P<uuid>{_UUID})\.json"),
+    (kind, checkpoint_kind, re.compile(_VERSION + rest))
+    for kind, checkpoint_kind, rest in (
+        (LogFileKind.COMMIT, None, r"\.json"),
+        (LogFileKind.CHECKSUM, None, r"\.crc"),
+        (LogFileKind.CHECKPOINT, CheckpointKind.CLASSIC, r"\.checkpoint\.parquet"),
+        (
+            LogFileKind.CHECKPOINT,
+            CheckpointKind.MULTIPART,
+            r"\.checkpoint\.(?P<part>[0-9]{10})\.(?P<num_parts>[0-9]{10})\.parquet",
+        ),
+        (LogFileKind.CHECKPOINT, CheckpointKind.UUID, rf"\.checkpoint\.(?P<uuid>{_UUID})\.(?:json|parquet)"),
+        (LogFileKind.COMPACTION, None, r"\.(?P<end_version>[0-9]{20})\.compacted\.json"),
+        (LogFileKind.STAGED_COMMIT, None, rf"\.(?P<uuid>{_UUID})\.json"),
     )
 )
 
@@ -129,40 +145,40 @@ def commit_version(path: str) -> int:
 
 
 def listing_prefix(version: int) -> str:
-    """What every file of `version` starts with; a listing from this name on starts with that version."""
+    """Return what the names of the files of `version` start with; a listing from there on starts with that version."""
     return f"{version:020d}."
 
 
 def commit_file(version: int) -> str:
-    """`<version>.json`."""
+    """Return `<version>.json`."""
     return f"{version:020d}.json"
 
 
 def staged_commit_file(version: int, uuid: str) -> str:
-    """`<version>.<uuid>.json`, inside `_staged_commits`."""
+    """Return `<version>.<uuid>.json`, inside `_staged_commits`."""
     return f"{version:020d}.{uuid}.json"
 
 
 def checksum_file(version: int) -> str:
-    """`<version>.crc`."""
+    """Return `<version>.crc`."""
     return f"{version:020d}.crc"
 
 
 def compaction_file(version: int, end_version: int) -> str:
-    """`<version>.<end_version>.compacted.json`."""
+    """Return `<version>.<end_version>.compacted.json`."""
     return f"{version:020d}.{end_version:020d}.compacted.json"
 
 
 def checkpoint_file(version: int) -> str:
-    """`<version>.checkpoint.parquet`, the classic name."""
+    """Return `<version>.checkpoint.parquet`, the classic name."""
     return f"{version:020d}.checkpoint.parquet"
 
 
 def multipart_checkpoint_files(version: int, num_parts: int) -> tuple[str, ...]:
-    """`<version>.checkpoint.<part>.<num_parts>.parquet` for each part, in order."""
+    """Return `<version>.checkpoint.<part>.<num_parts>.parquet` for each part, in order."""
     return tuple(f"{version:020d}.checkpoint.{part:010d}.{num_parts:010d}.parquet" for part in range(1, num_parts + 1))
 
 
 def uuid_checkpoint_file(version: int, uuid: str, extension: Extension) -> str:
-    """`<version>.checkpoint.<uuid>.<extension>`."""
+    """Return `<version>.checkpoint.<uuid>.<extension>`."""
     return f"{version:020d}.checkpoint.{uuid}.{extension}"

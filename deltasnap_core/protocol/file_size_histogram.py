@@ -56,17 +56,26 @@ class FileSizeHistogram(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> FileSizeHistogram:
-        """From a decoded object; `ValueError` where a field is missing, mistyped or contradicts another."""
+        """Return the histogram of a decoded object.
+
+        Errors: ValueError where a field is missing, mistyped or contradicts another.
+        """
         fields = JsonFields("fileSizeHistogram", values)
+
+        def total(value: object) -> int:
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value  # the sum of 64-bit integers, and so perhaps none itself
+            raise fields.wrong_type("totalBytes", value, "integers")
+
         return cls(
             sorted_bin_boundaries=fields.integers("sortedBinBoundaries"),
             file_counts=fields.integers("fileCounts"),
-            total_bytes=fields.integers("totalBytes"),
+            total_bytes=fields.sequence("totalBytes", total),
         )
 
     @classmethod
     def of_sizes(cls, sizes: Iterable[int]) -> FileSizeHistogram:
-        """The histogram, in Delta's bins, of files of these sizes in bytes; a negative size counts nowhere."""
+        """Return the histogram, in Delta's bins, of files of these sizes in bytes; a negative size counts nowhere."""
         counts, totals = [0] * len(DEFAULT_BIN_BOUNDARIES), [0] * len(DEFAULT_BIN_BOUNDARIES)
         for size in (size for size in sizes if size >= 0):
             index = bisect_right(DEFAULT_BIN_BOUNDARIES, size) - 1

@@ -33,19 +33,28 @@ class JsonFields:
     def integer(self, name: str) -> int:
         return self._required(name, self.optional_integer(name))
 
+    def short_integer(self, name: str) -> int:
+        return self._required(name, self.optional_short_integer(name))
+
     def boolean(self, name: str) -> bool:
         return self._required(name, self.optional_boolean(name))
 
     def integers(self, name: str) -> tuple[int, ...]:
-        return self.sequence(name, lambda value: self._checked(name, value, int, "64-bit integers"))
+        return self.sequence(name, lambda value: self._checked(name, whole_number(value), int, "64-bit integers"))
 
     def optional_string(self, name: str) -> str | None:
         value = self._values.get(name)
         return None if value is None else self._checked(name, value, str, "a string")
 
     def optional_integer(self, name: str) -> int | None:
-        value = self._values.get(name)
+        value = whole_number(self._values.get(name))
         return None if value is None else self._checked(name, value, int, "a 64-bit integer")
+
+    def optional_short_integer(self, name: str) -> int | None:
+        value = self.optional_integer(name)
+        if value is not None and not -(2**31) <= value < 2**31:
+            raise self.wrong_type(name, value, "a 32-bit integer")
+        return value
 
     def optional_boolean(self, name: str) -> bool | None:
         value = self._values.get(name)
@@ -138,6 +147,16 @@ def is_json_kind(value: object, kind: type) -> bool:
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     return isinstance(value, kind)
+
+
+def whole_number(value: Any) -> Any:
+    """Return a number without a fraction as an integer, which may be written as 12.0 or 1e3; anything else as it is.
+
+    From 2^53 on a float stands for several integers: it stays one, and is of the wrong type where an integer is asked.
+    Source: RFC 8259, section 6, which tells 12.0 and 12 apart in no way; Jackson, which Delta reads with, takes both.
+    """
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if is_whole else value
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.protocol.json_text import decode_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,8 @@ class LastCheckpointInfo:
 
     @classmethod
     def parse(cls, content: bytes) -> LastCheckpointInfo:
-        """From the content of the file; `ValueError` where it is broken, mistyped or its checksum does not match."""
-        decoded = json.loads(content.decode(), object_pairs_hook=_reject_duplicate_keys)
+        """Return what the file says; `ValueError` where it is broken, mistyped or its checksum does not match."""
+        decoded = decode_json(content, object_pairs_hook=_reject_duplicate_keys)
         fields = JsonFields("_last_checkpoint", decoded)
         checksum = fields.optional_string("checksum")
         if checksum is not None and checksum not in json_checksums(content.decode()):
@@ -57,7 +58,7 @@ class LastCheckpointInfo:
 
 
 def json_checksums(text: str) -> tuple[str, str]:
-    """The MD5s, in hex, that a writer may have computed for the JSON object `text`.
+    """Return the MD5s, in hex, that a writer may have computed for the JSON object `text`.
 
     The first sorts the leaves by path, as the protocol says; the second by the whole `path=value`, as Delta on
     Spark does. They differ only for arrays of more than ten scalars (`+1=` against `+10=`).
@@ -70,15 +71,12 @@ def json_checksums(text: str) -> tuple[str, str]:
 
 
 def canonical_leaves(text: str) -> list[tuple[str, str]]:
-    """The canonical path and value of each leaf of the JSON object `text`, its top-level `checksum` left out."""
-    decoded = json.loads(
-        text,
-        parse_int=_Number,
-        parse_float=_Number,
-        parse_constant=_reject_constant,
-        object_pairs_hook=_reject_duplicate_keys,
-    )
-    return [leaf for leaf in _leaves(decoded, ()) if leaf[0] != '"checksum"']
+    """Return the canonical path and value of each leaf of the JSON object `text`, but for its top-level `checksum`."""
+    decoded = decode_json(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=_reject_duplicate_keys)
+    try:
+        return [leaf for leaf in _leaves(decoded, ()) if leaf[0] != '"checksum"']
+    except RecursionError as error:
+        raise ValueError("_last_checkpoint: nested too deeply") from error
 
 
 def _md5(text: str) -> str:
@@ -118,7 +116,3 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) != len(pairs):
         raise ValueError("_last_checkpoint: a key occurs twice in one object")
     return values
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"_last_checkpoint: {name} is not JSON")

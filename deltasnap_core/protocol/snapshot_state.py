@@ -46,7 +46,7 @@ class SnapshotState:
         return None if self.num_files_without_records else self.num_known_records
 
     def to_json(self) -> dict[str, Any]:
-        """Give the state as a JSON object, keys in camelCase as in a version checksum."""
+        """Return the state as a JSON object, keys in camelCase as in a version checksum."""
         return {
             "sizeInBytes": self.size_in_bytes,
             "numOfFiles": self.num_of_files,
@@ -68,7 +68,7 @@ class SnapshotState:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> SnapshotState:
-        """Give the state that `to_json` wrote. Errors: ValueError or KeyError naming what is missing or mistyped."""
+        """Return the state that `to_json` wrote. Errors: ValueError or KeyError naming what is missing or mistyped."""
         metadata, protocol = values["metadata"], values["protocol"]
         return cls(
             size_in_bytes=values["sizeInBytes"],

@@ -22,32 +22,32 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def deleted_file_retention_ms(configuration: Configuration) -> int:
-    """How long a tombstone stays in the state: `delta.deletedFileRetentionDuration`, one week by default."""
+    """Return how long a tombstone stays in the state: `delta.deletedFileRetentionDuration`, one week by default."""
     return _get(configuration, "delta.deletedFileRetentionDuration", parse_interval_ms, 7 * _DAY_MS)
 
 
 def log_retention_ms(configuration: Configuration) -> int:
-    """How long the log of a version is kept: `delta.logRetentionDuration`, 30 days by default."""
+    """Return how long the log of a version is kept: `delta.logRetentionDuration`, 30 days by default."""
     return _get(configuration, "delta.logRetentionDuration", parse_interval_ms, 30 * _DAY_MS)
 
 
 def set_transaction_retention_ms(configuration: Configuration) -> int | None:
-    """How long a transaction stays in the state: `delta.setTransactionRetentionDuration`; None (default): forever."""
+    """Return how long a transaction stays: `delta.setTransactionRetentionDuration`; None (default): forever."""
     return _get(configuration, "delta.setTransactionRetentionDuration", parse_interval_ms, None)
 
 
 def checkpoint_interval(configuration: Configuration) -> int:
-    """Commits from one checkpoint to the next: `delta.checkpointInterval`, 10 by default."""
+    """Return the commits from one checkpoint to the next: `delta.checkpointInterval`, 10 by default."""
     return _get(configuration, "delta.checkpointInterval", _at_least(1), 10)
 
 
 def num_indexed_cols(configuration: Configuration) -> int:
-    """Columns with statistics: `delta.dataSkippingNumIndexedCols`, 32 by default; -1: all of them."""
+    """Return how many columns have statistics: `delta.dataSkippingNumIndexedCols`, 32 by default; -1: all."""
     return _get(configuration, "delta.dataSkippingNumIndexedCols", _at_least(-1), 32)
 
 
 def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
-    """How data files name the columns: `delta.columnMapping.mode`, "none" by default."""
+    """Return how data files name the columns: `delta.columnMapping.mode`, "none" by default."""
     return _get(configuration, "delta.columnMapping.mode", _column_mapping_mode, "none")
 
 
@@ -57,7 +57,7 @@ def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
 
 
 def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int, int] | None:
-    """The version that enabled in-commit timestamps and its timestamp in ms.
+    """Return the version that enabled in-commit timestamps and its timestamp in ms.
 
     None where they are not enabled, and where they have been from version 0 on (a writer then records neither).
     Source: PROTOCOL.md, In-Commit Timestamps, Writer Requirements.

@@ -6,10 +6,9 @@ Source: PROTOCOL.md, Table Features; Reader Version Requirements.
 from __future__ import annotations
 
 from deltasnap_core.errors import UnsupportedProtocolError
-from deltasnap_core.protocol.actions import Protocol
+from deltasnap_core.protocol.actions import Metadata, Protocol
 
 MAX_READER_VERSION = 3
-TABLE_FEATURES_READER_VERSION = 3
 
 SUPPORTED_READER_FEATURES = frozenset(
     {
@@ -38,7 +37,7 @@ protocol and metadata included. Ignoring it, as other unknown actions are ignore
 
 
 def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
-    """The reader features of `protocol` that deltasnap lacks, in order.
+    """Return the reader features of `protocol` that deltasnap lacks, in order.
 
     Only `readerFeatures` decide: what stands in `writerFeatures` alone, known or not, is no matter to a reader. Below
     reader version 3 the protocol allows no such list; a feature that stands in one nevertheless counts.
@@ -49,6 +48,19 @@ def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
 def has_feature(protocol: Protocol, name: str) -> bool:
     """Whether the table supports the feature `name`, which stands in either list."""
     return name in (protocol.reader_features or ()) or name in (protocol.writer_features or ())
+
+
+def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
+    """Return the properties as SHOW TBLPROPERTIES has them: those of the metadata without `path`, and the protocol's.
+
+    Those are `delta.minReaderVersion`, `delta.minWriterVersion`, and `delta.feature.<name>` = `supported`.
+    Delta's `Snapshot.getProperties`.
+    """
+    properties = {key: value for key, value in metadata.configuration.items() if key != "path"}
+    properties["delta.minReaderVersion"] = str(protocol.min_reader_version)
+    properties["delta.minWriterVersion"] = str(protocol.min_writer_version)
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    return properties | {f"delta.feature.{name}": "supported" for name in sorted(features)}
 
 
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from deltasnap_core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
 from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.protocol.json_text import decode_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,11 @@ class VersionChecksum:
 
     @classmethod
     def parse(cls, content: bytes) -> VersionChecksum:
-        """From the content of a `.crc` file; `ValueError` where it is no JSON object or a field is mistyped.
+        """Return what a `.crc` file says; ValueError where it is no JSON object or a field is mistyped.
 
         The histograms are found under their older names too.
         """
-        fields = JsonFields("checksum", json.loads(content.decode()))
+        fields = JsonFields("checksum", decode_json(content))
         return cls(
             table_size_bytes=fields.integer("tableSizeBytes"),
             num_files=fields.integer("numFiles"),

@@ -1,9 +1,7 @@
 """File actions out of a checkpoint and out of commits, as DataFrames, with their keys.
 
-Every frame has the columns of ACTIONS: path_key (string, not null: the path decoded once), dv_id (string, not null: the
-deletion vector's unique id, empty without one), add, remove (structs as the log has them, one of them set), path
-(string, not null: the action's, made canonical); commits also commit_version (long) and line_number (int; null for a
-commit read by its path).
+Every frame has the columns of FULL; commits also commit_version (long) and line_number (int; null for a commit read by
+its path). Delta's `fileIndices`.
 """
 
 from __future__ import annotations
@@ -14,67 +12,59 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with, structs
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.action_form import ActionForm
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
-from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.stats_policy import StatsPolicy
 
-ACTIONS = ("path_key", "dv_id", "add", "remove", "path")
-DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
-"""When (ms) a tombstone was made, one without a time in 1970; null: no tombstone."""
-
-WHOLE = ActionForm(
-    columns=ACTIONS,
-    key=("path_key", "dv_id"),
-    is_add="add.path is not null",
-    deleted_at=DELETED_AT,
-    is_same="path_key = other_path_key and dv_id = other_dv_id",
-)
 _VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
 
-def _counted(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
+def _only(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
     deletion_vector = StructType([DELETION_VECTOR[name] for name in vector])
     return StructType([*(action[name] for name in names), StructField("deletionVector", deletion_vector)])
 
 
-COUNTED_ADD = _counted(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "cardinality"))
-COUNTED_REMOVE = _counted(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
-"""No more of an action than its key and what the computed state counts."""
+DIGESTED_ADD = _only(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "cardinality"))
+DIGESTED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
+"""No more of an action than the digest is made of."""
 
-_FAIL_FAST = {"mode": "FAILFAST"}
-_FILE_ACTION = '"(add|remove)"'
+
+_NO_LIMIT = str(2**31 - 1)
+# What a line may be was settled when it was read: Spark's parser has no limits of its own.
+_FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionReader:
-    """Reads the file actions of one table.
-
-    counts_only: read no more of each action than its key and what the computed state counts; `stats` then holds the
-    number of records alone.
-    """
+    """Reads the file actions of one table."""
 
     spark: SparkSession
     files: SparkFiles
     log_path: str
-    counts_only: bool = False
+    stats: StatsPolicy = StatsPolicy.ALL
+
+    @property
+    def _is_digest(self) -> bool:
+        return self.stats is StatsPolicy.NUM_RECORDS
 
     @property
     def add_schema(self) -> StructType:
         """The type of `add` as this reader gives it."""
-        return COUNTED_ADD if self.counts_only else ADD
+        return DIGESTED_ADD if self._is_digest else ADD
 
     @property
     def remove_schema(self) -> StructType:
         """The type of `remove` as this reader gives it."""
-        return COUNTED_REMOVE if self.counts_only else REMOVE
+        return DIGESTED_REMOVE if self._is_digest else REMOVE
 
     @property
     def schema(self) -> StructType:
@@ -82,29 +72,27 @@ class ActionReader:
         return StructType([StructField("add", self.add_schema), StructField("remove", self.remove_schema)])
 
     def checkpoint_actions(self, contents: CheckpointContents) -> DataFrame | None:
-        """Give the file actions of a checkpoint (ACTIONS): reconciled as they are. None: it holds none.
+        """Return the file actions of a checkpoint (FULL): reconciled as they are. None: it holds none.
 
         Statistics come as JSON also where the checkpoint has them as a struct only.
         """
         shapes = groupby(sorted(contents.files_with_file_actions, key=_stats_shape), key=_stats_shape)
         frames = [self._parquet_actions(list(files)) for _, files in shapes]
-        lines = contents.lines.filter(_matches(contents.lines, _FILE_ACTION))
+        lines = lines_with(contents.lines, *FILE_ACTIONS)
         if lines.num_rows:
-            frames.append(self._parsed(self.spark.createDataFrame(lines)).drop("commit_version", "line_number"))
-        return with_keys(_union(frames), self.log_path) if frames else None
+            frames.append(self._of_lines(lines, is_large=True).drop("commit_version", "line_number"))
+        return self._keyed(frames) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
-        """Give the file actions of commits (ACTIONS, commit_version, line_number), any order. None: they hold none."""
+        """Return the file actions of commits (FULL, commit_version, line_number), any order. None: they hold none."""
         frames = []
-        lines = batch.lines_matching(_FILE_ACTION)
+        lines = batch.lines_with(*FILE_ACTIONS)
         if lines.num_rows:
-            in_memory = self.spark.createDataFrame(lines)
-            # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
-            frames.append(self._parsed(in_memory if batch.is_large else in_memory.coalesce(1)))
+            frames.append(self._of_lines(lines, is_large=batch.is_large))
         if batch.large:
             paths = self.files.readable(batch.large)
             text = (
-                _no_globs(self.spark)
+                file_reader(self.spark)
                 .text(paths, lineSep="\n")
                 .select(
                     F.substring("_metadata.file_name", 1, 20).cast("long").alias("commit_version"),
@@ -112,38 +100,65 @@ class ActionReader:
                     F.col("value").alias("line"),
                 )
             )
-            frames.append(self._parsed(text.where(F.trim("line") != "")))
+            # The other lines are blank: each was found to be an object.
+            frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
         if not frames:
             return None
-        return with_keys(_union(frames), self.log_path, "commit_version", "line_number")
+        return self._keyed(frames, "commit_version", "line_number")
+
+    def _keyed(self, frames: Iterable[DataFrame], *others: str) -> DataFrame:
+        actions = with_keys(reduce(DataFrame.unionByName, frames), self.log_path, *others)
+        if self.stats is not StatsPolicy.NONE:
+            return actions
+        without_stats = F.col("add").withField("stats", F.lit(None).cast("string"))
+        return actions.withColumn("add", F.when(F.col("add.path").isNotNull(), without_stats))
+
+    def _of_lines(self, lines: pa.Table, *, is_large: bool) -> DataFrame:
+        """Return the file actions of lines: where no maps are asked for, as they were parsed, else parsed by Spark."""
+        if self._is_digest:
+            actions = self.spark.createDataFrame(structs(lines, to_arrow_schema(self.schema)))
+        else:
+            actions = self.spark.createDataFrame(lines.drop_columns("action"))
+        # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
+        actions = actions if is_large else actions.coalesce(1)
+        return actions if self._is_digest else self._parsed(actions)
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
+        """Return the file actions of lines that were found to be such that Spark's parser reads them right.
+
+        But for keys that occur twice in a map, which it keeps both: the last one counts.
+        """
         action = F.from_json("line", self.schema, _FAIL_FAST)
-        return lines.select("commit_version", "line_number", action.alias("action")).selectExpr(
+        parsed = lines.select("commit_version", "line_number", action.alias("action")).select(
             "commit_version", "line_number", "action.add", "action.remove"
         )
+        if self._is_digest:
+            return parsed
+        return parsed.selectExpr("commit_version", "line_number", _with_unique_keys("add"), _with_unique_keys("remove"))
 
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
         paths = self.files.readable([part.file for part in parts])
         parsed = self._stats_parsed(parts[0], paths[0])
         if parsed is None:
-            return _no_globs(self.spark).schema(self.schema).parquet(*paths)
+            return file_reader(self.spark).schema(self.schema).parquet(*paths)
         add = StructType([*self.add_schema, StructField("stats_parsed", parsed)])
         schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
-        rows = _no_globs(self.spark).schema(schema).parquet(*paths)
+        rows = file_reader(self.spark).schema(schema).parquet(*paths)
         as_json = F.to_json("add.stats_parsed", {"timestampFormat": _TIMESTAMP_FORMAT})
         whole = F.col("add").withField("stats", F.coalesce("add.stats", as_json)).dropFields("stats_parsed")
         return rows.select(whole.alias("add"), "remove")
 
     def _stats_parsed(self, part: CheckpointFile, path: str) -> DataType | None:
-        """Give the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
+        """Return the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
         if part.stats_parsed is None:
             return None
-        if self.counts_only and part.stats_parsed.get_field_index("numRecords") >= 0:
+        if self.stats is StatsPolicy.NONE:
+            return None
+        if self.stats is StatsPolicy.NUM_RECORDS and part.stats_parsed.get_field_index("numRecords") >= 0:
             return StructType([StructField("numRecords", LongType())])
         if part.has_stats:
             return None
-        (found,) = _no_globs(self.spark).parquet(path).select("add.stats_parsed").schema.fields
+        (found,) = file_reader(self.spark).parquet(path).select("add.stats_parsed").schema.fields
         return found.dataType
 
 
@@ -153,12 +168,12 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the
     path decoded once (`+` stays), so that two spellings of one path are one file.
 
-    others: columns to keep before those of ACTIONS.
+    others: columns to keep before those of FULL.
     Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation; Deletion Vectors, Derived Fields.
     """
     # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
     # than the work on a small table.
-    root = _file_system_of(log_path).replace("'", "\\'")
+    root = _file_system_of(log_path).replace("\\", "\\\\").replace("'", "\\'")
     # All in one projection: Spark reads single fields of a struct through one, not through two.
     raw = "coalesce(add.path, remove.path)"
     path = (
@@ -193,14 +208,14 @@ def _stats_shape(part: CheckpointFile) -> str:
     return f"{part.has_stats} {part.stats_parsed}"
 
 
-def _matches(lines: pa.Table, pattern: str) -> pa.ChunkedArray:
-    return pc.match_substring_regex(lines["line"], pattern)
-
-
-def _union(frames: Iterable[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, frames)
-
-
-def _no_globs(spark: SparkSession) -> DataFrameReader:
-    # A table's folder may be named `a{b}` or `c[d]`: its paths are names, never patterns.
-    return spark.read.option("__globPaths__", "false")
+def _with_unique_keys(kind: str) -> str:
+    fields = []
+    for field in (ADD if kind == "add" else REMOVE).names:
+        value = f"{kind}.{field}"
+        keys = f"map_keys({value})"
+        if field in ("partitionValues", "tags"):
+            last = f"k -> element_at(filter(map_entries({value}), e -> e.key = k), -1).value"
+            unique = f"map_from_arrays(array_distinct({keys}), transform(array_distinct({keys}), {last}))"
+            value = f"case when size({value}) = size(array_distinct({keys})) then {value} else {unique} end"
+        fields.append(f"'{field}', {value}")
+    return f"case when {kind} is not null then named_struct({', '.join(fields)}) end as {kind}"

@@ -15,11 +15,11 @@ _FAIL_FAST = {"mode": "FAILFAST"}
 
 
 def local_rows(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
-    """Give rows, each an object of plain JSON values, as a DataFrame; fields left out are null, and all may be."""
+    """Return rows, each an object of plain JSON values, as a DataFrame; fields left out are null, and all may be."""
     lines = pa.table({"line": pa.array([json.dumps(row) for row in rows], pa.string())})
     return spark.createDataFrame(lines).select(F.from_json("line", schema, _FAIL_FAST).alias("row")).select("row.*")
 
 
 def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
-    """Give a DataFrame without rows."""
+    """Return a DataFrame without rows."""
     return spark.range(0).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in schema))

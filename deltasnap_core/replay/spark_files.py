@@ -15,11 +15,12 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameReader, SparkSession
 
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
 logger = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class SparkFiles:
             return self._known[root]
 
     def readable(self, files: Iterable[str | FileStatus]) -> list[str]:
-        """For each file a URL that Spark can read, in the order given; a copy is made where it must be.
+        """Return for each file a URL that Spark can read, in the order given; a copy is made where it must be.
 
         A FileStatus saves asking for the size and time of the file. Raises FileNotFoundError.
         """
@@ -89,7 +90,7 @@ class SparkFiles:
             target = join_url(url, name)
             filesystem, fs_path = filesystem_of(target, self._storage_options)
             filesystem.makedirs(split_url(fs_path)[0], exist_ok=True)
-            filesystem.put_file(str(root / name), fs_path)
+            retrying(lambda: filesystem.put_file(str(root / name), fs_path))
             return target
 
         return tuple(map_concurrently(put, names))
@@ -115,7 +116,7 @@ class SparkFiles:
         handle, partial = tempfile.mkstemp(dir=copy.parent, prefix=".")
         os.close(handle)
         try:
-            filesystem.get_file(fs_path, partial)
+            retrying(lambda: filesystem.get_file(fs_path, partial))
             Path(partial).replace(copy)  # at once: two threads may be copying the same file
         finally:
             Path(partial).unlink(missing_ok=True)
@@ -128,13 +129,33 @@ class SparkFiles:
             return self._folder
 
 
+_PLAIN_FILES = {
+    # A table's folder may be named `a{b}` or `c[d]`: its paths are names, never patterns.
+    "__globPaths__": "false",
+    # Hadoop checks a local file against a side file, `.<name>.crc`, which nobody else heeds: a stale one would make
+    # Spark refuse a sound file. An instance of its own: the cached one is that of the session.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+    # Where the writer left checksums in the pages, a flipped byte is an error and not another number.
+    "parquet.page.verify-checksum.enabled": "true",
+}
+
+
+def file_reader(spark: SparkSession) -> DataFrameReader:
+    """Return a reader of files by their very names, local ones without Hadoop's side checksums.
+
+    Options of the one read: nothing of it is set in the session, so it works on Spark Connect too.
+    """
+    return spark.read.options(**_PLAIN_FILES)
+
+
 def can_read(spark: SparkSession, url: str) -> bool:
-    """Whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
+    """Return whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
 
     It does not where it has no connector for the filesystem, or no credentials.
     """
     try:
-        _ = spark.read.text(url).schema
+        _ = file_reader(spark).text(url).schema
     except (PySparkException, Py4JJavaError) as error:
         return isinstance(error, PySparkException) and error.getCondition() == _NOT_THERE
     return True

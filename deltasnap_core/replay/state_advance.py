@@ -5,9 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.action_form import ActionForm
-from deltasnap_core.replay.computed_state import COUNTED, COUNTED_FILES, FileTotals, bins, totals, unexpired
+from deltasnap_core.replay.aggregates import DIGESTED
+from deltasnap_core.replay.computed_state import aggregated, state_with, totals_of
+from deltasnap_core.replay.file_action_layout import DIGEST, FileActionLayout
 from deltasnap_core.replay.state_reconstruction import newest_file_actions, reconcile
 
 
@@ -18,56 +20,55 @@ def advance_state(
     newer: DataFrame | None,
     non_file: NonFileActions,
     *,
-    expired_until: int,
-    expires_until: int,
+    before: Retention,
+    after: Retention,
 ) -> SnapshotState:
-    """Give the computed state after some commits, from that before them, in one look at the files they touch.
+    """Return the computed state after some commits, from that before them, in one look at the files they touch.
 
     state:    before the newer commits.
-    files:    COUNTED_FILES of that version or of one before it. None: no files.
+    files:    those of that version or of one before it (DIGEST). None: no files.
     earlier:  those of the commits between the version of `files` and that of `state`, with commit_version and
               line_number; newer: of those after it. None: they hold no file action. Their keys are sent to every task.
     non_file: after the newer commits.
-    expired_until, expires_until: the time (ms) up to which tombstones have expired, before and after, never falling.
+    before, after: which tombstones `state` counted, and which are kept after the newer commits: no others.
+    Errors:   MissingSizeError.
     """
-    before = reconcile(files, earlier, COUNTED_FILES, broadcast=True)
-    newest = None if newer is None else newest_file_actions(newer, COUNTED_FILES)
+    known = reconcile(files, earlier, DIGEST, broadcast=True)
+    newest = None if newer is None else newest_file_actions(newer, DIGEST)
     changes = []
-    if before is not None:
-        in_play = files_in_play(before, newest, COUNTED_FILES, expired_until, expires_until, broadcast=True)
-        changes.append(unexpired(in_play, expired_until).selectExpr("-1 as sign", *COUNTED))
+    if known is not None:
+        gone = touched_or_expiring(known, newest, DIGEST, before, after, broadcast=True)
+        changes.append(DIGEST.unexpired(gone, before).selectExpr("-1 as sign", *DIGESTED))
     if newest is not None:
-        changes.append(unexpired(newest, expires_until).selectExpr("1 as sign", *COUNTED))
-    found = FileTotals.of(state)
+        changes.append(DIGEST.unexpired(newest, after).selectExpr("1 as sign", *DIGESTED))
+    found = totals_of(state)
     if changes:
         change = changes[0] if len(changes) == 1 else changes[0].union(changes[1])
-        for group in change.groupBy(*bins()).agg(*totals("sign")).collect():
+        for group in aggregated(change, sign="sign"):
             found.add(group)
-    return found.state(non_file)
+    return state_with(found, non_file)
 
 
-def files_in_play(
+def touched_or_expiring(
     files: DataFrame,
     changed: DataFrame | None,
-    form: ActionForm,
-    expired_until: int,
-    expires_until: int,
+    layout: FileActionLayout,
+    before: Retention,
+    after: Retention,
     *,
     broadcast: bool,
 ) -> DataFrame:
-    """Give of some files those that changes touch, and the tombstones that expire meanwhile; in one scan.
+    """Return the rows whose key occurs in `changed`, plus tombstones that expire between two retentions; in one scan.
 
     Out: the columns of the files, and perhaps others.
 
-    files:   as the form has them. changed: has its key of what is changed, each once; None: nothing is.
-    expired_until, expires_until: see `advance_state`. broadcast: send the keys to every task.
+    files:   in the layout. changed: has its key of what is changed, each once; None: nothing is.
+    before, after: see `advance_state`. broadcast: send the keys to every task.
     """
-    # 0 keeps also a tombstone without a time, which counts as one of 1970.
-    before, after = max(expired_until, 0) or -1, max(expires_until, 0) or -1
-    expires = f"({form.deleted_at}) between {before + 1} and {after}"
+    expires = before.expires_by(after, f"({layout.deleted_at})")
     if changed is None:
         return files.where(expires)
-    if after <= before:
-        return form.join(files, changed, how="left_semi", broadcast=broadcast)
-    looked_up = form.join(files, changed, "true as is_touched", how="left", broadcast=broadcast)
+    if before.is_within(after):
+        return layout.join(files, changed, how="left_semi", broadcast=broadcast)
+    looked_up = layout.join(files, changed, "true as is_touched", how="left", broadcast=broadcast)
     return looked_up.where(f"is_touched or {expires}")

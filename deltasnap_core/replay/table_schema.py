@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+
+from deltasnap_core.protocol.json_text import decode_json
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ _OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
 
 
 def parse_schema(schema_string: str | None) -> StructType:
-    """The Spark schema that `schema_string` (Metadata.schema_string) stands for; None: a schema without fields.
+    """Return the Spark schema that `schema_string` (Metadata.schema_string) stands for; None: a schema without fields.
 
     Every type that this PySpark can name is itself: also `variant`, `void`, intervals, `char(n)` and `varchar(n)`.
     The metadata of a field stays as it is: column mapping ids and physical names, type-widening history, collations
@@ -32,10 +33,13 @@ def parse_schema(schema_string: str | None) -> StructType:
     """
     if schema_string is None:
         return StructType([])
-    decoded = json.loads(schema_string)
+    decoded = decode_json(schema_string)
     if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
         raise ValueError(f"schemaString: expected a struct, found {schema_string[:80]}")
-    return _struct(decoded)
+    try:
+        return _struct(decoded)
+    except RecursionError as error:
+        raise ValueError("schemaString: nested too deeply") from error
 
 
 def _struct(value: Mapping[str, Any]) -> StructType:

@@ -8,18 +8,19 @@ running sums over the versions give the computed state of each.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.computed_state import COUNTED, COUNTS, FileTotals, bins, totals
-from deltasnap_core.replay.load_actions import ACTIONS, WHOLE
-from deltasnap_core.replay.state_advance import files_in_play
+from deltasnap_core.replay.aggregates import DIGESTED, FileTotals, Group
+from deltasnap_core.replay.computed_state import aggregated, state_with, totals_of
+from deltasnap_core.replay.file_action_layout import FULL, digested
+from deltasnap_core.replay.state_advance import touched_or_expiring
 from deltasnap_core.replay.state_reconstruction import newest_file_actions
 
 
@@ -27,14 +28,14 @@ from deltasnap_core.replay.state_reconstruction import newest_file_actions
 class RangeVersion:
     """One version of a range.
 
-    files_added, bytes_added:     live files that the version has and the one before had not, or not so.
-    files_removed, bytes_removed: the other way round. A file added again with other statistics is in both.
-    min_file_retention_timestamp: the time (ms) up to which tombstones count as expired.
+    files_added, bytes_added:     files that this version added, or added again with other metadata.
+    files_removed, bytes_removed: files that it removed, or replaced so: such a file is in both.
+    retention:                    which tombstones its computed state counts.
     """
 
     version: int
     computed_state: SnapshotState
-    min_file_retention_timestamp: int
+    retention: Retention
     files_added: int
     bytes_added: int
     files_removed: int
@@ -45,128 +46,125 @@ class RangeVersion:
 class RangeBase:
     """The state that a range starts from: that of the version before its first.
 
-    files: ACTIONS, reconciled; None: no files. min_file_retention_timestamp: as `computed_state` was counted with.
+    files: reconciled (FULL); None: no files. retention: which tombstones `computed_state` counts.
     """
 
     version: int
     files: DataFrame | None
-    non_file: NonFileActions
     computed_state: SnapshotState
-    min_file_retention_timestamp: int
+    retention: Retention
 
 
 def changes_of_versions(commits: DataFrame) -> DataFrame:
-    """Give what each version changed: version (long), and ACTIONS; one row a version and logical file.
+    """Return what each version changed: version (long), and FULL; one row a version and logical file.
 
     In: as ActionReader.commit_actions gives them.
     """
     newest = newest_file_actions(commits, within=("commit_version",))
-    return newest.select(F.col("commit_version").alias("version"), *ACTIONS)
+    return newest.select(F.col("commit_version").alias("version"), *FULL.columns)
 
 
 def replay_range(
     base: RangeBase,
     changes: DataFrame | None,
-    non_file_by_version: Mapping[int, Sequence[Any]],
-    retention_timestamps: Mapping[int, int],
+    non_file: Mapping[int, NonFileActions],
+    retentions: Mapping[int, Retention],
     *,
     broadcast: bool,
 ) -> tuple[RangeVersion, ...]:
-    """Give every version of a range, ascending, in one pass over what they changed and one look at the base.
+    """Return every version of a range, ascending, in one pass over what they changed and one look at the base.
 
-    changes:              as `changes_of_versions` gives them, read with the schema of the base; None: no version
-                          changed a file.
-    non_file_by_version:  the other actions of each version, in the order of the log.
-    retention_timestamps: for each version of the range, the time (ms) up to which its tombstones have expired. One
-                          that has expired stays so: a version whose time is earlier takes that of the one before.
-    broadcast:            whether the keys of the changes are few enough to send to every task.
+    changes:    as `changes_of_versions` gives them, read with the schema of the base; None: no version changed a file.
+    non_file:   by version, the non-file actions in force, those that have expired left out.
+    retentions: by version, which tombstones it keeps. One that has expired stays so: a version whose retention would
+                bring it back takes that of the one before.
+    broadcast:  whether the keys of the changes are few enough to send to every task.
+    Errors: MissingSizeError.
     """
-    thresholds = _thresholds(base, retention_timestamps)
-    groups = _events_by_version(base, changes, thresholds, broadcast=broadcast)
-    running, non_file, versions = FileTotals.of(base.computed_state), base.non_file, []
-    for version in sorted(retention_timestamps):
+    in_force = _never_falling(base, retentions)
+    groups = _events_by_version(base, changes, in_force, broadcast=broadcast)
+    running, versions = totals_of(base.computed_state), []
+    for version in sorted(retentions):
         begun, ended = FileTotals(), FileTotals()
         for group in groups.get(version, ()):
             running.add(group)
-            (begun if group.begins else ended).add(group)
-        non_file = non_file.advanced(non_file_by_version.get(version, ()))
+            (begun if group["begins"] else ended).add(group)
         versions.append(
             RangeVersion(
                 version=version,
-                computed_state=running.state(non_file),
-                min_file_retention_timestamp=thresholds[version],
-                files_added=begun.files,
-                bytes_added=begun.size,
-                files_removed=-ended.files,
-                bytes_removed=-ended.size,
+                computed_state=state_with(running, non_file[version]),
+                retention=in_force[version],
+                files_added=begun["num_of_files"],
+                bytes_added=begun["size_in_bytes"],
+                files_removed=-ended["num_of_files"],
+                bytes_removed=-ended["size_in_bytes"],
             )
         )
     return tuple(versions)
 
 
-def _thresholds(base: RangeBase, timestamps: Mapping[int, int]) -> dict[int, int]:
-    """Give the retention time of the base and of each version after it, ascending, never falling.
-
-    -1 stands for one that keeps every tombstone: a missing deletion time counts as 0, which is above.
-    """
-    thresholds = {base.version: base.min_file_retention_timestamp or -1}
-    for version in sorted(timestamps):
-        thresholds[version] = max(thresholds[next(reversed(thresholds))], timestamps[version] or -1)
-    return thresholds
+def _never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
+    """Return the retention of the base and of each version after it, ascending, none keeping more than the last."""
+    in_force = {base.version: base.retention}
+    for version in sorted(retentions):
+        in_force[version] = retentions[version].later_of(in_force[next(reversed(in_force))])
+    return in_force
 
 
 def _events_by_version(
-    base: RangeBase, changes: DataFrame | None, thresholds: Mapping[int, int], *, broadcast: bool
-) -> dict[int, list[Row]]:
-    """Sum what begins and what ends at each version; `totals` by `bins`, negative where something ends."""
-    timeline = _timeline(base, changes, thresholds, broadcast=broadcast)
+    base: RangeBase, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
+) -> dict[int, list[Group]]:
+    """Sum what begins and what ends at each version, negative where something ends."""
+    timeline = _timeline(base, changes, retentions, broadcast=broadcast)
     if timeline is None:
         return {}
-    events = _events(timeline, thresholds)
-    grouped: dict[int, list[Row]] = defaultdict(list)
-    for row in events.groupBy("event_version", "begins", *bins()).agg(*totals("if(begins, 1, -1)")).collect():
-        grouped[row.event_version].append(row)
+    grouped: dict[int, list[Group]] = defaultdict(list)
+    for group in aggregated(_events(timeline, retentions), "event_version", "begins", sign="if(begins, 1, -1)"):
+        grouped[group["event_version"]].append(group)
     return grouped
 
 
 def _timeline(
-    base: RangeBase, changes: DataFrame | None, thresholds: Mapping[int, int], *, broadcast: bool
+    base: RangeBase, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
 ) -> DataFrame | None:
-    """Give the actions that play a part: the changes, and of the base what they touch or what expires meanwhile.
+    """Return the changes, and of the base what they touch or what expires meanwhile.
 
-    Out: version, ACTIONS. Rows of the base have its version.
+    Out: version, FULL. Rows of the base have its version.
     """
     known = None
     if base.files is not None:
-        before, after = thresholds[base.version], max(thresholds.values())
-        keys = None if changes is None else changes.select(*WHOLE.key).distinct()
-        in_play = files_in_play(base.files, keys, WHOLE, before, after, broadcast=broadcast)
-        known = in_play.select(F.lit(base.version).cast("long").alias("version"), *ACTIONS)
+        last = retentions[max(retentions)]
+        keys = None if changes is None else changes.select(*FULL.key).distinct()
+        found = touched_or_expiring(base.files, keys, FULL, base.retention, last, broadcast=broadcast)
+        known = found.select(F.lit(base.version).cast("long").alias("version"), *FULL.columns)
     if changes is None or known is None:
         return changes if known is None else known
-    return known.union(changes.select("version", *ACTIONS))
+    return known.union(changes.select("version", *FULL.columns))
 
 
-def _events(timeline: DataFrame, thresholds: Mapping[int, int]) -> DataFrame:
-    """Give an event where an action begins to count and one where it ceases to: event_version, begins, COUNTS.
+def _events(timeline: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
+    """Return an event where an action begins to count and one where it ceases to: event_version, begins, DIGESTED.
 
     An action counts from its version to the next of its key; a tombstone no longer than until it expires.
     """
-    next_version = f"lead(version) over (partition by {', '.join(WHOLE.key)} order by version)"
-    end = F.least(F.expr(next_version), _expiry_version(thresholds)).alias("end")
-    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, COUNTS))
+    next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
+    end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
+    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, digested()))
     begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
     return (
         lives.where("end is null or end > first")
-        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *COUNTED)
-        .where(f"event_version > {min(thresholds)}")
+        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *DIGESTED)
+        .where(f"event_version > {min(retentions)}")
     )
 
 
-def _expiry_version(thresholds: Mapping[int, int]) -> Column:
-    """Give the first version at which a tombstone has expired; null: none, or no tombstone."""
-    last = max(thresholds.values())
-    versions = ", ".join(f"{version}L" for version in thresholds)
-    times = ", ".join(f"{time}L" for time in thresholds.values())
-    still_kept = f"size(filter(array({times}), time -> time < ({WHOLE.deleted_at})))"
-    return F.expr(f"case when ({WHOLE.deleted_at}) <= {last} then get(array({versions}), {still_kept}) end")
+def _expiry_version(retentions: Mapping[int, Retention]) -> Column:
+    """Return the first version at which a tombstone has expired; null: none, or no tombstone."""
+    expired_until = {v: r.expired_until for v, r in retentions.items() if r.expired_until is not None}
+    if not expired_until:
+        return F.expr("cast(null as bigint)")
+    versions = ", ".join(f"{version}L" for version in expired_until)
+    times = ", ".join(f"{time}L" for time in expired_until.values())
+    still_kept = f"size(filter(array({times}), time -> time < ({FULL.deleted_at})))"
+    # Beyond the array, which is where it never expires, `get` returns null.
+    return F.expr(f"case when remove.path is not null then get(array({versions}), {still_kept}) end")

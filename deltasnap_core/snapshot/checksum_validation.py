@@ -34,7 +34,7 @@ def compare_with_log(
     in_commit_timestamp: int | None,
     all_files: Iterable[AddFile] | None,
 ) -> tuple[ChecksumDifference, ...]:
-    """Give the fields in which a checksum differs from the state of its version; empty: it agrees.
+    """Return the fields in which a checksum differs from the state of its version; empty: it agrees.
 
     A field that the checksum leaves out says nothing. Histograms are compared when their boundaries are the same.
     state:     reconstructed from the log, never from a checksum.

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_clock
@@ -22,13 +23,15 @@ from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
+from deltasnap_core.snapshot.session_properties import with_session_defaults
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import join_url
+from deltasnap_core.storage.urls import join_url, redacted
 
 _MOST_TABLES_KEPT = 100
 
@@ -61,27 +64,32 @@ class DeltaLog:
         options: SnapshotOptions | None = None,
         store: LogStore | None = None,
     ) -> DeltaLog:
-        """Give the one DeltaLog of a table and session, for the same of everything else.
+        """Return the one DeltaLog of a table and session, for the same of everything else.
 
         path:               folder or URL of the table.
         storage_options:    for fsspec, as the URL's filesystem takes them.
         clock:              the present in ms since the epoch; the system's by default.
-        staleness_limit_ms: how old an update may be for `update(staleness_acceptable=True)` to put off another.
+        staleness_limit_ms: how old an update may be for `update(staleness_acceptable=True)` to put off another. None:
+                            the session's `spark.databricks.delta.stalenessLimit`, else 0.
+        options:            None, and what they leave open: by the session's properties, see SnapshotOptions.
         store:              reads the log in place of fsspec.
         Of the tables that nobody holds any more, the last hundred are kept, with what was read of them.
+        Errors: ValueError for a session property that cannot be understood.
         """
         url = to_url(path)
-        options = options or SnapshotOptions()
+        options = with_session_defaults(spark, options or SnapshotOptions())
+        if staleness_limit_ms is None:
+            staleness_limit_ms = session_staleness_limit_ms(spark)
         # Every object named by its id here is held by the DeltaLog, and so lives as long as the key.
         storage = repr(sorted((storage_options or {}).items()))
-        key = (url, storage, options, staleness_limit_ms or 0, id(spark), id(clock), id(store))
+        key = (url, storage, options, staleness_limit_ms, id(spark), id(clock), id(store))
         with cls._registry_lock:
             log = cls._all.get(key)
             if log is None:
                 log = cls(
                     _context(spark, url, storage_options, options, store),
                     clock=clock or system_clock,
-                    staleness_limit_ms=staleness_limit_ms or 0,
+                    staleness_limit_ms=staleness_limit_ms,
                 )
                 cls._all[key] = log
             cls._kept[key] = log
@@ -101,7 +109,7 @@ class DeltaLog:
             log.close()
 
     def __repr__(self) -> str:
-        return f"DeltaLog({self.path})"
+        return f"DeltaLog({redacted(self.path)})"
 
     @property
     def path(self) -> str:
@@ -136,13 +144,12 @@ class DeltaLog:
         log_tail: Sequence[FileStatus] = (),
         max_catalog_version: int | None = None,
     ) -> Snapshot:
-        """Look for new commits and give the current snapshot. See SnapshotManagement.update."""
-        return self._management.update(
-            staleness_acceptable,
-            check_if_updated_since_ts,
-            log_tail=log_tail,
-            max_catalog_version=max_catalog_version,
-        )
+        """Return the current snapshot after looking for new commits. See SnapshotManagement.update.
+
+        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
+        """
+        catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
+        return self._management.update(staleness_acceptable, check_if_updated_since_ts, catalog=catalog)
 
     def update_after_commit(
         self,
@@ -150,17 +157,17 @@ class DeltaLog:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Give a snapshot of a version just committed, or later. See SnapshotManagement.update_after_commit."""
+        """Return a snapshot of a version just committed, or later. See SnapshotManagement.update_after_commit."""
         return self._management.update_after_commit(committed_version, new_checksum, pre_commit_segment)
 
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Give a segment of a version just committed, or later. See SnapshotManagement."""
+        """Return a segment of a version just committed, or later. See SnapshotManagement."""
         return self._management.get_log_segment_after_commit(committed_version, pre_commit_segment)
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Give the newest segment, and its commits that are newer than the old one."""
+        """Return the newest segment, and its commits that are newer than the old one."""
         return self._management.get_updated_log_segment(old_segment)
 
     def get_snapshot_at(
@@ -175,23 +182,22 @@ class DeltaLog:
         log_tail: Sequence[FileStatus] = (),
         max_catalog_version: int | None = None,
     ) -> Snapshot:
-        """Give the snapshot of a version, or the one as of a time: of the last commit at or before it.
+        """Return the snapshot of a version, or the one as of a time: of the last commit at or before it.
 
         timestamp:                    a datetime (without a zone: local time) or ms since the epoch.
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: by the
                                       table's own property.
         can_return_last_commit:       take the last version for a time after it; otherwise that is an error.
         can_return_earliest_commit:   take the earliest version for a time before it; otherwise that is an error.
-        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows.
+        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
         Errors: ValueError unless one of version and timestamp is given; DeltaTableNotFoundError,
         VersionNotFoundError, TimestampNotFoundError (both say what there is), VersionGapError.
         """
         if (version is None) == (timestamp is None):
             raise ValueError("Either a version or a timestamp says which snapshot is wanted")
+        catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         if version is None:
-            history = (
-                DeltaHistoryManager(self._context.log.store, self.path, log_tail=log_tail) if log_tail else self.history
-            )
+            history = DeltaHistoryManager(self._context.log.store, self.path, catalog=catalog)
             version = history.get_active_commit_at_time(
                 milliseconds(timestamp),
                 can_return_last_commit=can_return_last_commit,
@@ -201,12 +207,11 @@ class DeltaLog:
             version,
             last_checkpoint_hint=last_checkpoint_hint,
             min_file_retention_timestamp=min_file_retention_timestamp,
-            log_tail=log_tail,
-            max_catalog_version=max_catalog_version,
+            catalog=catalog,
         )
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
-        """Give the history as a DataFrame, newest first; the columns are those of `history_frame.HISTORY`."""
+        """Return the history as a DataFrame, newest first; the columns are those of `history_frame.HISTORY`."""
         return history_frame(self._context.spark, self.history.get_history(limit=limit, start=start, end=end))
 
     def close(self) -> None:

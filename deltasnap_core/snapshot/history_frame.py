@@ -52,7 +52,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataFrame:
-    """Give commits as a DataFrame (HISTORY), in the order given."""
+    """Return commits as a DataFrame (HISTORY), in the order given."""
     return local_rows(spark, map(_row, history), HISTORY)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
@@ -21,27 +20,13 @@ _COMMITS_BEFORE_NEWER_CHECKPOINT = 100
 """So many commits may follow the checkpoint that was read before a newer one is worth reading."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogCommits:
-    """What the catalog of a catalog-managed table knows: see LogSegmentBuilder.build. Nothing: no catalog was asked."""
-
-    log_tail: Sequence[FileStatus] = ()
-    max_version: int | None = None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether a catalog was asked."""
-        return bool(self.log_tail) or self.max_version is not None
-
-
-NO_CATALOG = CatalogCommits()
-
-
 def first_segment(builder: LogSegmentBuilder, catalog: CatalogCommits) -> LogSegment | None:
-    """Find the newest segment of a table that nothing is known of. None: there is no table."""
+    """Return the newest segment of a table that nothing is known of; None: there is no table.
+
+    Delta's `getSnapshotAtInit`, `createLogSegment`.
+    """
     try:
-        hint = builder.read_hint()
-        return builder.build(hint=hint, log_tail=catalog.log_tail, max_catalog_version=catalog.max_version)
+        return builder.build(hint=builder.read_hint(), catalog=catalog)
     except DeltaTableNotFoundError:
         _log.info("No delta log found for the Delta table at %s", redacted(builder.log_path))
         return None
@@ -50,14 +35,14 @@ def first_segment(builder: LogSegmentBuilder, catalog: CatalogCommits) -> LogSeg
 def next_segment(
     builder: LogSegmentBuilder, previous: LogSegment, catalog: CatalogCommits, *, is_loaded: bool
 ) -> LogSegment | None:
-    """Find the newest segment of a table, by one listing from the known checkpoint on. None: the table is gone.
+    """Return the newest segment of a table, by one listing from the known checkpoint on; None: the table is gone.
 
-    is_loaded: whether the known checkpoint was read; one written since is then taken only when many commits separate
-               the two. The result is `previous` itself where nothing changed that a snapshot is made of.
+    It is `previous` itself where nothing changed that a snapshot is made of. Delta's `getUpdatedLogSegment`.
+    is_loaded: whether the known checkpoint was read; a newer one is then taken only when many commits lie between them.
     """
     if previous.version < 0:
         return first_segment(builder, catalog)
-    update = partial(builder.update, previous, log_tail=catalog.log_tail, max_catalog_version=catalog.max_version)
+    update = partial(builder.update, previous, catalog=catalog)
     keep = is_loaded and len(previous.deltas) < _COMMITS_BEFORE_NEWER_CHECKPOINT
     try:
         segment = update(keep_checkpoint=keep)
@@ -75,7 +60,7 @@ def next_segment(
 def segment_after_commit(
     builder: LogSegmentBuilder, committed_version: int, known: LogSegment, *, is_pre_commit: bool
 ) -> LogSegment:
-    """Find a segment of a version just committed, or of a later one.
+    """Return a segment of a version just committed, or of a later one. Delta's `getLogSegmentAfterCommit`.
 
     is_pre_commit: whether `known` is that of the version before; only the new commit is then looked up.
     Errors: VersionNotFoundError where a listing does not show the commit.
@@ -92,7 +77,7 @@ def segment_after_commit(
 
 
 def updated_segment(builder: LogSegmentBuilder, old: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-    """Find the newest segment, and its commits that are newer than the old one."""
+    """Return the newest segment, and its commits that are newer than the old one."""
     segment = builder.update(old, keep_checkpoint=True)
     return segment, tuple(file for file in segment.deltas if commit_version(file.path) > old.version)
 

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.once import once, value_if_computed
+from deltasnap_core.once import forget, once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
+from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark_failures import on_ladder
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.table_schema import parse_schema
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.snapshot.state_cache import StateCache, job_description
 from deltasnap_core.snapshot.state_computation import (
     ComputedVersion,
+    FilesDigest,
     advanced_state,
     can_advance,
-    count_files,
+    digest_files,
     reconciled_files,
     state_of,
 )
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
+
+_logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Snapshot:
@@ -39,6 +51,11 @@ class Snapshot:
     Where the protocol of the version is not supported, what needs no replay still answers (`version`, `timestamp`,
     `protocol`, `metadata` and what follows from them); the rest raises UnsupportedProtocolError.
     Errors of any member: CorruptLogError (names the file), ActionNotFoundError (no protocol or metadata in the log).
+
+    A checkpoint that turns out to be damaged is left, with a warning, for an older one or for the commits: by all that
+    is computed here. `state`, `all_files` and `tombstones` are frames that the caller runs. Where that fails on a file
+    of the log, ask them of a table opened with `SnapshotOptions(check_pages=True)`: these read every page first, and
+    go round a damaged checkpoint, or raise CorruptLogError naming it.
 
     log:         what the log says of the version.
     min_file_retention_timestamp: see the member; None: from the table's own property.
@@ -62,7 +79,8 @@ class Snapshot:
         self._known_state = known_state
         name = f"#{self.version} - {redacted(self.path)}"
         self._cache = StateCache(context.spark, f"Delta Table State {name}") if keep_state else None
-        self._counts = StateCache(context.spark, f"Delta Table Counts {name}") if keep_state else None
+        self._digests = StateCache(context.spark, f"Delta Table Counts {name}") if keep_state else None
+        _logger.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(path={redacted(self.path)}, version={self.version})"
@@ -118,11 +136,11 @@ class Snapshot:
     def state(self) -> DataFrame:
         """The reconstructed state as actions: add, remove, metaData, protocol, txn, domainMetadata, one set in a row.
 
-        Removes are the tombstones that have not expired; expired transactions are left out.
+        Removes are the tombstones that have not expired; expired transactions are left out. Delta's `stateDF`, cached
+        as its `cachedState`.
         Source: PROTOCOL.md, Action Reconciliation.
         """
-        retention = self.min_file_retention_timestamp
-        actions = state_actions(self._context.spark, self._files, self._log.non_file, retention)
+        actions = state_actions(self._context.spark, self._files, self._log.non_file, self._retention)
         return actions if self._cache is None else self._cache.cached(actions)
 
     @once
@@ -139,38 +157,25 @@ class Snapshot:
         """The files removed whose tombstones have not expired, with the columns of RemoveFile."""
         if self._files is None:
             return no_rows(self._context.spark, REMOVE)
-        return unexpired_tombstones(self._files, self.min_file_retention_timestamp)
+        return unexpired_tombstones(self._files, self._retention)
 
     @once
     def computed_state(self) -> SnapshotState:
         """What the state amounts to, always computed from the log: counts, sizes, histograms, the other actions."""
-        log = replace(self._log.replayable, non_file=self._log.non_file)
-        retention, reader = self.min_file_retention_timestamp, self._context.reader(counts_only=True)
-        with job_description(self._context.spark, f"Delta: Compute snapshot for version: {self.version}"):
-            known = self._known_state
-            if known is not None and can_advance(known, log, retention):
-                files, state = known.files, advanced_state(reader, known, log, retention)
-            else:
-                size = 0 if log.contents is None else log.contents.num_rows
-                is_large = size >= self._context.options.cached_counts_from
-                files = count_files(reader, log, self._counts if is_large else None)
-                state = state_of(files, log, retention)
-                if known is not None and self._counts is not None:
-                    known.files.release()
-        self._known_state = ComputedVersion(log=log, state=state, min_file_retention_timestamp=retention, files=files)
-        return state
+        self._known_state = computed = self._on_ladder(self._compute)
+        return computed.state
 
     @property
     def size_in_bytes(self) -> int:
         """Bytes of the live files: what the checksum says, without a replay, where nothing was computed yet."""
-        told = self._told
-        return self.computed_state.size_in_bytes if told is None else told.table_size_bytes
+        hint = self._checksum_hint
+        return self.computed_state.size_in_bytes if hint is None else hint.table_size_bytes
 
     @property
     def num_of_files(self) -> int:
         """How many live files there are: what the checksum says, without a replay, where nothing was computed yet."""
-        told = self._told
-        return self.computed_state.num_of_files if told is None else told.num_files
+        hint = self._checksum_hint
+        return self.computed_state.num_of_files if hint is None else hint.num_files
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
@@ -180,7 +185,7 @@ class Snapshot:
     @property
     def transactions(self) -> dict[str, int]:
         """The transaction version of each application. Needs no replay."""
-        return {transaction.app_id: transaction.version for transaction in self.set_transactions}
+        return self._log.transactions
 
     @property
     def domain_metadata(self) -> dict[str, str]:
@@ -189,11 +194,7 @@ class Snapshot:
 
     def get_properties(self) -> dict[str, str]:
         """The table's properties without `path`, its protocol versions, and `delta.feature.<name>` = `supported`."""
-        properties = {key: value for key, value in self.metadata.configuration.items() if key != "path"}
-        properties["delta.minReaderVersion"] = str(self.protocol.min_reader_version)
-        properties["delta.minWriterVersion"] = str(self.protocol.min_writer_version)
-        features = {*(self.protocol.reader_features or ()), *(self.protocol.writer_features or ())}
-        return properties | {f"delta.feature.{name}": "supported" for name in sorted(features)}
+        return table_properties(self.protocol, self.metadata)
 
     @property
     def num_indexed_cols(self) -> int:
@@ -207,8 +208,11 @@ class Snapshot:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table."""
-        return parse_schema(self.metadata.schema_string)
+        """The schema of the table. Errors: CorruptLogError where the metadata's `schemaString` is none."""
+        try:
+            return parse_schema(self.metadata.schema_string)
+        except ValueError as error:
+            raise CorruptLogError(path=self.path, reason=f"metadata of version {self.version}: {error}") from error
 
     @property
     def data_schema(self) -> StructType:
@@ -238,15 +242,15 @@ class Snapshot:
 
     def close(self, successor: Snapshot | None = None) -> None:
         """Release what Spark keeps of the state, but for what a successor builds on. The snapshot still answers."""
-        if self._cache is None or self._counts is None:
+        if self._cache is None or self._digests is None:
             return
         self._cache.release()
         known = self._known_state
         handed_on = None if successor is None else successor.known_state
         if known is not None and (handed_on is None or handed_on.files is not known.files):
             known.files.release()
-        if known is None or known.files.cache is not self._counts:
-            self._counts.release()
+        if known is None or known.files.cache is not self._digests:
+            self._digests.release()
 
     @property
     def log(self) -> VersionLog:
@@ -260,19 +264,55 @@ class Snapshot:
 
     @once
     def _files(self) -> DataFrame | None:
-        files = reconciled_files(self._context.reader(), self._log.replayable)
-        if files is None or self._context.options.load_stats:
-            return files
-        without_stats = F.col("add").withField("stats", F.lit(None).cast("string"))
-        return files.withColumn("add", F.when(F.col("add.path").isNotNull(), without_stats))
+        return self._on_ladder(self._reconciled)
+
+    def _reconciled(self, log: LoadedLog) -> DataFrame | None:
+        options = self._context.options
+        reader = self._context.reader(options.stats)
+        files = reconciled_files(reader, log, partitions=options.snapshot_partitions)
+        if options.check_pages and files is not None:
+            files.write.format("noop").mode("overwrite").save()
+        return files
+
+    def _compute(self, replayable: LoadedLog) -> ComputedVersion:
+        log, retention = replace(replayable, non_file=self._log.non_file), self._retention
+        with job_description(self._context.spark, f"Delta: Compute snapshot for version: {self.version}"):
+            files, state = self._files_and_state(log, retention)
+        return ComputedVersion(log=log, state=state, retention=retention, files=files)
+
+    def _files_and_state(self, log: LoadedLog, retention: Retention) -> tuple[FilesDigest, SnapshotState]:
+        reader, known = self._context.reader(StatsPolicy.NUM_RECORDS), self._known_state
+        if known is not None and can_advance(known, log, retention):
+            return known.files, advanced_state(reader, known, log, retention)
+        options = self._context.options
+        is_large = log.contents is not None and log.contents.num_rows >= options.cached_counts_from
+        cache = self._digests if is_large or options.cached_counts_from <= 0 else None
+        files = digest_files(reader, log, cache, partitions=options.snapshot_partitions)
+        state = state_of(files, log, retention)
+        if known is not None and self._digests is not None:
+            known.files.release()
+        return files, state
+
+    def _on_ladder(self, query: Callable[[LoadedLog], T]) -> T:
+        return on_ladder(self._log.replayable, query, self._next_rung)
+
+    def _next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        replayable = self._log.next_rung(log, error)
+        forget(self, "_files", "state", "all_files", "tombstones")  # those of the damaged checkpoint
+        return replayable
 
     @property
-    def _told(self) -> VersionChecksum | None:
+    def _retention(self) -> Retention:
+        return Retention.after(self.min_file_retention_timestamp)
+
+    @property
+    def _checksum_hint(self) -> VersionChecksum | None:
         return self.checksum if value_if_computed(self, "computed_state") is None else None
 
     def _live_files_with_stats(self) -> list[AddFile]:
-        files = reconciled_files(self._context.reader(), self._log.replayable)
-        if files is None:
-            return []
-        rows = live_files(files).toArrow().to_pylist(maps_as_pydicts="strict")
-        return [AddFile.from_json(row) for row in rows]
+        def collected(log: LoadedLog) -> list[AddFile]:
+            files = reconciled_files(self._context.reader(), log)
+            rows = [] if files is None else live_files(files).toArrow().to_pylist(maps_as_pydicts="strict")
+            return [AddFile.from_json(row) for row in rows]
+
+        return self._on_ladder(collected)

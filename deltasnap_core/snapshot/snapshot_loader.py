@@ -34,7 +34,7 @@ class SnapshotLoader:
         is_current: bool = False,
         asks_catalog: bool = False,
     ) -> Snapshot:
-        """Make the snapshot of a segment; nothing is read yet.
+        """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
 
         predecessor: a snapshot of the same table, of any version: what it read is not read again.
         checksum:    what the writer of the version says of it, where that is known already.
@@ -48,7 +48,7 @@ class SnapshotLoader:
             now_ms=self.clock(),
             known=None if predecessor is None else predecessor.log.best_known,
             checksum=checksum,
-            validate_state=self.context.options.validate_state,
+            validate_state=self.context.options.validate_state is not False,
             asks_catalog=asks_catalog,
         )
         return Snapshot(

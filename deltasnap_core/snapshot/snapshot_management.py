@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock, RLock, Thread
 
 from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
 from deltasnap_core.snapshot.segment_refresh import (
-    NO_CATALOG,
-    CatalogCommits,
     first_segment,
     next_segment,
     segment_after_commit,
@@ -53,7 +51,7 @@ class SnapshotManagement:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The current snapshot, loaded at first use; not updated."""
+        """The current snapshot, loaded at first use (Delta's `getSnapshotAtInit`); not updated."""
         return self._capture(NO_CATALOG).snapshot
 
     @property
@@ -75,17 +73,15 @@ class SnapshotManagement:
         staleness_acceptable: bool = False,
         check_if_updated_since_ts: int | None = None,
         *,
-        log_tail: Sequence[FileStatus] = (),
-        max_catalog_version: int | None = None,
+        catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Look for new commits and give the current snapshot; the InitialSnapshot where there is no table.
+        """Look for new commits and return the current snapshot; the InitialSnapshot where there is no table.
 
         staleness_acceptable:      give the snapshot there is at once, unless it is stale; at most one update then
                                    runs in the background.
         check_if_updated_since_ts: do nothing where an update began at this time (ms) or later.
-        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see LogSegmentBuilder.build.
+        catalog:                   what the catalog of a catalog-managed table knows.
         """
-        catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         captured = self._captured
         if captured is None:
             return self._capture(catalog).snapshot
@@ -103,7 +99,7 @@ class SnapshotManagement:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Give a snapshot of a version just committed, or of a later one.
+        """Return a snapshot of a version just committed, or of a later one.
 
         new_checksum:       what the committer says of the version.
         pre_commit_segment: of the version before; with it the new commit alone is looked up, nothing listed.
@@ -122,14 +118,14 @@ class SnapshotManagement:
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Give a segment of a version just committed, or of a later one; see `update_after_commit`."""
+        """Return a segment of a version just committed, or of a later one; see `update_after_commit`."""
         known = pre_commit_segment or self.snapshot.log_segment
         return segment_after_commit(
             self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
         )
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Give the newest segment, and its commits that are newer than the old one. Installs nothing."""
+        """Return the newest segment, and its commits that are newer than the old one. Installs nothing."""
         return updated_segment(self._builder, old_segment)
 
     def get_snapshot_at(
@@ -138,10 +134,9 @@ class SnapshotManagement:
         *,
         last_checkpoint_hint: LastCheckpointInfo | None = None,
         min_file_retention_timestamp: int | None = None,
-        log_tail: Sequence[FileStatus] = (),
-        max_catalog_version: int | None = None,
+        catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Give the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
+        """Return the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
 
         Errors: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are), VersionGapError.
         """
@@ -152,17 +147,13 @@ class SnapshotManagement:
                 return current
             segment = current.log_segment
         else:
-            segment = self._builder.build(
-                version,
-                hint=last_checkpoint_hint or _hint_of(current),
-                log_tail=log_tail,
-                max_catalog_version=max_catalog_version,
-            )
+            hint = last_checkpoint_hint or _hint_of(current)
+            segment = self._builder.build(version, hint=hint, catalog=catalog)
         return self._loader.load(
             segment,
             predecessor=current,
             min_file_retention_timestamp=min_file_retention_timestamp,
-            asks_catalog=bool(log_tail) or max_catalog_version is not None,
+            asks_catalog=catalog.is_known,
         )
 
     def close(self) -> None:

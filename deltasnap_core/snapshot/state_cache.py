@@ -39,7 +39,7 @@ class StateCache:
         return self._is_cached
 
     def cached(self, frame: DataFrame) -> DataFrame:
-        """Give the frame, from now on computed once and kept; after the release, as it is."""
+        """Return the frame, from now on computed once and kept; after the release, as it is."""
         with self._lock:
             if self._is_released or self._is_cached:
                 return frame

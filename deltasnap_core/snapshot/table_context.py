@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.snapshot.options import SnapshotOptions
 
 
@@ -21,6 +22,6 @@ class TableContext:
     files: SparkFiles
     options: SnapshotOptions
 
-    def reader(self, *, counts_only: bool = False) -> ActionReader:
-        """Return what reads the file actions; counts_only: no more than the computed state needs."""
-        return ActionReader(spark=self.spark, files=self.files, log_path=self.log.log_path, counts_only=counts_only)
+    def reader(self, stats: StatsPolicy = StatsPolicy.ALL) -> ActionReader:
+        """Return what reads the file actions."""
+        return ActionReader(spark=self.spark, files=self.files, log_path=self.log.log_path, stats=stats)

@@ -13,7 +13,7 @@ _THREADS = 16
 
 
 def map_concurrently(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`function` of each item, in order, some at a time in threads; raises the first error in that order.
+    """Return `function` of each item, in order, some at a time in threads; raises the first error in that order.
 
     For functions that wait for a remote storage; what is local is faster one by one.
     """

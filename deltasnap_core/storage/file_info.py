@@ -17,12 +17,12 @@ _SECONDS_BELOW = 10**11  # as seconds the year 5138, as milliseconds March 1973
 
 
 def status_of(url: str, info: Mapping[str, Any]) -> FileStatus:
-    """The status of the file at `url` from what its filesystem's `info` or `ls` says of it."""
+    """Return the status of the file at `url` from what its filesystem's `info` or `ls` says of it."""
     return FileStatus(path=url, size=int(info["size"]), modification_time=modification_time_ms(info))
 
 
 def modification_time_ms(info: Mapping[str, Any]) -> int:
-    """The modification time in ms since the epoch; 0 where the filesystem tells none."""
+    """Return the modification time in ms since the epoch; 0 where the filesystem tells none."""
     for key in _TIME_KEYS:
         if (value := info.get(key)) is not None:
             return to_ms(value)
@@ -30,7 +30,7 @@ def modification_time_ms(info: Mapping[str, Any]) -> int:
 
 
 def to_ms(value: object) -> int:
-    """A time as filesystems write it (datetime, seconds or ms since the epoch, ISO or HTTP text) in ms."""
+    """Return a time as filesystems write it (datetime, seconds or ms since the epoch, ISO or HTTP text) in ms."""
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1000)

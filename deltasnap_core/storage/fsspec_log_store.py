@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import fsspec
 from fsspec.core import url_to_fs
 
+from deltasnap_core.errors import NoFilesystemError
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
-from deltasnap_core.storage.local_files import list_local_from, local_status
+from deltasnap_core.storage.local_files import list_local_from, local_status, open_local
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name
-from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
+from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name
+from deltasnap_core.storage.storage_errors import reading, storage_errors
+from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
 __all__ = ["FsspecLogStore", "filesystem_of", "to_url"]
 
@@ -23,15 +25,22 @@ _BLOCK_BYTES = 4 * 2**20
 
 
 def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options."""
-    return cast("tuple[fsspec.AbstractFileSystem, str]", url_to_fs(url, **({} if is_local(url) else storage_options)))
+    """Return the fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options.
+
+    Errors: NoFilesystemError, which says what to install.
+    """
+    try:
+        found = url_to_fs(url, **({} if is_local(url) else storage_options))
+    except (ImportError, ValueError) as error:
+        raise NoFilesystemError(path=url, reason=str(error)) from error
+    return cast("tuple[fsspec.AbstractFileSystem, str]", found)
 
 
 class FsspecLogStore:
     """A LogStore over fsspec; `storage_options` go to the filesystem of every URL that is not local.
 
     fsspec caches listings, leaves them unsorted, drops the scheme and names the modification time in many ways:
-    all of that ends here.
+    all of that ends here. What a remote storage refuses for a moment is tried again (`retries`).
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -42,29 +51,35 @@ class FsspecLogStore:
         folder, first = split_url(path)
         if is_local(path):
             return list_local_from(folder, first)
-        filesystem, fs_folder = filesystem_of(folder, self._storage_options)
-        if lists_from_name(filesystem, fs_folder):
-            return list_s3_from(filesystem, fs_folder, folder, first)
-        return _list_whole_from(filesystem, fs_folder, folder, first)
+        with storage_errors(folder):
+            filesystem, fs_folder = filesystem_of(folder, self._storage_options)
+            if lists_from_name(filesystem, fs_folder):
+                return list_s3_from(filesystem, fs_folder, folder, first)
+            return retrying(lambda: _list_whole_from(filesystem, fs_folder, folder, first))
 
     def status(self, path: str) -> FileStatus | None:
         """See LogStore."""
         if is_local(path):
             return local_status(path)
-        filesystem, fs_path = filesystem_of(path, self._storage_options)
-        filesystem.invalidate_cache(fs_path)
         try:
-            info = filesystem.info(fs_path)
-        except (FileNotFoundError, NotADirectoryError):
+            with storage_errors(path):
+                filesystem, fs_path = filesystem_of(path, self._storage_options)
+                filesystem.invalidate_cache(fs_path)
+                info = retrying(lambda: filesystem.info(fs_path))
+                return status_of(path, info) if info["type"] == "file" else None
+        except FileNotFoundError:
             return None
-        return status_of(path, info) if info["type"] == "file" else None
 
     def read_bytes(self, path: str) -> bytes:
         """See LogStore."""
         if is_local(path):
-            return Path(local_path(path)).read_bytes()
-        filesystem, fs_path = filesystem_of(path, self._storage_options)
-        return cast(bytes, filesystem.cat_file(fs_path))
+            with open_local(path) as file, storage_errors(path):
+                return file.read()
+        with storage_errors(path):
+            filesystem, fs_path = filesystem_of(path, self._storage_options)
+            # Given more than one connection for it, s3fs asks for the size of each file first.
+            options = {"max_concurrency": 1} if is_s3(filesystem) else {}
+            return cast(bytes, retrying(lambda: filesystem.cat_file(fs_path, **options)))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """See LogStore. Remote files are read some at once."""
@@ -75,10 +90,11 @@ class FsspecLogStore:
     def open(self, path: str) -> BinaryIO:
         """See LogStore."""
         if is_local(path):
-            return Path(local_path(path)).open("rb")
-        filesystem, fs_path = filesystem_of(path, self._storage_options)
-        filesystem.invalidate_cache(fs_path)
-        return cast(BinaryIO, filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES))
+            return open_local(path)
+        with storage_errors(path):
+            filesystem, fs_path = filesystem_of(path, self._storage_options)
+            filesystem.invalidate_cache(fs_path)
+            return reading(path, retrying(lambda: filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES)))
 
 
 def _list_whole_from(

@@ -1,44 +1,74 @@
-"""Listing and status of files on this machine, without fsspec, whose `ls` asks for a dozen facts of each file."""
+"""Files on this machine, without fsspec, whose `ls` asks for a dozen facts of each file.
+
+Only regular files are files here: to open a FIFO waits for its writer, and a device may never end.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.storage_errors import storage_errors
 from deltasnap_core.storage.urls import join_url, local_path
 
 
 def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
-    """The files of a folder (a `file:` URL) named `first` or later, by name; see LogStore.list_from.
+    """Return the files of a folder (a `file:` URL) named `first` or later, by name; see LogStore.list_from.
 
     Size and time of a file are asked for when its turn comes, so a caller who stops early pays for what it saw.
     """
-    try:
-        with os.scandir(local_path(folder)) as entries:
-            found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
-    except NotADirectoryError as error:
-        raise FileNotFoundError(f"Not a folder: {folder}") from error
+    with storage_errors(folder), os.scandir(local_path(folder)) as entries:
+        found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
     return _statuses(folder, found)
 
 
 def local_status(url: str) -> FileStatus | None:
-    """The status of the file at a `file:` URL; None where there is none."""
+    """Return the status of the file at a `file:` URL; None where there is none."""
     try:
-        return _status(url, os.stat(local_path(url)))  # noqa: PTH116
-    except (FileNotFoundError, NotADirectoryError):
+        with storage_errors(url):
+            return _status(url, _stat(local_path(url)))
+    except FileNotFoundError:
         return None
+
+
+def open_local(url: str) -> BinaryIO:
+    """Open the file at a `file:` URL for reading. Errors: FileNotFoundError; StorageError for what is no file too."""
+    with storage_errors(url):
+        return open(local_path(url), "rb", opener=_open_regular)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    # Without waiting for the other end of a FIFO; what was opened is looked at, not what was there a moment before.
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def _statuses(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[FileStatus]:
     for entry in entries:
+        url = join_url(folder, entry.name)
         try:
-            found = _status(join_url(folder, entry.name), entry.stat())
-        except FileNotFoundError:  # deleted since, or a dangling link
+            with storage_errors(url):
+                found = _status(url, _stat(entry))
+        except FileNotFoundError:  # deleted since
             continue
         if found:
             yield found
+
+
+def _stat(file: str | os.DirEntry[str]) -> os.stat_result:
+    try:
+        return os.stat(file)  # noqa: PTH116
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link that leads nowhere, as a dangling one
+            raise FileNotFoundError(error.errno, error.strerror) from error
+        raise
 
 
 def _status(url: str, result: os.stat_result) -> FileStatus | None:

@@ -24,23 +24,24 @@ class FileStatus:
         return self.path.rpartition("/")[2]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; `from_json` gives the same status again."""
+        """Return plain JSON values; `from_json` gives the same status again."""
         return {"path": self.path, "size": self.size, "modificationTime": self.modification_time}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FileStatus:
-        """From what `to_json` gave; raises KeyError where a field is missing."""
+        """Return the status from what `to_json` gave; raises KeyError where a field is missing."""
         return cls(path=values["path"], size=values["size"], modification_time=values["modificationTime"])
 
 
 class LogStore(Protocol):
-    """Reads files; what it says is what lies in the storage at that moment, never a cached answer.
+    """Reads files. Results are never cached: each is what lies in the storage at that moment.
 
-    The methods may be called from several threads at once.
+    The methods may be called from several threads at once. Where the storage itself fails, or refuses, or what is at
+    the path is no file (a folder, a FIFO), they raise StorageError, so do the streams of `open`; nothing else of it.
     """
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """The files in the folder of `path` whose name is that of `path` or sorts after it, by name ascending.
+        """Return the files in the folder of `path` whose name is that of `path` or sorts after it, by name ascending.
 
         Folders are left out. Reads on as the iterator is consumed where the storage can list from a name on.
         Names compare by code point. Raises FileNotFoundError, at the call, where there is no such folder.
@@ -48,17 +49,17 @@ class LogStore(Protocol):
         ...
 
     def status(self, path: str) -> FileStatus | None:
-        """The status of the file at `path`; None where there is none."""
+        """Return the status of the file at `path`; None where there is none."""
         ...
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole content of a file. Raises FileNotFoundError."""
+        """Return the whole content of a file. Raises FileNotFoundError."""
         ...
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """The whole content of each file, in the order of `paths`. Raises FileNotFoundError where one is missing."""
+        """Return the content of each file, in the order of `paths`. Raises FileNotFoundError where one is gone."""
         ...
 
     def open(self, path: str) -> BinaryIO:
-        """The file opened for reading, seekable; for the caller to close. Raises FileNotFoundError."""
+        """Open a file for reading, seekable; for the caller to close. Raises FileNotFoundError."""
         ...

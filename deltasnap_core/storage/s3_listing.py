@@ -7,21 +7,28 @@ from typing import Any
 
 from deltasnap_core.storage.file_info import to_ms
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.storage_errors import storage_errors
 from deltasnap_core.storage.urls import join_url
 
 _DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # these list in no order and know no StartAfter
 
 
+def is_s3(filesystem: Any) -> bool:
+    """Whether a filesystem is one of s3fs."""
+    return hasattr(filesystem, "call_s3")
+
+
 def lists_from_name(filesystem: Any, folder: str) -> bool:
     """Whether `list_s3_from` can list the folder: a filesystem of s3fs, not a directory bucket."""
-    if not hasattr(filesystem, "call_s3"):
+    if not is_s3(filesystem):
         return False
     bucket, _, _ = filesystem.split_path(folder)
     return not bucket.endswith(_DIRECTORY_BUCKET_SUFFIX)
 
 
 def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator[FileStatus]:
-    """The files of `folder` (whose URL is `url`) named `first` or later; see LogStore.list_from.
+    """Return the files of `folder` (whose URL is `url`) named `first` or later; see LogStore.list_from.
 
     Pages are fetched as they are needed, the first one at the call.
     """
@@ -29,10 +36,14 @@ def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator
     prefix = f"{key}/" if key else ""
 
     def page(**options: Any) -> dict[str, Any]:
-        result: dict[str, Any] = filesystem.call_s3(
-            "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
-        )
-        return result
+        def ask() -> dict[str, Any]:
+            found: dict[str, Any] = filesystem.call_s3(
+                "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
+            )
+            return found
+
+        with storage_errors(url):
+            return retrying(ask)
 
     # StartAfter leaves out the name itself; without its last character the name sorts right before it.
     first_page = page(StartAfter=prefix + first[:-1]) if first else page()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_USER_INFO = re.compile(r"(?<=://)[^/@]+@")
-_SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:key|token|secret|password|sig)[^=&]*=)[^&]*")
-_REDACTED = "*********(redacted)"
+from deltasnap_core.redaction import redacted
+
+__all__ = ["is_local", "is_url", "join_url", "local_path", "redacted", "split_url", "to_url"]
+
+# Two letters at least: `C:/data` is a path. After `::` comes the URL that a protocol of fsspec's is chained to.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/|:)")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file", "gcs": "gs"}
 
 
 def to_url(path_or_url: str | os.PathLike[str]) -> str:
-    """The full URL of a local path or a URL, without a slash at its end.
+    """Return the full URL of a local path or a URL, without a slash at its end.
 
     A local path is made absolute (`~` expanded); `file:/x` and `file://localhost/x` become `file:///x`;
     `s3a://` and `s3n://` become `s3://`. Nothing is decoded or encoded: `%20` in a path is a percent sign, 2 and 0.
@@ -37,12 +39,12 @@ def is_url(text: str) -> bool:
 
 
 def join_url(folder: str, name: str) -> str:
-    """The URL of `name` (which may hold slashes) in a folder."""
+    """Return the URL of `name` (which may hold slashes) in a folder."""
     return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The URL of the folder and the name in it: `join_url` undone."""
+    """Return the URL of the folder and the name in it: `join_url` undone."""
     folder, _, name = url.rpartition("/")
     return (f"{folder}/" if folder.endswith((":/", "://")) else folder), name
 
@@ -53,13 +55,8 @@ def is_local(url: str) -> bool:
 
 
 def local_path(url: str) -> str:
-    """The path of a `file:` URL."""
+    """Return the path of a `file:` URL."""
     return url.removeprefix("file://")
-
-
-def redacted(url: str) -> str:
-    """Give a URL for a log or a name: without the credentials that it may carry."""
-    return _SECRET_PARAMETER.sub(rf"\1{_REDACTED}", _USER_INFO.sub(f"{_REDACTED}@", url))
 
 
 def _local_url(path: str) -> str:

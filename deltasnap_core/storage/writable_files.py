@@ -15,6 +15,8 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.storage_errors import storage_errors
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -28,7 +30,7 @@ _SINGLE_PUT = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "o
 
 
 class WritableFiles:
-    """The files below the root of a store. Every path is a full URL, as for LogStore."""
+    """The files below the root of a store. Every path is a full URL, as for LogStore; errors: StorageError."""
 
     def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self._is_local = is_local(root)
@@ -37,36 +39,38 @@ class WritableFiles:
         self._log_store = FsspecLogStore(storage_options)
 
     def list_folder(self, folder: str) -> list[FileStatus]:
-        """Give the files of a folder by name; none where there is no such folder."""
+        """Return the files of a folder by name; none where there is no such folder."""
         try:
             return list(self._log_store.list_from(join_url(folder, "")))
         except FileNotFoundError:
             return []
 
     def walk(self, folder: str) -> list[FileStatus]:
-        """Give the files below a folder, by path; none where there is no such folder."""
-        filesystem, root = self._filesystem(folder)
-        filesystem.invalidate_cache()
-        root = root.rstrip("/")
-        found = {str(name): info for name, info in filesystem.find(root, detail=True).items()}
+        """Return the files below a folder, by path; none where there is no such folder."""
+        with storage_errors(folder):
+            filesystem, root = self._filesystem(folder)
+            filesystem.invalidate_cache()
+            root = root.rstrip("/")
+            listed = retrying(lambda: filesystem.find(root, detail=True))
+            found = {str(name): info for name, info in listed.items()}
         # Some filesystems give names back with a slash before them that the root does not have.
         paths = {folder + name[name.index(root) + len(root) :]: info for name, info in found.items()}
         return [status_of(path, paths[path]) for path in sorted(paths)]
 
     def status(self, path: str) -> FileStatus | None:
-        """Give the status of a file; None where there is none."""
+        """Return the status of a file; None where there is none."""
         return self._log_store.status(path)
 
     def statuses(self, paths: Sequence[str]) -> list[FileStatus | None]:
-        """Give the status of each file, in order; None where there is none."""
+        """Return the status of each file, in order; None where there is none."""
         return self._on_each(self.status, paths)
 
     def read(self, path: str) -> bytes:
-        """Give the content of a file. Raises FileNotFoundError."""
+        """Return the content of a file. Raises FileNotFoundError."""
         return self._log_store.read_bytes(path)
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Give the content of each file, in order. Raises FileNotFoundError."""
+        """Return the content of each file, in order. Raises FileNotFoundError."""
         return self._log_store.read_many(paths)
 
     def open(self, path: str) -> BinaryIO:
@@ -75,33 +79,40 @@ class WritableFiles:
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file in one piece: a reader sees it whole, as it was before, or not at all."""
-        filesystem, target = self._filesystem(path)
-        if _protocol(filesystem) in _SINGLE_PUT:
-            filesystem.pipe_file(target, content)
-            return
         folder, _ = split_url(path)
         temporary = join_url(folder, f"{TEMPORARY_PREFIX}{uuid4().hex}")
-        if self._is_local:
-            self._in_folder(folder, lambda: Path(local_path(temporary)).write_bytes(content))
-        else:
-            filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
-            filesystem.pipe_file(self._filesystem(temporary)[1], content)
-        self.move(temporary, path)
+        with storage_errors(path):
+            filesystem, target = self._filesystem(path)
+            if _protocol(filesystem) in _SINGLE_PUT:
+                retrying(lambda: filesystem.pipe_file(target, content))
+                return
+            if self._is_local:
+                self._in_folder(folder, lambda: Path(local_path(temporary)).write_bytes(content))
+            else:
+                filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
+                filesystem.pipe_file(self._filesystem(temporary)[1], content)
+            self.move(temporary, path)
 
     def write_many(self, contents: Mapping[str, bytes]) -> None:
         """Write files, some at once; where one fails the others may or may not be there."""
         self._on_each(lambda path: self.write(path, contents[path]), contents)
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name, in place of what had it."""
+        """Move a file to another name, in place of what had it."""
         folder, _ = split_url(target)
-        if self._is_local:
-            self._in_folder(folder, lambda: Path(local_path(source)).replace(local_path(target)))
-            return
-        filesystem, target_path = self._filesystem(target)
-        if _protocol(filesystem) not in _SINGLE_PUT:
+        with storage_errors(target):
+            if self._is_local:
+                self._in_folder(folder, lambda: Path(local_path(source)).replace(local_path(target)))
+                return
+            filesystem, target_path = self._filesystem(target)
+            source_path = self._filesystem(source)[1]
+            if _protocol(filesystem) in _SINGLE_PUT:
+                # In two steps, each of which may be done twice.
+                retrying(lambda: filesystem.cp_file(source_path, target_path))
+                self._delete(source)
+                return
             filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
-        filesystem.mv(self._filesystem(source)[1], target_path)
+            filesystem.mv(source_path, target_path)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, and the local folders that this leaves empty; one that is gone already is no error."""
@@ -112,22 +123,23 @@ class WritableFiles:
         if self._is_local:
             shutil.rmtree(local_path(folder), ignore_errors=True)
             return
-        filesystem, path = self._filesystem(folder)
-        filesystem.invalidate_cache()
-        with contextlib.suppress(FileNotFoundError):
-            filesystem.rm(path, recursive=True)
+        with contextlib.suppress(FileNotFoundError), storage_errors(folder):
+            filesystem, path = self._filesystem(folder)
+            filesystem.invalidate_cache()
+            retrying(lambda: filesystem.rm(path, recursive=True))
 
     def _delete(self, path: str) -> None:
         if self._is_local:
             file = Path(local_path(path))
-            file.unlink(missing_ok=True)
+            with storage_errors(path):
+                file.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # the first that is not empty
                 for folder in file.relative_to(self._root).parents[:-1]:
                     (self._root / folder).rmdir()
             return
-        filesystem, target = self._filesystem(path)
-        with contextlib.suppress(FileNotFoundError):
-            filesystem.rm_file(target)
+        with contextlib.suppress(FileNotFoundError), storage_errors(path):
+            filesystem, target = self._filesystem(path)
+            retrying(lambda: filesystem.rm_file(target))
 
     def _in_folder(self, folder: str, work: Callable[[], object]) -> None:
         """Work in a local folder that is made where it is not there, or where a prune has just found it empty."""

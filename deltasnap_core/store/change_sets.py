@@ -33,7 +33,7 @@ class ChangePolicy:
         return change_rows >= max(self.least_rows, self.base_fraction * base_rows)
 
     def sets_to_merge(self, earlier_rows: Sequence[int], new_rows: int) -> int:
-        """Give how many of the latest sets are to be merged with a new one.
+        """Return how many of the latest sets are to be merged with a new one.
 
         earlier_rows: the rows of each set since the base, oldest first.
         """

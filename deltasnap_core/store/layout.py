@@ -14,11 +14,12 @@ DOCUMENTS = "documents"
 STAGING = "staging"
 ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
-VERSION_TABLES = (ALL_FILES, TOMBSTONES)
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_GENERATION = re.compile(r"(?P<ordinal>[0-9]{6})-[A-Za-z0-9_-]+\Z")
-_MANIFEST = re.compile(r"(?P<generation>[0-9]{6}-[A-Za-z0-9_-]+)\.(?P<version>[0-9]{20})\.json\Z")
+_GENERATION = r"(?P<ordinal>[0-9]{6})(?:of(?P<parent>[0-9]{6})at(?P<fork>[0-9]{1,20}))?-[A-Za-z0-9_-]+"
+_GENERATION_NAME = re.compile(_GENERATION + r"\Z")
+_MANIFEST = re.compile(rf"(?P<generation>{_GENERATION})\.(?P<version>[0-9]{{20}})\.json\Z")
+_FORK_MARKER = re.compile(rf"(?P<generation>{_GENERATION})\.fork\.json\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_ID = 64
 
@@ -32,7 +33,7 @@ class ManifestName:
 
     @classmethod
     def parse(cls, name: str) -> ManifestName | None:
-        """Parse a file name; None where it is no manifest's."""
+        """Return the version that a file name is of; None where it is no manifest's."""
         found = _MANIFEST.match(name)
         return None if found is None else cls(generation=found["generation"], version=int(found["version"]))
 
@@ -41,7 +42,7 @@ class ManifestName:
 
 
 def check_table_name(table: str) -> str:
-    """Give the name back where it can be a folder of the store.
+    """Return the name where it can be a folder of the store.
 
     Errors: ValueError where it holds other characters than letters, digits, `_`, `-` and `.`.
     """
@@ -50,33 +51,68 @@ def check_table_name(table: str) -> str:
     return table
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """Where a generation forked off an earlier one: the ordinal of that, and the last version they have in common.
+
+    It is part of the generation's name, so that one listing tells in which generation a version is.
+    """
+
+    parent: int
+    version: int
+
+
 def generation_name(ordinal: int, table_id: str) -> str:
-    """Name the generation that began with a table id: the ordinal puts the newest last, the id tells them apart."""
+    """Return the name of a generation that began with a table id: the ordinal sorts the newest last."""
     safe = _UNSAFE.sub("_", table_id)[:_LONGEST_ID]
     if safe != table_id or not safe:
         safe = f"{safe}-{hashlib.sha256(table_id.encode()).hexdigest()[:8]}"
     return f"{ordinal:06d}-{safe}"
 
 
+def forked_name(ordinal: int, fork: Fork, generation: str) -> str:
+    """Return the name of a generation that forked off: of the table id that another generation is named after."""
+    return f"{ordinal:06d}of{fork.parent:06d}at{fork.version}-{generation.partition('-')[2]}"
+
+
 def generation_ordinal(generation: str) -> int | None:
-    """Give the ordinal of a generation; None where the name is no generation's."""
-    found = _GENERATION.match(generation)
+    """Return the ordinal of a generation; None where the name is no generation's."""
+    found = _GENERATION_NAME.match(generation)
     return None if found is None else int(found["ordinal"])
 
 
+def fork_of(generation: str) -> Fork | None:
+    """Return where a generation forked off its parent; None: it has none."""
+    found = _GENERATION_NAME.match(generation)
+    if found is None or found["parent"] is None:
+        return None
+    return Fork(parent=int(found["parent"]), version=int(found["fork"]))
+
+
+def fork_marker(generation: str) -> str:
+    """Return the name of the file that begins a forked generation, beside the manifests: it may have none yet."""
+    return f"{generation}.fork.json"
+
+
+def parse_fork_marker(name: str) -> str | None:
+    """Return the generation that a file begins; None where it is no fork marker."""
+    found = _FORK_MARKER.match(name)
+    return None if found is None else found["generation"]
+
+
 def new_folder(kind: str, first: int, last: int) -> str:
-    """Name a data folder that no other write has: versions first to last of a base or of changes."""
+    """Return the name of a data folder that no other write has: versions first to last of a base or of changes."""
     return f"{kind}/{first:020d}-{last:020d}-{uuid4().hex[:12]}"
 
 
-def version_table_path(table_kind: str, version: int) -> str:
-    """Give the path of the one file that holds `all_files` or `tombstones` of a version, below its generation.
+def plain_parquet_path(kind: str, version: int) -> str:
+    """Return the path of the one file that holds `all_files` or `tombstones` of a version, below its generation.
 
     One file, so that two writers replace each other's whole and never mix.
     """
-    return f"{table_kind}/version={version}/{table_kind}.parquet"
+    return f"{kind}/version={version}/{kind}.parquet"
 
 
 def document_path(digest: str) -> str:
-    """Give the path of a shared document, below its generation."""
+    """Return the path of a shared document, below its generation."""
     return f"{DOCUMENTS}/{digest}.json"

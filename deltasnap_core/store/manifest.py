@@ -11,10 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltasnap_core.log.commit_summary import CommitSummary
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.store.log_identity import VersionIdentity
 from deltasnap_core.store.shared_documents import JsonObject, Part
 
-FORMAT = 1
+FORMAT = 2
 """Of the documents written here; a document of a higher format is refused, never misread."""
+
+_READABLE_FORMATS = (1, FORMAT)
+"""Format 1 has neither the identity of the version nor the summary of its commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +74,14 @@ class DataSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionTables:
-    """`all_files` and `tombstones` of one version as plain Parquet, one file each."""
+class PlainParquetFiles:
+    """`all_files` and `tombstones` of one version for readers that know nothing of this store, one file each."""
 
     all_files: DataFile
     tombstones: DataFile
 
     @classmethod
-    def from_json(cls, values: JsonObject) -> VersionTables:
+    def from_json(cls, values: JsonObject) -> PlainParquetFiles:
         """From what `to_json` gave."""
         return cls(
             all_files=DataFile.from_json(values["allFiles"]), tombstones=DataFile.from_json(values["tombstones"])
@@ -119,14 +125,17 @@ class VersionChanges:
 class VersionManifest:
     """One stored version of a table.
 
-    generation:      folder of its data; a table dropped and created again has another.
+    generation:      folder of its data; a table dropped and created again, or restored and written on, has another.
     table_id:        the metadata id at this version.
     log_path:        URL of the log it was read from.
     timestamp:       of the commit, ms since the epoch.
-    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention.
+    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention;
+                     0 keeps every one.
     base, changes:   the state is the base and then these changes up to this version, each set after the one before.
     version_changes: None where the version before is not stored.
-    tables:          None unless they were asked for.
+    plain_parquet:   None unless it was asked for.
+    identity:        tells this version of the log from another of its number; None: not known (format 1).
+    commit:          what its commit says of itself; None: the log had lost it, or not known (format 1).
     computed_state, log_segment: the small values, without what is in `parts`.
     parts:           by name, the objects that versions share most of.
     """
@@ -141,13 +150,20 @@ class VersionManifest:
     base: DataSet
     changes: tuple[DataSet, ...] = ()
     version_changes: VersionChanges | None = None
-    tables: VersionTables | None = None
+    plain_parquet: PlainParquetFiles | None = None
+    identity: VersionIdentity | None = None
+    commit: CommitSummary | None = None
     computed_state: JsonObject = field(default_factory=dict)
     log_segment: JsonObject = field(default_factory=dict)
     parts: Mapping[str, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_sets(self)
+
+    @property
+    def retention(self) -> Retention:
+        """Which tombstones the version keeps."""
+        return Retention.after(self.min_file_retention_timestamp)
 
     @property
     def change_rows(self) -> int:
@@ -159,8 +175,8 @@ class VersionManifest:
         """Every Parquet file that the version consists of."""
         for data_set in (self.base, *self.changes):
             yield from data_set.files
-        if self.tables is not None:
-            yield from (self.tables.all_files, self.tables.tombstones)
+        if self.plain_parquet is not None:
+            yield from (self.plain_parquet.all_files, self.plain_parquet.tombstones)
 
     @property
     def documents(self) -> frozenset[str]:
@@ -169,14 +185,14 @@ class VersionManifest:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> VersionManifest:
-        """Parse a manifest.
+        """Return the manifest of a document.
 
         Errors: ValueError saying what is wrong with it.
         """
         try:
             values = json.loads(content)
-            if values["format"] != FORMAT:
-                raise ValueError(f"expected format {FORMAT}, found {values['format']!r}")
+            if values["format"] not in _READABLE_FORMATS:
+                raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
             return cls._from_json(values)
         except KeyError as error:
             raise ValueError(f"expected a field {error}, found none") from error
@@ -185,7 +201,8 @@ class VersionManifest:
 
     @classmethod
     def _from_json(cls, values: JsonObject) -> VersionManifest:
-        changes, tables = values.get("versionChanges"), values.get("tables")
+        changes, plain_parquet = values.get("versionChanges"), values.get("tables")
+        identity, commit = values.get("identity"), values.get("commit")
         return cls(
             table=_text(values, "table"),
             version=_integer(values, "version"),
@@ -197,14 +214,16 @@ class VersionManifest:
             base=DataSet.from_json(values["base"]),
             changes=tuple(DataSet.from_json(data_set) for data_set in values["changes"]),
             version_changes=None if changes is None else VersionChanges.from_json(changes),
-            tables=None if tables is None else VersionTables.from_json(tables),
+            plain_parquet=None if plain_parquet is None else PlainParquetFiles.from_json(plain_parquet),
+            identity=None if identity is None else VersionIdentity.from_json(identity),
+            commit=None if commit is None else CommitSummary.from_json(commit),
             computed_state=dict(values["computedState"]),
             log_segment=dict(values["logSegment"]),
             parts={name: Part.from_json(part) for name, part in values["parts"].items()},
         )
 
     def to_bytes(self) -> bytes:
-        """Give the document: UTF-8 JSON, the fields in the order of this class."""
+        """Return the document: UTF-8 JSON, the fields in the order of this class."""
         values: dict[str, Any] = {
             "format": FORMAT,
             "table": self.table,
@@ -219,8 +238,12 @@ class VersionManifest:
         }
         if self.version_changes is not None:
             values["versionChanges"] = self.version_changes.to_json()
-        if self.tables is not None:
-            values["tables"] = self.tables.to_json()
+        if self.plain_parquet is not None:
+            values["tables"] = self.plain_parquet.to_json()
+        if self.identity is not None:
+            values["identity"] = self.identity.to_json()
+        if self.commit is not None:
+            values["commit"] = self.commit.to_json()
         values["computedState"] = dict(self.computed_state)
         values["logSegment"] = dict(self.log_segment)
         values["parts"] = {name: part.to_json() for name, part in self.parts.items()}

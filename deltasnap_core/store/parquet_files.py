@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -34,18 +34,18 @@ class ParquetFiles:
     """Writes and reads Parquet files below a folder (a URL): that of a generation, for the paths of its DataFiles."""
 
     spark: SparkSession
-    files: WritableFiles
+    storage: WritableFiles
     spark_files: SparkFiles
     folder: str
 
     def below(self, folder: str) -> ParquetFiles:
-        """Give the same for another folder."""
+        """Return the same for another folder."""
         return replace(self, folder=folder)
 
     def write(
         self, rows: DataFrame, path: str, *, partition_by: str | None = None, keep_empty: bool = False
     ) -> tuple[DataFile, ...]:
-        """Write rows into a new folder, and give its files by path.
+        """Write rows into a new folder, and return its files by path.
 
         partition_by: a column that becomes a folder a value, `column=value`.
         keep_empty:   keep the file that Spark writes where there are no rows, for its schema.
@@ -60,12 +60,12 @@ class ParquetFiles:
         return self._written(target, keep_empty)
 
     def read(self, files: Iterable[DataFile], schema: StructType) -> DataFrame | None:
-        """Read files with an explicit schema; a column that they do not have is null. None: there are no files."""
+        """Return the rows of files by an explicit schema, null for columns they lack. None: there are no files."""
         found = list(files)
         return self._read(found, schema) if found else None
 
     def read_file(self, file: DataFile, schema: StructType) -> DataFrame:
-        """Read one file with an explicit schema."""
+        """Return the rows of one file, by an explicit schema."""
         return self._read([file], schema)
 
     def _read(self, files: list[DataFile], schema: StructType) -> DataFrame:
@@ -73,25 +73,23 @@ class ParquetFiles:
         statuses = [
             FileStatus(path=join_url(self.folder, file.path), size=file.size, modification_time=0) for file in files
         ]
-        # A folder may be named `a{b}`: its paths are names, never patterns.
-        reader = self.spark.read.schema(schema).option("__globPaths__", "false")
-        return reader.parquet(*self.spark_files.readable(statuses))
+        return file_reader(self.spark).schema(schema).parquet(*self.spark_files.readable(statuses))
 
     def no_rows(self, schema: StructType) -> DataFrame:
-        """Give a DataFrame without rows."""
+        """Return a DataFrame without rows."""
         return no_rows(self.spark, schema)
 
     def _written(self, target: str, keep_empty: bool) -> tuple[DataFile, ...]:
-        statuses = self.files.walk(target)
+        statuses = self.storage.walk(target)
         written = {status.path: self._data_file(status) for status in statuses if status.name.endswith(".parquet")}
         kept = {path: file for path, file in written.items() if file.rows or keep_empty}
         # Spark leaves checksums beside local files, and a file without rows where there are none.
-        self.files.delete(status.path for status in statuses if status.path not in kept)
+        self.storage.delete(status.path for status in statuses if status.path not in kept)
         return tuple(kept.values())
 
     def _data_file(self, status: FileStatus) -> DataFile:
         try:
-            with self.files.open(status.path) as stream:
+            with self.storage.open(status.path) as stream:
                 rows = pq.read_metadata(stream).num_rows
         except (pa.ArrowException, OSError) as error:
             raise CorruptStoreError(path=status.path, reason=f"expected the Parquet just written: {error}") from error

@@ -1,4 +1,4 @@
-"""`all_files` and `tombstones` of many versions as plain tables: one computation for a range of versions."""
+"""`all_files` and `tombstones` of many versions as plain rows: one computation for a range of versions."""
 
 from __future__ import annotations
 
@@ -7,53 +7,56 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.load_actions import ACTIONS, WHOLE
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.file_action_layout import FULL
 from deltasnap_core.replay.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
 
 
 def rows_by_version(
     first_state: DataFrame | None, changes: DataFrame | None, first: int, last: int
 ) -> DataFrame | None:
-    """Give the reconciled file actions of each version from first to last: version (long), add, remove, path.
+    """Return the reconciled file actions of each version from first to last: version (long), add, remove, path.
 
-    first_state: ACTIONS of version `first`, one row a key; None: no rows.
-    changes:     version and ACTIONS of the versions after it; None: none. A row of the state that no change touches
+    first_state: FULL, of version `first`, one row a key; None: no rows.
+    changes:     version and FULL, of the versions after it; None: none. A row of the state that no change touches
                  is only repeated, never shuffled.
     """
     if first_state is None:
         return None if changes is None else _repeated(_lives(changes, last))
-    at_first = first_state.select(F.lit(first).cast("long").alias("version"), *ACTIONS)
+    at_first = first_state.select(F.lit(first).cast("long").alias("version"), *FULL.columns)
     if changes is None:
         return _repeated(at_first.withColumn("until", F.lit(last).cast("long")))
-    keys = changes.select(*WHOLE.key).distinct()
-    untouched = WHOLE.join(at_first, keys, how="left_anti", broadcast=False)
-    touched = WHOLE.join(at_first, keys, how="left_semi", broadcast=False)
-    moving = _lives(touched.select("version", *ACTIONS).unionByName(changes.select("version", *ACTIONS)), last)
+    keys = changes.select(*FULL.key).distinct()
+    untouched = FULL.join(at_first, keys, how="left_anti", broadcast=False)
+    touched = FULL.join(at_first, keys, how="left_semi", broadcast=False)
+    moving = _lives(
+        touched.select("version", *FULL.columns).unionByName(changes.select("version", *FULL.columns)), last
+    )
     until_last = untouched.withColumn("until", F.lit(last).cast("long"))
     return _repeated(until_last.select(*moving.columns).unionByName(moving))
 
 
 def all_files_by_version(rows: DataFrame) -> DataFrame:
-    """Give the live files of each version: the columns of AddFile, and version."""
+    """Return the live files of each version: the columns of AddFile, and version."""
     return rows.where("add.path is not null").select(*ADD_COLUMNS, "version")
 
 
-def tombstones_by_version(rows: DataFrame, retention_timestamps: Mapping[int, int]) -> DataFrame:
-    """Give the tombstones of each version that have not expired then: the columns of RemoveFile, and version.
+def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
+    """Return the tombstones of each version that have not expired then: the columns of RemoveFile, and version.
 
-    retention_timestamps: by version, the time (ms) after which a file must have been removed; 0 keeps them all.
+    retentions: by version, which tombstones it keeps.
     """
-    first = min(retention_timestamps)
-    times = F.array(*(F.lit(retention_timestamps[version]).cast("long") for version in sorted(retention_timestamps)))
-    threshold = F.element_at(times, (F.col("version") - first + 1).cast("int"))
+    first = min(retentions)
+    times = F.array(*(F.lit(retentions[version].expired_until).cast("long") for version in sorted(retentions)))
+    expired_until = F.element_at(times, (F.col("version") - first + 1).cast("int"))
     deleted = F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0))
-    is_kept = F.col("add.path").isNull() & ((threshold <= 0) | (deleted > threshold))
+    is_kept = F.col("add.path").isNull() & (expired_until.isNull() | (deleted > expired_until))
     return rows.where(F.col("remove.path").isNotNull() & is_kept).select(*REMOVE_COLUMNS, "version")
 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
-    """Give each action the last version at which it is the newest of its key."""
-    in_order = Window.partitionBy(*WHOLE.key).orderBy("version")
+    """Add to each action the last version at which it is the newest of its key."""
+    in_order = Window.partitionBy(*FULL.key).orderBy("version")
     until = F.coalesce(F.lead("version").over(in_order) - 1, F.lit(last).cast("long"))
     return actions.withColumn("until", until)
 

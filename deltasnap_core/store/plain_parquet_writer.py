@@ -12,20 +12,20 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.storage.urls import join_url
-from deltasnap_core.store.layout import ALL_FILES, STAGING, TOMBSTONES, version_table_path
-from deltasnap_core.store.manifest import DataFile, VersionManifest, VersionTables
+from deltasnap_core.store.layout import ALL_FILES, STAGING, TOMBSTONES, plain_parquet_path
+from deltasnap_core.store.manifest import DataFile, PlainParquetFiles, VersionManifest
 from deltasnap_core.store.plain_parquet_rows import all_files_by_version, rows_by_version, tombstones_by_version
 from deltasnap_core.store.stored_rows import StoredRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableWriter:
-    """Writes the tables of versions of one generation, many versions in one pass."""
+class PlainParquetWriter:
+    """Writes plain Parquet of versions of one generation, many versions in one pass."""
 
     rows: StoredRows
 
     def write(self, manifests: Sequence[VersionManifest]) -> list[VersionManifest]:
-        """Give manifests, ascending, with their tables; they are written, and not committed."""
+        """Return manifests, ascending, with their plain Parquet; that is written, the manifests are not committed."""
         done: list[VersionManifest] = []
         for run in _runs_on_one_base(manifests):
             done += self._write_run(run)
@@ -37,22 +37,24 @@ class TableWriter:
         if changes is not None:
             changes = changes.where(F.col("version") > first)
         rows = rows_by_version(self.rows.state_of(run[0]), changes, first, last)
-        retention = {manifest.version: manifest.min_file_retention_timestamp for manifest in run}
-        all_files = self._write_table(ALL_FILES, ADD, None if rows is None else all_files_by_version(rows), retention)
-        removed = None if rows is None else tombstones_by_version(rows, retention)
-        tombstones = self._write_table(TOMBSTONES, REMOVE, removed, retention)
+        retentions = {manifest.version: manifest.retention for manifest in run}
+        all_files = self._write_kind(ALL_FILES, ADD, None if rows is None else all_files_by_version(rows), retentions)
+        removed = None if rows is None else tombstones_by_version(rows, retentions)
+        tombstones = self._write_kind(TOMBSTONES, REMOVE, removed, retentions)
         return [
             replace(
                 manifest,
-                tables=VersionTables(all_files=all_files[manifest.version], tombstones=tombstones[manifest.version]),
+                plain_parquet=PlainParquetFiles(
+                    all_files=all_files[manifest.version], tombstones=tombstones[manifest.version]
+                ),
             )
             for manifest in run
         ]
 
-    def _write_table(
+    def _write_kind(
         self, kind: str, schema: StructType, rows: DataFrame | None, versions: Iterable[int]
     ) -> dict[int, DataFile]:
-        """Write one file a version aside, then give each its name. A version without rows has a file as well."""
+        """Write one file a version aside, then name each. A version without rows has a file as well."""
         parquet, staging = self.rows.parquet, f"{STAGING}/{uuid4().hex[:12]}"
         wanted, found = list(versions), dict[int, DataFile]()
         try:
@@ -61,21 +63,21 @@ class TableWriter:
                 in_files = rows.repartition(min(len(wanted), 200), "version").sortWithinPartitions("version")
                 for file in parquet.write(in_files, f"{staging}/rows", partition_by="version"):
                     version = int(file.path.rpartition("/")[0].rpartition("=")[2])
-                    found[version] = self._moved(file, version_table_path(kind, version))
+                    found[version] = self._moved(file, plain_parquet_path(kind, version))
             if missing := [version for version in wanted if version not in found]:
                 none = parquet.no_rows(schema).coalesce(1)
                 (empty,) = parquet.write(none, f"{staging}/empty", keep_empty=True)
-                content = parquet.files.read(join_url(parquet.folder, empty.path))
+                content = parquet.storage.read(join_url(parquet.folder, empty.path))
                 for version in missing:
-                    found[version] = replace(empty, path=version_table_path(kind, version))
-                parquet.files.write_many({join_url(parquet.folder, found[v].path): content for v in missing})
+                    found[version] = replace(empty, path=plain_parquet_path(kind, version))
+                parquet.storage.write_many({join_url(parquet.folder, found[v].path): content for v in missing})
         finally:
-            parquet.files.delete_folder(join_url(parquet.folder, staging))
+            parquet.storage.delete_folder(join_url(parquet.folder, staging))
         return found
 
     def _moved(self, file: DataFile, path: str) -> DataFile:
         folder = self.rows.parquet.folder
-        self.rows.parquet.files.move(join_url(folder, file.path), join_url(folder, path))
+        self.rows.parquet.storage.move(join_url(folder, file.path), join_url(folder, path))
         return replace(file, path=path)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.store.layout import ManifestName
 from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.stored_versions import StoredVersions
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -17,8 +18,9 @@ DAY_MS = 24 * 60 * 60 * 1000
 class StoreUsage:
     """What is stored of a table: versions and generations, files and their bytes, manifests and all else included.
 
-    num_versions: of the current generation. num_unreferenced_files: of no version: being written at the moment, or
-    left by a run that was killed; `prune` removes the old ones.
+    num_versions:           those that count: of the current generation, and shared with those it forked off.
+    num_unreferenced_files: of no version: being written at the moment, or left by a run that was killed; `prune`
+                            removes the old ones.
     """
 
     num_versions: int
@@ -31,7 +33,10 @@ class StoreUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """What was removed: versions of the current generation, generations that were replaced, files and their bytes."""
+    """What was removed: versions that counted, generations that were replaced, files and their bytes.
+
+    Of a generation that others forked off goes what they do not share.
+    """
 
     versions: tuple[int, ...]
     generations: tuple[str, ...]
@@ -40,14 +45,13 @@ class PruneReport:
 
 
 def usage(table: StoredTable) -> StoreUsage:
-    """Give what is stored of a table, by a listing of all of it and a reading of every manifest."""
-    files = table.files.walk(table.folder)
-    names = table.manifest_names()
-    unreferenced = _unreferenced(table, files, names)
-    current = names[-1].generation if names else None
+    """Return what is stored of a table, by a listing of all of it and a reading of every manifest."""
+    files = table.storage.walk(table.folder)
+    versions = table.stored_versions()
+    unreferenced = _unreferenced(table, files, versions)
     return StoreUsage(
-        num_versions=sum(name.generation == current for name in names),
-        num_generations=len({name.generation for name in names}),
+        num_versions=len(versions.current()),
+        num_generations=len(versions.generations),
         num_files=len(files),
         size_in_bytes=sum(file.size for file in files),
         num_unreferenced_files=len(unreferenced),
@@ -60,8 +64,9 @@ def prune(
 ) -> PruneReport:
     """Remove versions, and the data of no version.
 
-    keep:             how many of the latest versions stay, at least 1; None: all of the current generation.
-    keep_generations: how many of the latest generations stay, at least 1; those replaced stay whole.
+    keep:             how many of the latest versions stay, at least 1; None: all that count.
+    keep_generations: how many of the latest generations stay whole, at least 1, with what they share with those that
+                      they forked off.
     min_age_ms:       how long ago a file of no version must have been written to be removed: longer than any run takes
                       to write a range, since what it writes belongs to no version before its end.
     Manifests go first: a version that loses its data is no longer one. The latest version always stays, and with it
@@ -71,33 +76,40 @@ def prune(
         raise ValueError(f"keep must be 1 or more, or None, not {keep}")
     if keep_generations < 1:
         raise ValueError(f"keep_generations must be 1 or more, not {keep_generations}")
-    names = table.manifest_names()
-    generations = sorted({name.generation for name in names})
-    dropped = generations[:-keep_generations]
-    current = [name for name in names if name.generation == generations[-1]]
-    old = [] if keep is None else current[:-keep]
-    manifests = {table.manifest_url(name) for name in old}
-    manifests |= {table.manifest_url(name) for name in names if name.generation in dropped}
-    files = table.files.walk(table.folder)
-    table.files.delete(manifests)
+    versions = table.stored_versions()
+    generations, current = versions.generations, versions.current()
+    old = set[ManifestName]() if keep is None else set(current[:-keep])
+    kept_whole = generations[-keep_generations:]
+    shared = {name for generation in kept_whole for name in versions.lineage(generation)}
+    in_use = {ancestor for generation in kept_whole for ancestor, _ in versions.ancestry(generation)}
+    dropped = [generation for generation in generations if generation not in in_use]
+    manifests = {
+        table.manifest_url(name)
+        for name in versions.manifests
+        if name in old or (name.generation not in kept_whole and name not in shared)
+    }
+    files = table.storage.walk(table.folder)
+    table.storage.delete(manifests)
+    table.storage.delete(table.fork_url(generation) for generation in versions.forks if generation in dropped)
     latest = time.time_ns() // 1_000_000 - min_age_ms
-    unreferenced = _unreferenced(table, files, table.manifest_names())
+    unreferenced = _unreferenced(table, files, table.stored_versions())
     gone = [file for file in unreferenced if file.path in manifests or file.modification_time <= latest]
-    table.files.delete(file.path for file in gone)
+    table.storage.delete(file.path for file in gone)
     return PruneReport(
-        versions=tuple(name.version for name in old),
+        versions=tuple(name.version for name in current if name in old),
         generations=tuple(dropped),
         num_files=len(gone),
         size_in_bytes=sum(file.size for file in gone),
     )
 
 
-def _unreferenced(table: StoredTable, files: Iterable[FileStatus], names: tuple[ManifestName, ...]) -> list[FileStatus]:
-    """Give the files that are neither manifests nor named by one.
+def _unreferenced(table: StoredTable, files: Iterable[FileStatus], versions: StoredVersions) -> list[FileStatus]:
+    """Return the files that are neither manifests nor named by one.
 
-    files: listed before the names, so that what a run has just committed counts as named.
+    files: listed before the versions, so that what a run has just committed counts as named.
     """
-    named = {table.manifest_url(name) for name in names}
-    for manifest in table.read_manifests(names):
-        named.update(table.files_of(manifest))
+    named = {table.manifest_url(name) for name in versions.manifests}
+    named |= {table.fork_url(generation) for generation in versions.forks}
+    for manifest in table.read_manifests(versions.manifests):
+        named.update(table.file_urls(manifest))
     return [file for file in files if file.path not in named]

@@ -1,126 +1,154 @@
-"""Writes a run of consecutive versions of a table into the store: data, then documents, then manifests."""
+"""Writes a run of consecutive versions of a table into the store: data, then documents; manifests are the caller's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import (
     LogRange,
     commit_timestamps,
     range_actions,
-    retention_timestamp,
-    without_expired_transactions,
+    retention_at,
 )
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.replay.computed_state import FileTotals, compute_state, counted_files
-from deltasnap_core.replay.state_reconstruction import unexpired_tombstone
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.computed_state import compute_state
+from deltasnap_core.replay.file_action_layout import FULL, digest
+from deltasnap_core.replay.spark_failures import on_ladder, translated
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
 from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.commit_facts import CommitFacts
 from deltasnap_core.store.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.manifest import DataSet, VersionChanges, VersionManifest
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.version_documents import VersionDocuments, non_file_actions_of
+from deltasnap_core.store.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions are done, and how many there are."""
 
-_BYTES_AN_ACTION = 300
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeWriter:
-    """Writes versions of one generation of a table.
+    """Writes versions of one generation of a table. What it returns counts as stored once it is committed.
 
-    rows, counted_rows: the generation's data: whole, and only what the computed state counts.
+    rows, digest_rows: the generation's data: whole, and no more than the digest is made of.
     """
 
-    table: StoredTable
+    stored: StoredTable
     generation: str
     context: TableContext
     logged: LogRange
     rows: StoredRows
-    counted_rows: StoredRows
+    digest_rows: StoredRows
     policy: ChangePolicy
     progress: Progress
 
-    def write_first(self, version: int) -> VersionManifest:
-        """Store a version with a base of its own.
+    def write_first(self, version: int, loaded: LoadedLog | None = None) -> VersionManifest:
+        """Write a version with a base of its own.
 
-        Errors: those of reading the log; nothing is committed then.
+        loaded: the log of the version, where it is read already. Errors: those of reading the log.
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
-        loaded = self.logged.load(version)
-        timestamp = commit_timestamps(self.logged, {version: loaded.non_file})[version]
-        files = reconciled_files(self.context.reader(), loaded)
-        base = self.rows.write_base(files, new_folder(BASE, version, version), version)
-        threshold = retention_timestamp(loaded.non_file, timestamp)
-        draft = self._manifest(version, timestamp, loaded.non_file, base, threshold)
-        stored = self.counted_rows.state_of(draft)
-        state = compute_state(
-            None if stored is None else counted_files(stored),
-            without_expired_transactions(loaded.non_file, timestamp),
-            min_file_retention_timestamp=threshold,
-        )
+
+        def written(log: LoadedLog) -> tuple[LoadedLog, DataSet]:
+            files = reconciled_files(self.context.reader(), log)
+            return log, self.rows.write_base(files, new_folder(BASE, version, version), version)
+
+        loaded, base = on_ladder(loaded or self.logged.load(version), written, self.logged.loader.next_rung)
+        commits = self._commits_of(loaded)
+        timestamp = commit_timestamps(self.logged, {version: loaded.non_file}, commits.infos)[version]
+        retention = retention_at(loaded.non_file, timestamp)
+        draft = self._manifest(version, timestamp, loaded.non_file, base, retention)
+        kept = loaded.non_file.without_expired_transactions(timestamp)
+        with translated(stored_files=self.rows.urls(draft)):
+            rows = self.digest_rows.state_of(draft)
+            state = compute_state(None if rows is None else digest(rows), kept, retention)
         documents = VersionDocuments(None, {})
         manifest = documents.added_to(draft, state, self.logged.segments[version])
-        self._commit([manifest], documents)
-        return manifest
+        self.stored.write_documents(self.generation, documents.new)
+        return commits.added_to(manifest, None, self.logged.segments[version])
 
     def write_after(self, previous: VersionManifest, last: int) -> list[VersionManifest]:
-        """Store the versions after a stored one, up to `last`, whose commits are all there.
+        """Write the versions after one of this generation, up to `last`, whose commits are all there.
 
         One pass over the commits, one write of what they changed, and a base at `last` when it is worth one.
-        Errors: those of reading the log; CorruptStoreError. Nothing is committed then.
+        Errors: those of reading the log; CorruptStoreError.
         """
         first, count = previous.version + 1, last - previous.version
         self.progress(f"Reading the commits {first} to {last}", 0, count)
         batch = self.logged.read_commits(first, last)
-        known = self.table.computed_state(previous)
+        commits = CommitFacts.of(batch)
+        documents = self.stored.read_documents([previous])
+        known = computed_state_of(previous, documents)
         actions = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
-        timestamps = commit_timestamps(self.logged, actions.states)
+        timestamps = commit_timestamps(self.logged, actions.states, commits.infos)
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
-        sets = self._write_changes(previous, batch, last)
+        with translated((commit.path for commit in batch.files), self.rows.urls(previous)):
+            sets = self._write_changes(previous, batch, last)
         self.progress(f"Computing the state of versions {first} to {last}", 0, count)
-        retention = {v: retention_timestamp(state, timestamps[v]) for v, state in actions.states.items()}
-        changes = self._changes_since(previous, sets, last)
-        until = max(retention.values())
-        keys = self.rows.keys_in_play(previous, changes, previous.min_file_retention_timestamp, until)
-        start = RangeBase(
-            version=previous.version,
-            files=self.counted_rows.state_of(previous, keys),
-            non_file=non_file_actions_of(known),
-            computed_state=known,
-            min_file_retention_timestamp=previous.min_file_retention_timestamp,
-        )
-        versions = replay_range(start, changes, actions.by_version, retention, broadcast=is_small(batch))
-        documents = VersionDocuments(previous, self.table.read_documents([previous]))
+        with translated(stored_files=self.rows.urls(previous, *sets)):
+            versions = self._replay(previous, known, sets, actions.states, timestamps, broadcast=is_small(batch))
+        shared, identity = VersionDocuments(previous, documents), previous.identity
         manifests = []
         for version in versions:
             non_file, timestamp = actions.states[version.version], timestamps[version.version]
-            draft = self._manifest(
-                version.version, timestamp, non_file, previous.base, version.min_file_retention_timestamp, sets
-            )
-            kept = without_expired_transactions(non_file, timestamp)
-            state = FileTotals.of(version.computed_state).state(kept)
-            complete = documents.added_to(draft, state, self.logged.segments[version.version])
+            draft = self._manifest(version.version, timestamp, non_file, previous.base, version.retention, sets)
+            segment = self.logged.segments[version.version]
+            complete = commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
+            identity = complete.identity
             manifests.append(replace(complete, version_changes=_version_changes(version)))
-        manifests[-1] = self._rebased(manifests[-1])
-        self._commit(manifests, documents)
-        self.progress(f"Stored versions {first} to {last}", count, count)
+        with translated(stored_files=self.rows.urls(manifests[-1])):
+            manifests[-1] = self._rebased(manifests[-1])
+        self.stored.write_documents(self.generation, shared.new)
+        self.progress(f"Wrote versions {first} to {last}", count, count)
         return manifests
+
+    def _replay(
+        self,
+        previous: VersionManifest,
+        known: SnapshotState,
+        sets: tuple[DataSet, ...],
+        states: Mapping[int, NonFileActions],
+        timestamps: Mapping[int, int],
+        *,
+        broadcast: bool,
+    ) -> tuple[RangeVersion, ...]:
+        retentions = {v: retention_at(state, timestamps[v]) for v, state in states.items()}
+        in_force = {v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()}
+        changes = self._changes_since(previous, sets, max(states))
+        keys = self.rows.keys_touched_or_expiring(
+            previous, changes, reduce(Retention.later_of, retentions.values(), previous.retention)
+        )
+        base = RangeBase(
+            version=previous.version,
+            files=self.digest_rows.state_of(previous, keys),
+            computed_state=known,
+            retention=previous.retention,
+        )
+        return replay_range(base, changes, in_force, retentions, broadcast=broadcast)
+
+    def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
+        """Return what the commit of a version is, read again only where a checkpoint stood in for it."""
+        version = loaded.version
+        batch = loaded.batch.after(version - 1)
+        if not batch.files and self.logged.has_commit(version):
+            batch = self.logged.read_commits(version, version)
+        return CommitFacts.of(batch)
 
     def _write_changes(self, previous: VersionManifest, batch: CommitBatch, last: int) -> tuple[DataSet, ...]:
         """Write the changes of new commits, together with earlier ones where those are to be merged."""
-        rows = batch.lines_matching('"(add|remove)"').num_rows
-        rows += sum(commit.size // _BYTES_AN_ACTION for commit in batch.large)
+        rows = batch.num_file_actions
         kept, merged = self._sets_to_merge(previous, rows)
         first = merged[0].first if merged else previous.version + 1
         commits = self.context.reader().commit_actions(batch)
@@ -132,7 +160,7 @@ class RangeWriter:
         return (*kept, self.rows.write_changes(changes, new_folder(CHANGES, first, last), first, last, rows))
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:
-        """Part the sets of changes into those that stay and those that are written again with `rows` new ones."""
+        """Split the sets of changes into those that stay and those that are written again with `rows` new ones."""
         sets = previous.changes
         count = self.policy.sets_to_merge([data_set.rows for data_set in sets], rows)
         if sets and sets[-1].last > previous.version:
@@ -140,11 +168,11 @@ class RangeWriter:
         return sets[: len(sets) - count], sets[len(sets) - count :]
 
     def _changes_since(self, previous: VersionManifest, sets: tuple[DataSet, ...], last: int) -> DataFrame | None:
-        changes = self.counted_rows.changes(sets[-1:], last)
+        changes = self.digest_rows.changes(sets[-1:], last)
         return None if changes is None else changes.where(F.col("version") > previous.version)
 
     def _rebased(self, manifest: VersionManifest) -> VersionManifest:
-        """Give a version a base of its own in place of its changes, when those have grown enough.
+        """Return a version on a base of its own in place of its changes, when those have grown enough.
 
         Tombstones that have expired are left behind, as by a checkpoint.
         """
@@ -152,8 +180,7 @@ class RangeWriter:
             return manifest
         state, version = self.rows.state_of(manifest), manifest.version
         if state is not None:
-            is_kept = unexpired_tombstone(manifest.min_file_retention_timestamp)
-            state = state.where(f"add.path is not null or ({is_kept})")
+            state = FULL.unexpired(state, manifest.retention)
         return replace(
             manifest, base=self.rows.write_base(state, new_folder(BASE, version, version), version), changes=()
         )
@@ -164,24 +191,20 @@ class RangeWriter:
         timestamp: int,
         non_file: NonFileActions,
         base: DataSet,
-        threshold: int,
+        retention: Retention,
         sets: tuple[DataSet, ...] = (),
     ) -> VersionManifest:
         return VersionManifest(
-            table=self.table.name,
+            table=self.stored.name,
             version=version,
             generation=self.generation,
             table_id=non_file.metadata.id if non_file.metadata else "",
             log_path=self.context.log.log_path,
             timestamp=timestamp,
-            min_file_retention_timestamp=threshold,
+            min_file_retention_timestamp=retention.min_file_retention_timestamp,
             base=base,
             changes=sets,
         )
-
-    def _commit(self, manifests: list[VersionManifest], documents: VersionDocuments) -> None:
-        self.table.write_documents(self.generation, documents.new)
-        self.table.commit(manifests)
 
 
 def _version_changes(version: RangeVersion) -> VersionChanges:

@@ -49,7 +49,7 @@ class Part:
         return found
 
     def resolve(self, documents: Mapping[str, JsonObject]) -> dict[str, Any]:
-        """Give the whole object, its keys in ascending order; `documents` by digest holds the shared one.
+        """Return the whole object, its keys in ascending order; `documents` by digest holds the shared one.
 
         Errors: KeyError where the shared document is not among them.
         """
@@ -69,12 +69,12 @@ class SplitPart:
 
 
 def encode(value: JsonObject) -> bytes:
-    """Give the one text of an object: the same content is the same bytes, whoever writes it."""
+    """Return the one text of an object: the same content is the same bytes, whoever writes it."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode(content: bytes) -> JsonObject:
-    """Give the object that `encode` made the text of."""
+    """Return the object that `encode` made the text of."""
     value: JsonObject = json.loads(content)
     return value
 

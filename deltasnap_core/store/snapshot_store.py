@@ -5,7 +5,8 @@ What lies below the root, for a table `events`:
     events/
       manifests/
         000001-<table id>.00000000000000000012.json     one a version: the commit point
-      000001-<table id>/                                a generation: the table until it is dropped and created again
+        000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
+      000001-<table id>/                                a generation: all the versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: what those versions changed
         documents/<digest>.json                         what the manifests of many versions share
@@ -14,28 +15,36 @@ What lies below the root, for a table `events`:
         staging/                                        what is being written; empty otherwise
 
 A version is there when its manifest is; nothing else in the folders counts. The manifest names every file of the
-version, its computed state and its log segment. The state of a version is its base, and then the newest row of each
-logical file among the changes up to the version: `add.path is not null` are the live files, the others tombstones.
-A logical file is its decoded path and its deletion vector; `key` hashes the path. All of it opens with
-`spark.read.parquet` and `pandas.read_parquet`.
+version, its computed state and its log segment, and what tells its commit from another of the same number. The state
+of a version is its base, and then the newest row of each logical file among the changes up to the version: `add.path
+is not null` are the live files, the others tombstones. A logical file is its decoded path and its deletion vector;
+`key` hashes the path. All of it opens with `spark.read.parquet` and `pandas.read_parquet`.
 
-Manifests are written last, each in one piece, and data files have names that no other write has. So a run that is
-killed leaves nothing but files that no manifest names (`prune` removes them when they are old), and two runs at once
-store the same versions twice, of which the manifest written last counts: both have the same content.
+A table that is dropped and created again begins a generation of its own; one that is restored from a backup, or
+rolled back, begins one that forks off: the versions up to the fork stay where they are and count further on.
+`stored_versions` says which versions count, `generations` how a fork is found.
 
-`change_sets` says when changes are merged and when a new base is written; `parts` says what manifests share.
+Manifests are written last, each in one piece, and only when the log is still the one that was read; data files have
+names that no other write has. So a run that is killed leaves nothing but files that no manifest names (`prune`
+removes them when they are old), and two runs at once store the same versions twice, of which the manifest written
+last counts: both have the same content.
+
+`change_sets` says when changes are merged and when a new base is written; `shared_documents` what manifests share.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
@@ -44,22 +53,27 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.generations import CommonVersion, find_common_version
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.range_writer import Progress
-from deltasnap_core.store.store_writer import StoreWriter
+from deltasnap_core.store.store_writer import StoredRange, StoreWriter
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.version_documents import non_file_actions_of
 
 MaterializeAs = Literal["view", "table"]
 
+Version = int | VersionManifest
+"""A stored version: its number, or its manifest."""
+
 
 class SnapshotStore:
     """Stored versions of tables, by the names of the tables. Safe to use from several threads and processes.
 
-    A version is of the current generation: the one stored last, where a table was dropped and created again.
+    A version is one that counts: of the generation begun last, or shared with those that it forked off. It is named by
+    its number, or by its manifest where that is at hand: then the store is not asked for it again.
     Errors of all that reads a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
     """
 
@@ -68,12 +82,12 @@ class SnapshotStore:
         spark: SparkSession | None,
         root: str,
         *,
-        files: WritableFiles,
+        storage: WritableFiles,
         spark_files: SparkFiles | None,
         policy: ChangePolicy | None = None,
     ) -> None:
         self._spark = spark
-        self._files = files
+        self._storage = storage
         self._spark_files = spark_files
         self._policy = policy or ChangePolicy()
         self.root = root
@@ -95,60 +109,95 @@ class SnapshotStore:
         """
         root = to_url(root_url)
         spark_files = None if spark is None else SparkFiles(storage_options, partial(can_read, spark))
-        return cls(spark, root, files=WritableFiles(root, storage_options), spark_files=spark_files, policy=policy)
+        return cls(spark, root, storage=WritableFiles(root, storage_options), spark_files=spark_files, policy=policy)
 
     def __repr__(self) -> str:
         return f"SnapshotStore({self.root})"
 
     def versions(self, table: str) -> list[int]:
-        """Give the versions that are stored whole, ascending, by one listing; none for a table never stored."""
-        return [name.version for name in self._table(table).current_names()]
+        """Return the versions that are stored whole, ascending, by one listing; none for a table never stored."""
+        return [name.version for name in self._table(table).stored_versions().current()]
 
     def manifest(self, table: str, version: int) -> VersionManifest:
-        """Give what a version consists of."""
-        return self._table(table).current_manifest(version)
+        """Return what a version consists of."""
+        return self.manifests(table, [version])[version]
 
-    def computed_state(self, table: str, version: int) -> SnapshotState:
-        """Give the computed state of a version, as on Snapshot. Needs no Spark."""
+    def manifests(self, table: str, versions: Collection[int] | None = None) -> dict[int, VersionManifest]:
+        """Return what versions (None: all that are stored) consist of, ascending, by one listing. Needs no Spark."""
+        found = self._table(table).manifests_in_force(versions)
+        return {manifest.version: manifest for manifest in found}
+
+    def computed_state(self, table: str, version: Version) -> SnapshotState:
+        """Return the computed state of a version, as on Snapshot. Needs no Spark."""
+        return next(iter(self.computed_states(table, [version]).values()))
+
+    def computed_states(self, table: str, versions: Collection[Version]) -> dict[int, SnapshotState]:
+        """Return the computed states of versions, by version; what they share is read once. Needs no Spark."""
+        return self._table(table).computed_states(self._manifests(table, versions))
+
+    def log_segment(self, table: str, version: Version) -> LogSegment:
+        """Return the log segment of a version, as on Snapshot, also where the log has lost it. Needs no Spark."""
+        return next(iter(self.log_segments(table, [version]).values()))
+
+    def log_segments(self, table: str, versions: Collection[Version]) -> dict[int, LogSegment]:
+        """Return the log segments of versions, by version; what they share is read once. Needs no Spark."""
+        return self._table(table).log_segments(self._manifests(table, versions))
+
+    def common_version(self, table: str, log: TableLog, listing: LogListing | None = None) -> CommonVersion:
+        """Return up to where what is stored of a table is what its log says now. Needs no Spark, and stores nothing.
+
+        listing: of the log, to its end, from some way below the last stored version on; None: it is listed.
+        One listing of the store and of the log and one manifest, where the log is still the one that was stored.
+        Errors: DeltaTableNotFoundError, CorruptLogError.
+        """
         stored = self._table(table)
-        return stored.computed_state(stored.current_manifest(version))
+        in_force = stored.stored_versions().current()
+        if listing is None:
+            listing = log.builder.list_versions(in_force[-1].version if in_force else 0)
+        return find_common_version(stored, in_force, log, listing)
 
-    def log_segment(self, table: str, version: int) -> LogSegment:
-        """Give the log segment of a version, as on Snapshot; the log may have lost its files since. Needs no Spark."""
+    def begin_fork(self, table: str, common: CommonVersion) -> None:
+        """Let the stored versions after a common one count no longer: of a log that was rolled back. Needs no Spark.
+
+        `write_range` does so by itself; this is for a log that has nothing left to be written. Nothing is deleted.
+        """
         stored = self._table(table)
-        return stored.log_segment(stored.current_manifest(version))
+        versions = stored.stored_versions()
+        newest = max((name.version for name in versions.current()), default=None)
+        if common.version is not None and not common.is_continued and newest == common.latest_stored:
+            stored.begin_fork(versions.forked_generation(common.version))
 
-    def state(self, table: str, version: int, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
-        """Give the reconciled state of a version as actions, as Snapshot.state.
+    def state(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
+        """Return the reconciled state of a version as actions, as Snapshot.state.
 
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: it is
         the commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the answer is always the same.
         """
         stored, manifest = self._found(table, version)
-        state = stored.computed_state(manifest)
-        threshold = _threshold(manifest, min_file_retention_timestamp)
+        state = stored.computed_states([manifest])[manifest.version]
+        retention = _retention(manifest, min_file_retention_timestamp)
         rows = self._rows(stored, manifest).state_of(manifest)
-        return state_actions(self._session, rows, non_file_actions_of(state), threshold)
+        return state_actions(self._session, rows, non_file_actions_of(state), retention)
 
-    def all_files(self, table: str, version: int) -> DataFrame:
-        """Give the live files of a version, with the columns of AddFile."""
+    def all_files(self, table: str, version: Version) -> DataFrame:
+        """Return the live files of a version, with the columns of AddFile."""
         stored, manifest = self._found(table, version)
         rows = self._rows(stored, manifest)
-        if manifest.tables is not None:
-            return rows.parquet.read_file(manifest.tables.all_files, ADD)
+        if manifest.plain_parquet is not None:
+            return rows.parquet.read_file(manifest.plain_parquet.all_files, ADD)
         files = rows.state_of(manifest)
         return rows.parquet.no_rows(ADD) if files is None else live_files(files)
 
-    def tombstones(self, table: str, version: int, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
-        """Give the files removed whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
+    def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
+        """Return the files removed whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
         stored, manifest = self._found(table, version)
         rows = self._rows(stored, manifest)
-        if manifest.tables is not None and min_file_retention_timestamp is None:
-            return rows.parquet.read_file(manifest.tables.tombstones, REMOVE)
+        if manifest.plain_parquet is not None and min_file_retention_timestamp is None:
+            return rows.parquet.read_file(manifest.plain_parquet.tombstones, REMOVE)
         files = rows.state_of(manifest)
         if files is None:
             return rows.parquet.no_rows(REMOVE)
-        return unexpired_tombstones(files, _threshold(manifest, min_file_retention_timestamp))
+        return unexpired_tombstones(files, _retention(manifest, min_file_retention_timestamp))
 
     def write_range(
         self,
@@ -159,34 +208,61 @@ class SnapshotStore:
         *,
         materialize_as: MaterializeAs = "view",
         on_progress: Progress | None = None,
-    ) -> tuple[VersionManifest, ...]:
-        """Store the versions first to last of a log, and give their manifests, ascending.
+        listing: LogListing | None = None,
+    ) -> StoredRange:
+        """Store the versions first to last of a log, and return their manifests, ascending.
 
         Versions that are whole already stay as they are; one that has lost a file is written again. The others cost
         what they changed: a few Spark jobs for the range, not for each version. Versions that the log has lost since
-        they were stored are given as they are.
+        they were stored are given as they are. Where the log is another one than was stored, from some version on, a
+        generation begins (`StoredRange.common` tells).
+
+        The log is listed at the start and before the manifests are written, the store once; each commit is read once.
 
         materialize_as: "table": write `all_files` and `tombstones` of each version as plain Parquet too.
         on_progress:    called with what is being done, how many versions of it are done, and how many there are.
-        Errors: ValueError on a range or name that cannot be; those of reading the log; CorruptStoreError. What was
-        stored before stays as it was.
+        listing:        of the log, to its end, that all of them can be loaded from; None: it is listed.
+        Errors: ValueError on a range or name that cannot be; those of reading the log; LogChangedError where the log
+        became another one meanwhile; CorruptStoreError. What was stored before stays as it was.
         """
         if not 0 <= first <= last:
             raise ValueError(f"expected versions 0 <= first <= last, found {first} and {last}")
+        return self.write_versions(
+            table,
+            log,
+            range(first, last + 1),
+            materialize_as=materialize_as,
+            on_progress=on_progress,
+            listing=listing,
+        )
+
+    def write_versions(
+        self,
+        table: str,
+        log: DeltaLog,
+        versions: Collection[int],
+        *,
+        materialize_as: MaterializeAs = "view",
+        on_progress: Progress | None = None,
+        listing: LogListing | None = None,
+    ) -> StoredRange:
+        """Store versions of a log, which may leave out some, as `write_range`."""
+        if not versions or min(versions) < 0:
+            raise ValueError(f"expected versions of 0 or more, found {versions}")
         if materialize_as not in ("view", "table"):
             raise ValueError(f"expected materialize_as to be 'view' or 'table', found {materialize_as!r}")
         stored = self._table(table)
         writer = StoreWriter(
-            table=stored,
+            stored=stored,
             parquet=self._parquet(stored.folder),
             log=log,
             policy=self._policy,
             progress=on_progress or _no_progress,
         )
-        return writer.write(first, last, as_tables=materialize_as == "table")
+        return writer.write(sorted(set(versions)), as_plain_parquet=materialize_as == "table", listing=listing)
 
     def usage(self, table: str) -> StoreUsage:
-        """Give how much is stored of a table."""
+        """Return how much is stored of a table."""
         return usage(self._table(table))
 
     def prune(
@@ -196,11 +272,17 @@ class SnapshotStore:
         return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
     def _table(self, name: str) -> StoredTable:
-        return StoredTable(files=self._files, root=self.root, name=name)
+        return StoredTable(storage=self._storage, root=self.root, name=name)
 
-    def _found(self, table: str, version: int) -> tuple[StoredTable, VersionManifest]:
+    def _manifests(self, table: str, versions: Collection[Version]) -> list[VersionManifest]:
+        """Return the manifests of versions, as given; the store is listed only for those given by number."""
+        numbers = [version for version in versions if isinstance(version, int)]
+        read = self.manifests(table, numbers) if numbers else {}
+        return [read[version] if isinstance(version, int) else version for version in versions]
+
+    def _found(self, table: str, version: Version) -> tuple[StoredTable, VersionManifest]:
         stored = self._table(table)
-        manifest = stored.current_manifest(version)
+        (manifest,) = self._manifests(table, [version])
         stored.check_files(manifest)
         return stored, manifest
 
@@ -211,7 +293,7 @@ class SnapshotStore:
     def _parquet(self, folder: str) -> ParquetFiles:
         if self._spark_files is None:
             raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
-        return ParquetFiles(spark=self._session, files=self._files, spark_files=self._spark_files, folder=folder)
+        return ParquetFiles(spark=self._session, storage=self._storage, spark_files=self._spark_files, folder=folder)
 
     @property
     def _session(self) -> SparkSession:
@@ -220,8 +302,8 @@ class SnapshotStore:
         return self._spark
 
 
-def _threshold(manifest: VersionManifest, chosen: int | None) -> int:
-    return manifest.min_file_retention_timestamp if chosen is None else chosen
+def _retention(manifest: VersionManifest, chosen: int | None) -> Retention:
+    return manifest.retention if chosen is None else Retention.after(chosen)
 
 
 def _no_progress(message: str, done: int, total: int) -> None: ...

@@ -2,103 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import overload
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
-from deltasnap_core.log.log_range import LogRange, contiguous_runs
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
+from deltasnap_core.log.unchanged_log import check_unchanged
+from deltasnap_core.ranges import contiguous_runs
+from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
-from deltasnap_core.store.generations import generation_of_log, new_generation
-from deltasnap_core.store.layout import ManifestName
+from deltasnap_core.store.generations import CommonVersion, find_common_version, is_version_of
+from deltasnap_core.store.layout import ManifestName, fork_of
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
-from deltasnap_core.store.plain_parquet_writer import TableWriter
+from deltasnap_core.store.plain_parquet_writer import PlainParquetWriter
 from deltasnap_core.store.range_writer import Progress, RangeWriter
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.stored_versions import StoredVersions
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRange(Sequence[VersionManifest]):
+    """The manifests of a range of versions, ascending, and how they came about.
+
+    common:   how the log stood to what was stored before.
+    written:  the versions that were written; the others were stored already.
+    in_force: every version that is stored and counts now, ascending.
+    """
+
+    manifests: tuple[VersionManifest, ...]
+    common: CommonVersion
+    written: tuple[int, ...]
+    in_force: tuple[int, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> VersionManifest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[VersionManifest]: ...
+    def __getitem__(self, index: int | slice) -> VersionManifest | Sequence[VersionManifest]:
+        """Return a manifest by its place in the range."""
+        return self.manifests[index]
+
+    def __len__(self) -> int:
+        """Return the number of versions."""
+        return len(self.manifests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreWriter:
     """Stores versions of one table as its log has them."""
 
-    table: StoredTable
+    stored: StoredTable
     parquet: ParquetFiles
     log: DeltaLog
     policy: ChangePolicy
     progress: Progress
 
-    def write(self, first: int, last: int, *, as_tables: bool) -> tuple[VersionManifest, ...]:
-        """Store the versions first to last that are not whole yet, and give the manifests of all of them.
+    def write(self, wanted: Sequence[int], *, as_plain_parquet: bool, listing: LogListing | None) -> StoredRange:
+        """Store those of some versions, ascending, that are not whole yet, and return the manifests of all of them.
 
-        as_tables: write `all_files` and `tombstones` of each version out as well.
-        Errors: those of reading the log; CorruptStoreError. What is stored stays as it was then.
+        Manifests are written at the end, once the log is found to be the one that was listed: all or none.
+        as_plain_parquet: write `all_files` and `tombstones` of each version out as well.
+        listing: of the log, to its end; None: it is listed.
+        Errors: those of reading the log; LogChangedError; CorruptStoreError. What is stored stays as it was then.
         """
-        names, log = self.table.manifest_names(), self.log.context.log
-        generation = generation_of_log(self.table, log, names, last)
-        if generation is None:
-            generation, stored = new_generation(log, names, first), dict[int, VersionManifest]()
-        else:
-            stored = self._whole(names, generation, first - 1, last)
-        for start, end in contiguous_runs(version for version in range(first, last + 1) if version not in stored):
-            writer = self._range_writer(generation, log.range(start, end))
-            for manifest in _write_run(writer, start, end, stored.get(start - 1)):
-                stored[manifest.version] = manifest
-        manifests = [stored[version] for version in range(first, last + 1)]
-        return tuple(self._with_tables(generation, manifests) if as_tables else manifests)
+        versions, log = self.stored.stored_versions(), self.log.context.log
+        in_force = versions.current()
+        if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
+            listing = log.builder.list_versions(min([wanted[0], *(name.version for name in in_force[-1:])]))
+        useful = {*wanted, *(version - 1 for version in wanted)}
+        held = self._read([name for name in in_force if name.version in useful])
+        common = find_common_version(self.stored, in_force, log, listing, held)
+        manifests = self._whole(held, common, listing)
+        missing = [version for version in wanted if version not in manifests]
+        generation, loaded = self._generation(versions, common, listing, missing)
+        new: dict[int, VersionManifest] = {}
+        try:
+            for start, end in contiguous_runs(missing):
+                writer = self._range_writer(generation, read_log_range(log.loader, start, end, listing))
+                before = {**manifests, **new}.get(start - 1)
+                new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
+        except Exception:
+            self._check_unchanged(listing)  # of a log that was replaced meanwhile, anything may be missing
+            raise
+        found = [{**manifests, **new}[version] for version in wanted]
+        plain = self._with_plain_parquet(found) if as_plain_parquet else {}
+        changed = {**new, **plain}
+        if changed or not common.is_continued:
+            self._commit(listing, versions, generation, changed)
+        if not common.is_continued:
+            _log.warning("Table %s: %s; generation %s begins", self.stored.name, common, generation)
+        return StoredRange(
+            manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
+            common=common,
+            written=tuple(new),
+            in_force=tuple(sorted({*_still_in_force(common), *new})),
+        )
+
+    def _generation(
+        self, versions: StoredVersions, common: CommonVersion, listing: LogListing, missing: Sequence[int]
+    ) -> tuple[str, LoadedLog | None]:
+        """Return the generation to write to; where its name takes the log of the first version, that too."""
+        newest = versions.current_generation
+        if common.is_continued and newest is not None:
+            return newest, None
+        if common.version is not None:
+            return versions.forked_generation(common.version), None
+        first = missing[0]
+        loaded = read_log_range(self.log.context.log.loader, first, first, listing).load(first)
+        table_id = "" if loaded.non_file.metadata is None else loaded.non_file.metadata.id
+        return versions.next_generation(table_id), loaded
+
+    def _commit(
+        self,
+        listing: LogListing,
+        versions: StoredVersions,
+        generation: str,
+        manifests: Mapping[int, VersionManifest],
+    ) -> None:
+        """Make versions part of the store, if the log is still the one that they were read from."""
+        self._check_unchanged(listing)
+        if generation not in versions.generations and fork_of(generation) is not None:
+            self.stored.begin_fork(generation)
+        self.stored.commit(manifests[version] for version in sorted(manifests))
+
+    def _check_unchanged(self, listing: LogListing) -> None:
+        now = list_again(self.log.context.log.builder, listing)
+        check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
 
     def _range_writer(self, generation: str, logged: LogRange) -> RangeWriter:
         rows = self._rows(generation)
         return RangeWriter(
-            table=self.table,
+            stored=self.stored,
             generation=generation,
             context=self.log.context,
             logged=logged,
             rows=rows,
-            counted_rows=rows.with_actions(self.log.context.reader(counts_only=True).schema),
+            digest_rows=rows.with_actions(self.log.context.reader(StatsPolicy.NUM_RECORDS).schema),
             policy=self.policy,
             progress=self.progress,
         )
 
     def _whole(
-        self, names: Sequence[ManifestName], generation: str, first: int, last: int
+        self, held: Sequence[VersionManifest], common: CommonVersion, listing: LogListing
     ) -> dict[int, VersionManifest]:
-        """Give the stored versions of a range whose every file is there, by version."""
-        wanted = [name for name in names if name.generation == generation and first <= name.version <= last]
-        manifests = self._read(wanted)
-        broken = self.table.missing_files(manifests)
-        return {m.version: m for m in manifests if broken.keys().isdisjoint(self.table.files_of(m))}
+        """Return those of some stored versions that the log has, and whose every file is there, by version."""
+        limit = -1 if common.version is None else common.version
+        manifests = [manifest for manifest in held if manifest.version <= limit]
+        broken = self.stored.missing_files(manifests)
+        store = self.log.context.log.store
+        return {
+            manifest.version: manifest
+            for manifest in manifests
+            if broken.keys().isdisjoint(self.stored.file_urls(manifest))
+            and is_version_of(manifest, store, listing, verify=False) is not False
+        }
 
     def _read(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
         try:
-            return self.table.read_manifests(names)
+            return self.stored.read_manifests(names)
         except (CorruptStoreError, StoredVersionNotFoundError):
-            return self.table.read_sound_manifests(names)  # one by one: a broken one is written again
+            return self.stored.read_sound_manifests(names)  # one by one: a broken one is written again
 
-    def _with_tables(self, generation: str, manifests: list[VersionManifest]) -> list[VersionManifest]:
-        missing = [manifest for manifest in manifests if manifest.tables is None]
-        if not missing:
-            return manifests
-        first, last = missing[0].version, missing[-1].version
-        self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
-        written = {m.version: m for m in TableWriter(rows=self._rows(generation)).write(missing)}
-        self.table.commit(written.values())
-        return [written.get(manifest.version, manifest) for manifest in manifests]
+    def _with_plain_parquet(self, manifests: Sequence[VersionManifest]) -> dict[int, VersionManifest]:
+        """Return those of some versions that had no plain Parquet, by version: now written, not committed."""
+        missing = [manifest for manifest in manifests if manifest.plain_parquet is None]
+        if missing:
+            first, last = missing[0].version, missing[-1].version
+            self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
+        written: dict[int, VersionManifest] = {}
+        for generation, run in groupby(missing, key=lambda manifest: manifest.generation):
+            complete = PlainParquetWriter(rows=self._rows(generation)).write(list(run))
+            written |= {manifest.version: manifest for manifest in complete}
+        return written
 
     def _rows(self, generation: str) -> StoredRows:
-        parquet = self.parquet.below(self.table.generation_folder(generation))
+        parquet = self.parquet.below(self.stored.generation_folder(generation))
         return StoredRows(parquet=parquet, log_path=self.log.path)
 
 
 def _write_run(
-    writer: RangeWriter, first: int, last: int, previous: VersionManifest | None
+    writer: RangeWriter, first: int, last: int, previous: VersionManifest | None, loaded: LoadedLog | None
 ) -> Iterator[VersionManifest]:
-    """Store consecutive versions: a base where nothing precedes or the commit is gone, changes elsewhere."""
+    """Write consecutive versions: changes after one of the same generation, a base where there is none, or no commit.
+
+    loaded: the log of a version, where one is read already.
+    """
     version = first
     while version <= last:
-        if previous is None or not writer.logged.has_commit(version):
-            previous = writer.write_first(version)
+        follows = previous is not None and previous.generation == writer.generation
+        if previous is None or not follows or not writer.logged.has_commit(version):
+            previous = writer.write_first(version, loaded if loaded and loaded.version == version else None)
             yield previous
         else:
             end = next((v for v in range(version, last + 1) if not writer.logged.has_commit(v)), last + 1) - 1
@@ -106,3 +209,10 @@ def _write_run(
             yield from written
             previous = written[-1]
         version = previous.version + 1
+
+
+def _still_in_force(common: CommonVersion) -> Sequence[int]:
+    """Return the versions stored before that still count: after a fork those in common alone."""
+    if common.is_continued:
+        return common.in_force
+    return [version for version in common.in_force if common.version is not None and version <= common.version]

@@ -14,9 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.load_actions import with_keys
 from deltasnap_core.replay.schemas import FILE_ACTIONS
 from deltasnap_core.replay.state_reconstruction import reconcile
+from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.manifest import DataSet, VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 
@@ -49,13 +51,13 @@ class StoredRows:
     actions: StructType = FILE_ACTIONS
 
     def with_actions(self, actions: StructType) -> StoredRows:
-        """Give the same rows, read with another schema of add and remove."""
+        """Return the same rows, read with another schema of add and remove."""
         return replace(self, actions=actions)
 
     def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Give the reconciled file actions of a stored version (ACTIONS); None: there are none.
+        """Return the reconciled file actions of a stored version (FULL); None: there are none.
 
-        keys: give those of these logical files only (and perhaps more); None: all.
+        keys: only those of these logical files only (and perhaps more); None: all.
         """
         base = self.parquet.read(manifest.base.files, self._schema())
         changes = self.changes(manifest.changes, manifest.version, keys)
@@ -66,29 +68,34 @@ class StoredRows:
         base_rows = None if base is None else self._keyed(_only(base, keys))
         return reconcile(base_rows, commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
 
-    def keys_in_play(
-        self, manifest: VersionManifest, changes: DataFrame | None, expired_after: int, expired_until: int
+    def keys_touched_or_expiring(
+        self, manifest: VersionManifest, changes: DataFrame | None, after: Retention
     ) -> list[int] | None:
-        """Give the keys of the stored rows that what follows a version is about; None: too many to look up.
+        """Return the keys of the stored rows that changes touch, plus those of tombstones that expire meanwhile.
 
-        changes: what follows (ACTIONS). Besides, the tombstones that expire after one time and until another (ms).
-        Reads the deletion times and the keys of the tombstones alone.
+        changes: what follows the version (FULL). after: which tombstones the last of the changes keeps.
+        None: too many to look up. Reads the deletion times and the keys of the tombstones alone.
         """
-        if expired_after <= 0 < expired_until:  # tombstones without a time would count
+        before = manifest.retention
+        if before.keeps(None) and not after.keeps(None):  # tombstones without a time expire too
             return None
         keys = [] if changes is None else [changes.select(_key().alias(KEY))]
         schema = StructType([_KEY_FIELD, StructField("remove", _DELETION_TIME)])
         files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
         stored = self.parquet.read(files, schema)
-        if stored is not None and expired_until > max(expired_after, 0):
-            expires = f"remove.deletionTimestamp > {expired_after} and remove.deletionTimestamp <= {expired_until}"
-            keys.append(stored.where(expires).select(KEY))
+        if stored is not None and not before.is_within(after):
+            keys.append(stored.where(before.expires_by(after, "remove.deletionTimestamp")).select(KEY))
         found = reduce(DataFrame.unionByName, keys).limit(MOST_KEYS * 4).collect() if keys else []
         distinct = {row[KEY] for row in found}
         return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
 
+    def urls(self, manifest: VersionManifest, *sets: DataSet) -> list[str]:
+        """Return the URLs of the files that a version consists of, and of those of further sets."""
+        files = [file for data_set in (manifest.base, *manifest.changes, *sets) for file in data_set.files]
+        return [join_url(self.parquet.folder, file.path) for file in files]
+
     def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Give the changes of the versions in sets, up to a version: version, and ACTIONS; None: there are none."""
+        """Return the changes of the versions in sets, up to a version: version, and FULL; None: there are none."""
         files = [file for data_set in sets for file in data_set.files]
         rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
         if rows is None:
@@ -96,14 +103,14 @@ class StoredRows:
         return self._keyed(_only(rows.where(F.col("version") <= up_to), keys), "version")
 
     def write_base(self, state: DataFrame | None, path: str, version: int) -> DataSet:
-        """Write the whole state of a version (ACTIONS) into a new folder."""
+        """Write the whole state of a version (FULL) into a new folder."""
         if state is None:
             return DataSet(first=version, last=version, files=())
         rows = state.select(_key().alias(KEY), "add", "remove").sortWithinPartitions(KEY)
         return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
 
     def write_changes(self, changes: DataFrame | None, path: str, first: int, last: int, rows: int) -> DataSet:
-        """Write the changes (version, ACTIONS) of the versions first to last into a new folder.
+        """Write the changes (version, FULL) of the versions first to last into a new folder.
 
         rows: about how many there are.
         """

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.layout import MANIFESTS, ManifestName, check_table_name, document_path
+from deltasnap_core.store.layout import (
+    MANIFESTS,
+    ManifestName,
+    check_table_name,
+    document_path,
+    fork_marker,
+    fork_of,
+    parse_fork_marker,
+)
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.shared_documents import JsonObject, decode, digest, encode
+from deltasnap_core.store.stored_versions import StoredVersions
 from deltasnap_core.store.version_documents import computed_state_of, log_segment_of
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +38,7 @@ class StoredTable:
     Errors of what reads: CorruptStoreError naming the file that is missing or not what was written.
     """
 
-    files: WritableFiles
+    storage: WritableFiles
     root: str
     name: str
 
@@ -46,34 +58,39 @@ class StoredTable:
         """URL of a manifest."""
         return join_url(self.folder, f"{MANIFESTS}/{name}")
 
-    def manifest_names(self) -> tuple[ManifestName, ...]:
-        """Give every version of every generation, ascending, by one listing."""
-        listed = self.files.list_folder(join_url(self.folder, MANIFESTS))
-        parsed = (ManifestName.parse(status.name) for status in listed)
-        return tuple(sorted(name for name in parsed if name is not None))
+    def fork_url(self, generation: str) -> str:
+        """URL of the marker of a forked generation."""
+        return join_url(self.folder, f"{MANIFESTS}/{fork_marker(generation)}")
 
-    def current_names(self) -> tuple[ManifestName, ...]:
-        """Give the versions of the current generation, ascending, by one listing."""
-        names = self.manifest_names()
-        return tuple(name for name in names if name.generation == names[-1].generation)
+    def stored_versions(self) -> StoredVersions:
+        """Return the names of all that is stored, by one listing."""
+        listed = [status.name for status in self.storage.list_folder(join_url(self.folder, MANIFESTS))]
+        manifests = (ManifestName.parse(name) for name in listed)
+        forks = (parse_fork_marker(name) for name in listed)
+        return StoredVersions(
+            manifests=tuple(sorted(name for name in manifests if name is not None)),
+            forks=tuple(sorted(generation for generation in forks if generation is not None)),
+        )
 
-    def current_manifest(self, version: int) -> VersionManifest:
-        """Give the manifest of a version of the current generation.
+    def manifests_in_force(self, versions: Collection[int] | None = None) -> tuple[VersionManifest, ...]:
+        """Return the manifests of versions (None: of all that count), ascending, by one listing.
 
         Errors: StoredVersionNotFoundError; CorruptStoreError.
         """
-        for name in self.current_names():
-            if name.version == version:
-                return self.read_manifests([name])[0]
-        raise StoredVersionNotFoundError(store=self.root, table=self.name, version=version)
+        in_force = {name.version: name for name in self.stored_versions().current()}
+        wanted = sorted(in_force if versions is None else set(versions))
+        for version in wanted:
+            if version not in in_force:
+                raise StoredVersionNotFoundError(store=self.root, table=self.name, version=version)
+        return self.read_manifests([in_force[version] for version in wanted])
 
     def read_manifests(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
-        """Read manifests, in order.
+        """Return manifests, in order.
 
         Errors: StoredVersionNotFoundError where one was removed meanwhile; CorruptStoreError.
         """
         try:
-            contents = self.files.read_many([self.manifest_url(name) for name in names])
+            contents = self.storage.read_many([self.manifest_url(name) for name in names])
         except FileNotFoundError as error:
             raise StoredVersionNotFoundError(
                 store=self.root, table=self.name, version=names[0].version if len(names) == 1 else None
@@ -81,7 +98,7 @@ class StoredTable:
         return tuple(self._parsed(name, content) for name, content in zip(names, contents, strict=True))
 
     def read_sound_manifests(self, names: Iterable[ManifestName]) -> tuple[VersionManifest, ...]:
-        """Read manifests, in order, leaving out with a warning those that are not what was written, or just went."""
+        """Return manifests, in order, leaving out with a warning those that are not what was written, or just went."""
         found: list[VersionManifest] = []
         for name in names:
             try:
@@ -90,47 +107,59 @@ class StoredTable:
                 _log.warning("Version %d of table %s counts as not stored: %s", name.version, self.name, error)
         return tuple(found)
 
-    def read_documents(self, manifests: Iterable[VersionManifest]) -> dict[str, JsonObject]:
-        """Read the shared documents that manifests of one generation need, by digest."""
+    def read_documents(
+        self, manifests: Iterable[VersionManifest], parts: Collection[str] | None = None
+    ) -> dict[str, JsonObject]:
+        """Return the shared documents that manifests need, by digest; parts: for these alone (None: for all)."""
         urls = {
-            name: join_url(self.generation_folder(manifest.generation), document_path(name))
+            part.shared: join_url(self.generation_folder(manifest.generation), document_path(part.shared))
             for manifest in manifests
-            for name in manifest.documents
+            for name, part in manifest.parts.items()
+            if part.shared is not None and (parts is None or name in parts)
         }
         try:
-            contents = self.files.read_many(list(urls.values()))
+            contents = self.storage.read_many(list(urls.values()))
         except FileNotFoundError as error:
-            missing = next(url for url in urls.values() if self.files.status(url) is None)
+            missing = next(url for url in urls.values() if self.storage.status(url) is None)
             raise CorruptStoreError(path=missing, reason="expected a shared document, found none") from error
         return {name: _document(urls[name], name, content) for name, content in zip(urls, contents, strict=True)}
 
-    def computed_state(self, manifest: VersionManifest) -> SnapshotState:
-        """Give the computed state of a stored version."""
-        try:
-            return computed_state_of(manifest, self.read_documents([manifest]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._corrupt(manifest, error) from error
+    def computed_states(self, manifests: Collection[VersionManifest]) -> dict[int, SnapshotState]:
+        """Return the computed states of stored versions, by version; what they share is read once."""
+        return self._values(manifests, computed_state_of)
 
-    def log_segment(self, manifest: VersionManifest) -> LogSegment:
-        """Give the log segment of a stored version."""
-        try:
-            return log_segment_of(manifest, self.read_documents([manifest]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._corrupt(manifest, error) from error
+    def log_segments(self, manifests: Collection[VersionManifest]) -> dict[int, LogSegment]:
+        """Return the log segments of stored versions, by version; what they share is read once."""
+        return self._values(manifests, log_segment_of)
 
-    def files_of(self, manifest: VersionManifest) -> dict[str, int | None]:
-        """Give the URL of every file that a version consists of, and its bytes (None: not recorded)."""
+    def _values(
+        self,
+        manifests: Collection[VersionManifest],
+        value_of: Callable[[VersionManifest, Mapping[str, JsonObject]], T],
+    ) -> dict[int, T]:
+        documents = self.read_documents(manifests)
+        found: dict[int, T] = {}
+        for manifest in manifests:
+            try:
+                found[manifest.version] = value_of(manifest, documents)
+            except (KeyError, TypeError, ValueError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise CorruptStoreError(path=self.manifest_url(name_of(manifest)), reason=reason) from error
+        return found
+
+    def file_urls(self, manifest: VersionManifest) -> dict[str, int | None]:
+        """Return the URL of every file that a version consists of, and its bytes (None: not recorded)."""
         folder = self.generation_folder(manifest.generation)
         data = {join_url(folder, file.path): file.size for file in manifest.data_files}
         return {**data, **{join_url(folder, document_path(name)): None for name in manifest.documents}}
 
     def missing_files(self, manifests: Iterable[VersionManifest]) -> dict[str, str]:
-        """Give the URL of each file of the versions that is not as it was written, and what is wrong with it."""
+        """Return the URL of each file of the versions that is not as it was written, and what is wrong with it."""
         expected: dict[str, int | None] = {}
         for manifest in manifests:
-            expected.update(self.files_of(manifest))
+            expected.update(self.file_urls(manifest))
         problems: dict[str, str] = {}
-        for (url, size), status in zip(expected.items(), self.files.statuses(list(expected)), strict=True):
+        for (url, size), status in zip(expected.items(), self.storage.statuses(list(expected)), strict=True):
             if status is None:
                 problems[url] = "expected a file, found none"
             elif size is not None and status.size != size:
@@ -148,13 +177,19 @@ class StoredTable:
     def write_documents(self, generation: str, documents: Mapping[str, JsonObject]) -> None:
         """Write shared documents, by digest: before the manifests that name them."""
         folder = self.generation_folder(generation)
-        self.files.write_many(
+        self.storage.write_many(
             {join_url(folder, document_path(name)): encode(document) for name, document in documents.items()}
         )
 
+    def begin_fork(self, generation: str) -> None:
+        """Make a forked generation the current one: of those before, only what it shares counts from now on."""
+        fork = fork_of(generation)
+        content = {"generation": generation, "parent": fork and fork.parent, "version": fork and fork.version}
+        self.storage.write(self.fork_url(generation), encode(content))
+
     def commit(self, manifests: Iterable[VersionManifest]) -> None:
         """Make versions part of the store, or replace them: each in one piece, after everything that they name."""
-        self.files.write_many({self.manifest_url(name_of(manifest)): manifest.to_bytes() for manifest in manifests})
+        self.storage.write_many({self.manifest_url(name_of(manifest)): manifest.to_bytes() for manifest in manifests})
 
     def _parsed(self, name: ManifestName, content: bytes) -> VersionManifest:
         url = self.manifest_url(name)
@@ -170,12 +205,9 @@ class StoredTable:
             )
         return manifest
 
-    def _corrupt(self, manifest: VersionManifest, error: Exception) -> CorruptStoreError:
-        return CorruptStoreError(path=self.manifest_url(name_of(manifest)), reason=f"{type(error).__name__}: {error}")
-
 
 def name_of(manifest: VersionManifest) -> ManifestName:
-    """Give the name of the file that a manifest belongs in."""
+    """Return the name of the file that a manifest belongs in."""
     return ManifestName(generation=manifest.generation, version=manifest.version)
 
 

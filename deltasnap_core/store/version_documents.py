@@ -37,7 +37,7 @@ class VersionDocuments:
         """Shared documents by digest, which must be written before the manifests."""
 
     def added_to(self, manifest: VersionManifest, state: SnapshotState, segment: LogSegment) -> VersionManifest:
-        """Give a manifest with the documents of its version."""
+        """Return a manifest with the documents of its version."""
         computed_state, of_state = _split_state(state)
         log_segment, of_segment = _split_segment(segment)
         self._parts = {name: self._part(name, whole) for name, whole in {**of_state, **of_segment}.items()}
@@ -53,7 +53,7 @@ class VersionDocuments:
 
 
 def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> SnapshotState:
-    """Give the computed state of a stored version.
+    """Return the computed state of a stored version.
 
     Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
     """
@@ -71,7 +71,7 @@ def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObj
 
 
 def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> LogSegment:
-    """Give the log segment of a stored version.
+    """Return the log segment of a stored version.
 
     Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
     """
@@ -93,13 +93,23 @@ def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject
 
 
 def last_commit_file_of(manifest: VersionManifest) -> FileStatus | None:
-    """Give the commit of a stored version as it was in the log, without reading more than the manifest."""
+    """Return the commit of a stored version as it was in the log, without reading more than the manifest."""
     values = manifest.log_segment.get("lastCommitFile")
     return None if values is None else FileStatus.from_json(values)
 
 
+def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> dict[int, FileStatus]:
+    """Return the commits of the log segment of a stored version, by version.
+
+    Errors: as `log_segment_of`.
+    """
+    part = manifest.parts.get(DELTAS)
+    files = [] if part is None else _statuses(part.resolve(documents), manifest.log_path)
+    return {commit_version(file.path): file for file in files}
+
+
 def non_file_actions_of(state: SnapshotState) -> NonFileActions:
-    """Give the actions that are not of files at the version that a computed state is of."""
+    """Return the non-file actions of the version that a computed state is of."""
     return NonFileActions(
         protocol=state.protocol,
         metadata=state.metadata,
@@ -141,7 +151,7 @@ def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObjec
 
 
 def _by_name(files: Iterable[FileStatus], log_path: str) -> JsonObject:
-    """Give size and modification time of each file by its path below the log, or its URL where it is elsewhere."""
+    """Return size and modification time of each file by its path below the log, or its URL where it is elsewhere."""
     prefix = join_url(log_path, "")
     return {file.path.removeprefix(prefix): [file.size, file.modification_time] for file in files}
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import dagster as dg
@@ -10,6 +8,7 @@ import pytest
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
+from tests.assets.command.test_cli import FORKS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,6 +72,8 @@ def test_importing_the_code_location_reads_nothing_and_making_it_starts_no_spark
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: clicks, path: /nowhere/clicks}]", encoding="utf-8")
     script = """
 import os, sys
+for name in [name for name in sys.modules if name.startswith("deltasnap")]:
+    del sys.modules[name]
 opened = []
 watched = ("open", "os.listdir", "os.scandir")
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in watched else None)
@@ -87,13 +88,7 @@ assert defs.resolve_job_def("clicks_snapshots")
 from pyspark.sql import SparkSession
 assert SparkSession.getActiveSession() is None
 """
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        capture_output=True,
-        text=True,
-    )
+    result = FORKS.run(script, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""})
     assert result.returncode == 0, result.stderr
 
 

@@ -38,7 +38,7 @@ class Project:
             pass
         self.own = build_definitions(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
-        refresh_table(self.own, self.settings.tables[0], self.instance, log_level="ERROR")
+        refresh_table(self.own, self.settings, self.settings.tables[0], self.instance, log_level="ERROR")
 
     def merged(self, *assets: Any) -> dg.Definitions:
         others = dg.Definitions(assets=assets, executor=dg.multiprocess_executor)
@@ -85,8 +85,8 @@ def test_five_lines_merge_the_tables_into_a_project(project: Project, monkeypatc
 def test_files_are_given_as_the_type_asked_for(project: Project, name: str, wanted: type | None) -> None:
     defs = project.merged()
     found: Any = defs.load_asset_value(["events", name], partition_key="11", python_type=wanted)
-    assert isinstance(found, wanted or DataFrame)
     rows = found.count() if isinstance(found, DataFrame) else len(found)
+    assert type(found) is wanted or isinstance(found, wanted or DataFrame)
     expected: Any = defs.load_asset_value(["events", "computed_state"], partition_key="11", python_type=SnapshotState)
     assert rows == (expected.num_of_files if name == "all_files" else expected.num_of_removes) > 0
 
@@ -99,7 +99,7 @@ def test_values_are_given_as_the_type_asked_for(project: Project) -> None:
 
 def test_inputs_are_of_the_type_they_are_annotated_with(project: Project) -> None:
     @dg.asset(ins={"files": latest("all_files"), "gone": latest("tombstones"), "state": latest("computed_state")})
-    def report(files: pd.DataFrame, gone: pl.DataFrame, state: SnapshotState) -> int:
+    def report(files: pd.DataFrame, gone: pl.DataFrame, state: SnapshotState) -> int:  # type: ignore[name-defined]
         return len(files) - state.num_of_files + len(gone) - state.num_of_removes
 
     assert project.run(report).output_for_node("report") == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from benchmarks.logs.shape import CheckpointKind, LogShape
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 
 FILES, COMMITS = 200, 12
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "classic": {},
     "none": {"checkpoint": CheckpointKind.NONE},
     "multi-part": {"checkpoint": CheckpointKind.MULTI_PART, "parts": 3},

@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import gc
+from functools import partial
+
 import pytest
 
 from benchmarks.measure import Aim, AnswersDifferError, Finding, Samples, Side, time_in_turn
 
 
+@pytest.fixture(autouse=True)
+def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each timing collects garbage first, and a run of all the tests has much of it."""
+    monkeypatch.setattr(gc, "collect", lambda: 0)
+
+
 def test_sides_are_timed_in_turn_and_the_first_one_changes() -> None:
     ran: list[str] = []
-    sides = {name: Side(run=lambda name=name: ran.append(name)) for name in ("a", "b")}
+    sides = {name: Side(run=partial(ran.append, name)) for name in ("a", "b")}
     times = time_in_turn(sides, 2)
     assert ran == ["a", "b", "b", "a", "a", "b"]
     assert [len(samples.values) for samples in times.values()] == [2, 2]
@@ -17,7 +26,11 @@ def test_different_answers_are_found_before_anything_is_timed() -> None:
     ran: list[int] = []
 
     def answer(value: int) -> Side[int]:
-        return Side(run=lambda: ran.append(value) or value, answer=lambda result: result)
+        def run() -> int:
+            ran.append(value)
+            return value
+
+        return Side(run=run, answer=lambda result: result)
 
     with pytest.raises(AnswersDifferError, match="ours: 1"):
         time_in_turn({"ours": answer(1), "theirs": answer(2)}, 5)

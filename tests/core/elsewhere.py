@@ -47,7 +47,8 @@ class Task:
             timeout=900,
         )
         assert result.returncode == 0, result.stderr[-6000:]
-        return json.loads(Path(self.answers).read_text(encoding="utf-8"))
+        answers: dict[str, Any] = json.loads(Path(self.answers).read_text(encoding="utf-8"))
+        return answers
 
 
 def make_events(path: Path) -> Path:
@@ -98,9 +99,10 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
     from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 
     events = TableSettings(name="events", path=table, materialize_as="table")
-    defs = build_definitions(Settings(storage=store, spark=SparkSettings(**spark), tables=(events,)))
+    settings = Settings(storage=store, spark=SparkSettings(**spark), tables=(events,))
+    defs = build_definitions(settings)
     with dg.DagsterInstance.ephemeral() as instance:
-        done = refresh_table(defs, events, instance, log_level="ERROR")
+        done = refresh_table(defs, settings, events, instance, log_level="ERROR")
 
         def load(name: str) -> Any:
             return defs.load_asset_value(["events", name], partition_key=str(LOOKED_AT), instance=instance)
@@ -150,7 +152,7 @@ def main() -> None:
     config = session_config(SparkSettings(**task.spark))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        spark = SparkSession.builder.config(map=config).getOrCreate()
+        spark = SparkSession.builder.config(map={**config}).getOrCreate()
     warnings.simplefilter("ignore")
     found = {
         "session": type(spark).__module__,

@@ -11,6 +11,7 @@ from deltasnap_core.errors import (
     CorruptStoreError,
     DeltaSnapError,
     DeltaTableNotFoundError,
+    StorageError,
     StoredVersionNotFoundError,
     TimestampNotFoundError,
     UnsupportedProtocolError,
@@ -28,6 +29,7 @@ EVERY_ERROR = [
     CorruptLogError(path="file:///t/_delta_log/1.json", reason="not JSON", line=2),
     StoredVersionNotFoundError(store="file:///s", table="events", version=4),
     CorruptStoreError(path="file:///s/m.json", reason="not JSON"),
+    StorageError(path="file:///t/_delta_log", reason="Permission denied"),
 ]
 
 

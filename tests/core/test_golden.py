@@ -11,7 +11,9 @@ import pytest
 from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
 from deltasnap_core.log.commit_batch import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.load_actions import ActionReader
+from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.version_range import RangeBase, changes_of_versions, replay_range
 from deltasnap_core.snapshot.state_computation import reconciled_files
 from tests.conftest import FixedClock, golden_folder
@@ -152,7 +154,7 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     log = log_of(table)
     first, *rest = contiguous_states(table)
     start = log.get_snapshot_at(first, min_file_retention_timestamp=KEEP_ALL)
-    reader = ActionReader(spark=spark, files=log.context.files, log_path=log.path, counts_only=True)
+    reader = ActionReader(spark=spark, files=log.context.files, log_path=log.path, stats=StatsPolicy.NUM_RECORDS)
     commits = [log.get_snapshot_at(version).log_segment.last_commit_file for version in rest]
     batch = read_commits(log.context.log.store, [commit for commit in commits if commit is not None])
     if len(batch.files) < len(rest):
@@ -161,15 +163,16 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     base = RangeBase(
         version=first,
         files=reconciled_files(reader, start.log.loaded),
-        non_file=start.log.non_file,
         computed_state=start.computed_state,
-        min_file_retention_timestamp=KEEP_ALL,
+        retention=Retention.after(KEEP_ALL),
     )
+    non_file, by_version = start.log.non_file, non_file_actions_by_version(batch)
+    states = {version: (non_file := non_file.advanced(by_version.get(version, ()))) for version in rest}
     versions = replay_range(
         base,
         None if actions is None else changes_of_versions(actions),
-        non_file_actions_by_version(log.context.log.store, batch),
-        dict.fromkeys(rest, KEEP_ALL),
+        states,
+        dict.fromkeys(rest, Retention.after(KEEP_ALL)),
         broadcast=True,
     )
     found = {each.version: commit_counts(counts(each.computed_state)) for each in versions}

@@ -12,23 +12,26 @@ import pytest
 
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
+from tests.forks import Forks
 
-COMMAND = [sys.executable, "-c", "from deltasnap_assets.command.cli import main; main()"]
+COMMAND = "from deltasnap_assets.command.cli import main; main()"
 ROOT = Path(__file__).resolve().parents[3]
+FORKS = Forks(
+    "dagster",
+    "pyspark.sql",
+    "deltasnap_assets.command.cli",
+    "deltasnap_assets.command.inspection",
+    "deltasnap_assets.command.refresh_view",
+    "deltasnap_assets.settings.config",
+    "deltasnap_assets.spark.connect_server",
+)
 
 
 def deltasnap(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "dumb", **environment}
     env.pop("DELTASNAP_CONFIG", None)
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    return FORKS.run(COMMAND, *arguments, cwd=folder, env=env)
 
 
 def assert_one_line_of_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:

@@ -24,7 +24,7 @@ def inspected(path: Path, *actions: Any) -> str:
 SCHEMAS = {
     "not JSON": ("{nope", "cannot be read: Expecting property name"),
     "no fields": ('{"type":"struct"}', "cannot be read: schemaString: a struct without an array of fields"),
-    "too deep": ("[" * 100_000, "cannot be read: maximum recursion depth exceeded"),
+    "too deep": ("[" * 100_000, "cannot be read: nested deeper than 500 levels"),
     "a type of no name": ('{"type":"struct","fields":[{"name":"a","type":{}}]}', "cannot be read: schemaString"),
     "field without nullable": ('{"type":"struct","fields":[{"name":"a","type":"long"}]}', "a       bigint  yes"),
 }
@@ -39,10 +39,10 @@ def test_schema_that_cannot_be_read_is_a_note(case: str, tmp_path: Path) -> None
 def test_text_of_the_log_steers_nothing(tmp_path: Path) -> None:
     told = inspected(
         tmp_path,
-        commit_info("[red]W[/x]\x1b[2J", userName="\u202eada\ud800"),
+        commit_info("[red]W[/x]\x1b[2J", userName="\u202eada"),
         metadata(name="[link=x]", description="\x1b]0;title\x07", configuration={"k\x1b": "[b]"}),
     )
-    for part in (r"[red]W[/x]\x1b[2J", r"\u202eada\ud800", "[link=x]", r"\x1b]0;title\x07", r"k\x1b = [b]"):
+    for part in (r"[red]W[/x]\x1b[2J", r"\u202eada", "[link=x]", r"\x1b]0;title\x07", r"k\x1b = [b]"):
         assert part in told
     assert "\x1b" not in told
 

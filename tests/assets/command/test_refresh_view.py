@@ -12,7 +12,7 @@ from deltasnap_core import DeltaTableNotFoundError
 
 
 def test_table_that_fails_keeps_no_other_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outcomes: dict[str, Any] = {
         "absent": DeltaTableNotFoundError(path="s3://me:hunter2@lake/t"),
@@ -20,7 +20,9 @@ def test_table_that_fails_keeps_no_other_waiting(
         "good": (0, 1, 2),
     }
 
-    def refresh_table(defs: object, table: TableSettings, instance: object, **_: object) -> tuple[int, ...]:
+    def refresh_table(
+        defs: object, settings: object, table: TableSettings, *_: object, **__: object
+    ) -> tuple[int, ...]:
         outcome = outcomes[table.name]
         if isinstance(outcome, Exception):
             raise outcome

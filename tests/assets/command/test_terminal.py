@@ -35,7 +35,9 @@ def test_problem_is_one_line_whatever_it_says() -> None:
     assert "hunter2" not in line
 
 
-def test_output_goes_to_the_log_and_the_console_to_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+def test_output_goes_to_the_log_and_the_console_to_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with output_to(tmp_path / "log") as console:
         os.write(2, b"noise")
         console.print("told")
@@ -50,7 +52,7 @@ def print_and_fail(text: bytes, error: Exception) -> None:
 
 
 def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
-    tmp_path: Path, capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with output_aside():
@@ -65,7 +67,7 @@ def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_warnings_of_the_core_are_lines_that_steer_nothing(capsys: pytest.CaptureFixture) -> None:
+def test_warnings_of_the_core_are_lines_that_steer_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     prepare_terminal()
     prepare_terminal()
     log = logging.getLogger("deltasnap_core")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.log_watch import LogSight
 from deltasnap_assets.runs.plan import (
     ASSET_NAMES,
     Known,
@@ -27,6 +27,7 @@ from deltasnap_assets.runs.plan import (
 )
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, heartbeat, this_process
 from deltasnap_assets.settings.config import Since, TableSettings
+from deltasnap_core import LogStatus
 from tests.builders import add, metadata, protocol, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,8 +37,8 @@ def table(**settings: Any) -> TableSettings:
     return TableSettings(name="events", path="/tables/events", **settings)
 
 
-def sight(first: int, last: int, *, generation: str = "g") -> LogSight:
-    return LogSight(generation=generation, latest=last, versions=tuple(range(first, last + 1)))
+def status(first: int, last: int, *, generation: str = "g") -> LogStatus:
+    return LogStatus(generation=generation, latest=last, versions=tuple(range(first, last + 1)))
 
 
 def asked(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
@@ -45,32 +46,32 @@ def asked(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
 
 
 def test_first_look_asks_for_the_oldest_versions_up_to_the_cap() -> None:
-    todo = plan(table(max_versions_per_run=3), sight(0, 9), Known())
+    todo = plan(table(max_versions_per_run=3), status(0, 9), Known())
     assert asked(todo) == ((0, 1, 2), ((0, 2),))
     assert todo.last == 2
 
 
 def test_what_is_done_is_left_out_and_what_failed_is_asked_for_again() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), generation="g")
-    assert asked(plan(table(), sight(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
+    assert asked(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
 
 
 def test_nothing_to_do() -> None:
-    todo = plan(table(), sight(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
+    todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
     assert (asked(todo), todo.last) == (((), ()), None)
 
 
 def test_late_versions_get_runs_of_their_own() -> None:
     known = Known(versions=(10, 11), done=frozenset({10, 11}), generation="g")
-    assert asked(plan(table(), sight(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
+    assert asked(plan(table(), status(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
 
 
 CHOICES = {
-    "all": ("all", Known(), sight(3, 6), (3, 4, 5, 6)),
-    "since": (Since(since=5), Known(), sight(3, 6), (5, 6)),
-    "since a version to come": (Since(since=9), Known(), sight(3, 6), ()),
-    "latest": ("latest", Known(), sight(3, 6), (6,)),
-    "latest, later": ("latest", Known(versions=(6,), done=frozenset({6}), generation="g"), sight(3, 8), (7, 8)),
+    "all": ("all", Known(), status(3, 6), (3, 4, 5, 6)),
+    "since": (Since(since=5), Known(), status(3, 6), (5, 6)),
+    "since a version to come": (Since(since=9), Known(), status(3, 6), ()),
+    "latest": ("latest", Known(), status(3, 6), (6,)),
+    "latest, later": ("latest", Known(versions=(6,), done=frozenset({6}), generation="g"), status(3, 8), (7, 8)),
 }
 
 
@@ -82,8 +83,14 @@ def test_configuration_chooses_the_versions(case: str) -> None:
 
 def test_table_created_anew_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
-    todo = plan(table(), sight(0, 1, generation="new"), known)
+    todo = plan(table(), status(0, 1, generation="new"), known)
     assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
+
+
+def test_restored_table_drops_its_partitions_and_starts_over() -> None:
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g", last_materialization=77)
+    todo = plan(table(), replace(status(0, 2), is_fork=True), known)
+    assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
 
 
 def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, ...] = ASSET_NAMES) -> None:
@@ -96,7 +103,7 @@ def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, 
 def test_instance_knows_partitions_materializations_and_generation() -> None:
     instance = dg.DagsterInstance.ephemeral()
     assert known_of(instance, "events") == Known()
-    prepare(instance, "events", plan(table(), sight(8, 11), Known()))
+    prepare(instance, "events", plan(table(), status(8, 11), Known()))
     instance.add_dynamic_partitions("events_versions", ["by hand"])
     materialize(instance, 8, 9)
     materialize(instance, 10, names=ASSET_NAMES[:2])
@@ -106,9 +113,9 @@ def test_instance_knows_partitions_materializations_and_generation() -> None:
 
 def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    prepare(instance, "events", plan(table(), sight(0, 3), Known()))
+    prepare(instance, "events", plan(table(), status(0, 3), Known()))
     materialize(instance, 0, 1, 2, 3)
-    anew = sight(0, 3, generation="new")
+    anew = status(0, 3, generation="new")
     for done in (frozenset[int](), frozenset({0})):
         todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"))
         prepare(instance, "events", todo)
@@ -119,7 +126,7 @@ def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() ->
 
 
 def test_observation_carries_the_latest_commit_as_data_version() -> None:
-    observation = plan(table(), sight(0, 7), Known()).observation
+    observation = plan(table(), status(0, 7), Known()).observation
     assert observation.asset_key == delta_log_key("events")
     assert observation.data_version == "7"
 
@@ -249,7 +256,8 @@ def create_and_die(*args, **kwargs):
 dg.DagsterInstance.create_run_for_job = create_and_die
 table = TableSettings(name="events", path=sys.argv[1])
 with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
-    refresh_table(build_definitions(Settings(storage=sys.argv[1] + "/store", tables=(table,))), table, instance)
+    settings = Settings(storage=sys.argv[1] + "/store", tables=(table,))
+    refresh_table(build_definitions(settings), settings, table, instance)
 """
     write_log(tmp_path, {0: [protocol(), metadata(), add("a.parquet")]})
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}", encoding="utf-8")
@@ -266,8 +274,8 @@ IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
 @pytest.mark.parametrize("table_id", IDS, ids=range(len(IDS)))
 def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     instance = dg.DagsterInstance.ephemeral()
-    seen = sight(0, 1, generation=table_id)
+    seen = status(0, 1, generation=table_id)
     prepare(instance, "events", plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
-    assert plan(table(), sight(0, 1, generation=table_id + "2"), known).drop == (0, 1)
+    assert plan(table(), status(0, 1, generation=table_id + "2"), known).drop == (0, 1)

@@ -10,7 +10,7 @@ import pytest
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError
 from tests.builders import add, metadata, protocol, write_log
 
@@ -28,7 +28,8 @@ class Ticks:
     """A sensor ticked by hand: partitions are added and runs succeed at once."""
 
     def __init__(self, path: Path, **settings: Any) -> None:
-        self.sensor = new_commits_sensor(TableSettings(name="events", path=str(path), **settings))
+        table = TableSettings(name="events", path=str(path), **settings)
+        self.sensor = new_commits_sensor(Settings(storage=str(path.with_name("store")), tables=(table,)), table)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 
@@ -51,8 +52,8 @@ class Ticks:
         for first, last in ranges:
             for version in range(int(first), int(last) + 1):
                 for name in ASSET_NAMES:
-                    key = dg.AssetKey(["events", name])
-                    self.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=str(version)))
+                    asset = dg.AssetKey(["events", name])
+                    self.instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
         return ranges
 
     @property
@@ -112,6 +113,20 @@ def test_table_created_anew_is_followed_from_its_first_version(tmp_path: Path) -
     assert ticks.tick() == "No new commit of events."
 
 
+@pytest.mark.parametrize("last", [2, 4, 6])
+def test_restored_table_is_followed_anew_whether_shorter_or_longer(tmp_path: Path, last: int) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.tick()
+    for version in (3, 4):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    if last > 2:
+        write_log(tmp_path, {version: [add(f"other {version}.parquet")] for version in range(3, last + 1)})
+    assert ticks.tick() == [("0", str(last))]
+    assert ticks.partitions == [str(version) for version in range(last + 1)]
+    assert ticks.tick() == "No new commit of events."
+
+
 def test_missing_table_makes_the_tick_fail(tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         Ticks(tmp_path / "absent").tick()
@@ -126,7 +141,8 @@ def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path, monkeypatch: p
 
 def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
     write(tmp_path, 0, 3)
-    schedule = refresh_schedule(TableSettings(name="events", path=str(tmp_path)), "@daily")
+    table = TableSettings(name="events", path=str(tmp_path))
+    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for _ in range(2):  # nothing was materialized in between: the same again
             with dg.build_schedule_context(instance=instance) as context:

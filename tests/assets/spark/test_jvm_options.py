@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.jvm_options import archive_options, archive_path, quick_start_options
 from deltasnap_assets.spark.session_config import server_config, session_config
+
+Config = dict[str, str | bool | int | float]
 
 DEFAULT_OPTIONS = "spark.driver.defaultJavaOptions"
 EXTRA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -58,7 +61,9 @@ def other_jars(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [newer_java, other_java_file, other_jars])
-def test_archive_is_not_used_once_what_it_was_made_with_has_changed(machine: Path, change) -> None:
+def test_archive_is_not_used_once_what_it_was_made_with_has_changed(
+    machine: Path, change: Callable[[Path], None]
+) -> None:
     made()
     change(machine)
     assert archive_options() == ()
@@ -112,7 +117,11 @@ def test_heap_is_small_up_to_four_gibibytes(machine: Path, memory: str, expected
 
 
 def test_settings_of_the_user_win(machine: Path) -> None:
-    mine = {EXTRA_OPTIONS: "-Xss4m", DEFAULT_OPTIONS: "-Dmine=1", "spark.ui.enabled": True}
+    mine: Config = {
+        EXTRA_OPTIONS: "-Xss4m",
+        DEFAULT_OPTIONS: "-Dmine=1",
+        "spark.ui.enabled": True,
+    }
     config = session_config(SparkSettings(config=mine))
     assert (config[EXTRA_OPTIONS], config[DEFAULT_OPTIONS], config["spark.ui.enabled"]) == (
         "-Xss4m",
@@ -131,7 +140,11 @@ def test_driver_of_a_cluster_only_starts_from_the_archive(machine: Path, master:
 
 
 def test_settings_of_a_driver_are_not_sent_to_a_connect_server(machine: Path) -> None:
-    mine = {"spark.driver.memory": "4g", "spark.executor.cores": 2, "spark.sql.ansi.enabled": True}
+    mine: Config = {
+        "spark.driver.memory": "4g",
+        "spark.executor.cores": 2,
+        "spark.sql.ansi.enabled": True,
+    }
     config = session_config(SparkSettings(remote="sc://host", config=mine))
     assert config["spark.remote"] == "sc://host"
     assert config["spark.sql.ansi.enabled"] == "true"
@@ -139,7 +152,10 @@ def test_settings_of_a_driver_are_not_sent_to_a_connect_server(machine: Path) ->
 
 
 def test_connect_server_is_of_this_machine_whatever_the_user_chose(machine: Path) -> None:
-    mine = {"spark.driver.memory": "4g", "spark.connect.grpc.binding.address": "0.0.0.0"}
+    mine: Config = {
+        "spark.driver.memory": "4g",
+        "spark.connect.grpc.binding.address": "0.0.0.0",
+    }
     config = server_config(SparkSettings(remote="sc://127.0.0.1:15009", config=mine), 15009)
     assert config["spark.master"] == "local[*]"
     assert config["spark.driver.memory"] == "4g"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.warm_up import WarmUpError, make_archive
 from deltasnap_assets.spark.warm_up_workload import exercise
 from tests.assets.command.test_cli import java_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JVM = """\
 #!/bin/sh
@@ -71,6 +75,6 @@ def test_jvm_that_writes_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-def test_workload_replays_and_stores_every_kind_of_thing(spark) -> None:
+def test_workload_replays_and_stores_every_kind_of_thing(spark: SparkSession) -> None:
     # Four files a commit; each of the three after the checkpoint removes one.
     assert exercise(spark) == 6 * 4 - 3

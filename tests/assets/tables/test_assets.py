@@ -36,13 +36,15 @@ class App:
         self.table = self.settings.tables[0]
         self.defs = build_definitions(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
+        self.messages: list[RefreshEvent] = []
+        self.done: tuple[int, ...] = ()
 
     def grow(self, versions: int) -> None:
         for _ in grow(self.path, versions):
             pass
 
     def refresh(self, **options: Any) -> tuple[int, ...]:
-        return refresh_table(self.defs, self.table, self.instance, log_level="ERROR", **options)
+        return refresh_table(self.defs, self.settings, self.table, self.instance, log_level="ERROR", **options)
 
     def load(self, name: str, version: int) -> Any:
         return self.defs.load_asset_value(["events", name], partition_key=str(version), instance=self.instance)
@@ -62,7 +64,6 @@ class App:
 def app(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
     app = App(tmp_path_factory.mktemp("app"))
     app.grow(VERSIONS)
-    app.messages = []
     app.done = app.refresh(on_event=app.messages.append)
     return app
 
@@ -114,7 +115,7 @@ def test_newest_version_is_recorded_last(app: App) -> None:
 
 def outcomes(app: App, partition: str | None) -> dict[str, bool]:
     """What the last result of each check says that was recorded for that partition; None: for none."""
-    found = {}
+    found: dict[str, bool] = {}
     for key in app.defs.resolve_asset_graph().asset_check_keys:
         for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
             told = record.event.dagster_event if record.event else None
@@ -287,4 +288,5 @@ def test_tables_are_written_as_plain_parquet_where_asked_for(spark: SparkSession
 
 def test_session_outlives_loading_a_value_without_an_instance(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    assert app.defs.load_asset_value(["events", "all_files"], partition_key="5").count() > 0
+    files: Any = app.defs.load_asset_value(["events", "all_files"], partition_key="5")
+    assert files.count() > 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.log_watch import LogWatch
-from deltasnap_assets.runs.plan import delta_log_key, known_of, plan, prepare
+from deltasnap_assets.runs.plan import delta_log_key, known_of, log_of, plan, prepare
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
@@ -29,14 +29,14 @@ class Follower:
 
         self.defs = dg.Definitions.merge(self.own, dg.Definitions([report]))
         self.instance = dg.DagsterInstance.ephemeral()
-        self.cursor: dg._core.definitions.declarative_automation.AutomationConditionCursor | None = None  # type: ignore[name-defined]
+        self.cursor: Any = None
 
     def write(self, *versions: int) -> None:
         first = [protocol(), metadata()]
         write_log(self.path, {v: [commit_info(), *(first if v == 0 else []), add(f"{v}.parquet")] for v in versions})
 
     def look(self) -> None:
-        sight = LogWatch.of(self.table).look()
+        sight = log_of(self.table).status()
         prepare(self.instance, "events", plan(self.table, sight, known_of(self.instance, "events")))
 
     def requested(self) -> int:
@@ -88,5 +88,5 @@ def test_observing_by_hand_leaves_a_table_that_was_created_again_to_the_next_pla
     follower.look()
     write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})
     follower.observe()
-    sight, known = LogWatch.of(follower.table).look(), known_of(follower.instance, "events")
+    sight, known = log_of(follower.table).status(), known_of(follower.instance, "events")
     assert plan(follower.table, sight, known).drop == known.versions

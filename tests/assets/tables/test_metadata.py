@@ -7,7 +7,6 @@ import pytest
 from dagster import serialize_value
 
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_assets.tables.commit_sample import ChangedFile, sample_changes
 from deltasnap_assets.tables.metadata import (
     commit_metadata,
     computed_state_metadata,
@@ -15,13 +14,14 @@ from deltasnap_assets.tables.metadata import (
     sample_metadata,
     time_value,
 )
+from deltasnap_core.log.commit_batch import ChangedFile
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, checksum, commit_info, commits, mtime_of, remove
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, mtime_of
 
 KIB = 1024
 SCHEMA = {
@@ -126,11 +126,8 @@ def test_commit_tells_operation_user_engine_and_metrics() -> None:
     assert commit_metadata(None) == commit_metadata(CommitInfo()) == {}
 
 
-def test_sample_is_the_first_files_of_a_commit() -> None:
-    store = MemoryLogStore()
-    commit = store.put_commit(3, commit_info(), add("a|b.parquet", size=2048), remove("c.parquet"), add("d.parquet"))
-    sample = sample_changes(store, commit, most=2)
-    assert sample == (
+def test_sample_is_a_table_of_files() -> None:
+    sample = (
         ChangedFile(change="+", path="a|b.parquet", size=2048),
         ChangedFile(change="-", path="c.parquet", size=None),
     )
@@ -183,7 +180,7 @@ def column(**changes: object) -> str:
 ODD_SCHEMAS = {
     "not JSON": ("{nope", "cannot be shown: JSONDecodeError"),
     "no fields": ('{"type":"struct"}', "cannot be shown: ValueError: schemaString"),
-    "too deep": ("[" * 100_000, "cannot be shown: RecursionError"),
+    "too deep": ("[" * 100_000, "cannot be shown: ValueError: nested deeper"),
 }
 
 
@@ -195,14 +192,14 @@ def test_schema_that_cannot_be_read_is_a_note(case: str) -> None:
     assert values["num_of_files"] == 4
 
 
-@pytest.mark.parametrize("comment", [7, {"a": 1}, ["x"], "\ud800"], ids=str)
+@pytest.mark.parametrize("comment", [7, {"a": 1}, ["x"]], ids=str)
 def test_comment_of_any_type_is_shown(comment: object) -> None:
     entries = computed_state_metadata(
         state(metadata=Metadata(id="t", schema_string=column(metadata={"comment": comment})))
     )
     schema = entries["dagster/column_schema"]
     assert isinstance(schema, dg.TableSchemaMetadataValue)
-    assert schema.schema.columns[0].description == ("\\ud800" if isinstance(comment, str) else str(comment))
+    assert schema.schema.columns[0].description == str(comment)
 
 
 def test_path_in_a_sample_stays_in_its_cell() -> None:

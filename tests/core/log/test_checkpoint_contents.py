@@ -12,7 +12,18 @@ import pytest
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint, read_column
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
-from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, content, metadata, protocol, uuid_checkpoint
+from deltasnap_core.protocol.file_names import CheckpointKind
+from tests.builders import (
+    LOG_PATH,
+    CountingLogStore,
+    MemoryLogStore,
+    add,
+    checkpoint,
+    content,
+    metadata,
+    protocol,
+    uuid_checkpoint,
+)
 
 STATS = pa.struct([("numRecords", pa.int64())])
 SCHEMA = pa.schema(
@@ -31,8 +42,15 @@ def parquet(rows: list[dict[str, Any]], schema: pa.Schema = SCHEMA, rows_a_group
     return sink.getvalue()
 
 
+def twice() -> bytes:
+    sink = BytesIO()
+    column = pa.array([{"path": "x", "size": 1}])
+    pq.write_table(pa.Table.from_arrays([column, column], names=["add", "add"]), sink)
+    return sink.getvalue()
+
+
 def opened(store: MemoryLogStore, *files: Any, kind: Any = "classic", form: Any = "parquet") -> CheckpointContents:
-    provider = CheckpointProvider(version=3, files=tuple(files), kind=kind, format=form)
+    provider = CheckpointProvider(version=3, files=tuple(files), kind=CheckpointKind(kind), format=form)
     return open_checkpoint(store, provider, LOG_PATH)
 
 
@@ -70,6 +88,71 @@ def test_a_checkpoint_in_json_gives_its_lines_and_its_sidecars() -> None:
     assert [part.file.name for part in contents.sidecars] == ["one.parquet"]
 
 
+@pytest.mark.parametrize(
+    "path", [f"{LOG_PATH}/_sidecars/one.parquet", "/tables/events/_delta_log/_sidecars/one.parquet"]
+)
+def test_a_sidecar_may_be_named_by_its_absolute_path(path: str) -> None:
+    store = MemoryLogStore()
+    sidecar = store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": path}}]))
+
+    assert [part.file.path for part in opened(store, file, kind="uuid").sidecars] == [sidecar.path]
+
+
+@pytest.mark.parametrize(
+    "path", ["http://host/x.parquet", "/etc/passwd", "../../../x", "file:///x", "simplecache::/x", ""]
+)
+@pytest.mark.parametrize("extension", ["parquet", "json"])
+def test_a_sidecar_outside_the_table_is_refused_unopened(path: str, extension: Any) -> None:
+    store = CountingLogStore(MemoryLogStore())
+    assert isinstance(store.store, MemoryLogStore)
+    named = {"sidecar": {"path": path, "sizeInBytes": 1}}
+    data = parquet([named]) if extension == "parquet" else content([named])
+    file = store.store.put(uuid_checkpoint(3, extension=extension)[0].name, data)
+    provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind.UUID, format=extension)
+
+    with pytest.raises(CorruptLogError) as caught:
+        open_checkpoint(store, provider, LOG_PATH)
+
+    assert caught.value.path == file.path
+    assert {*store.opens, *store.reads} == {file.path}
+
+
+def test_a_sidecar_whose_key_is_written_with_escapes_is_found() -> None:
+    store = MemoryLogStore()
+    store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
+    line = b'{"sidec\\u0061r":{"path":"one.parquet","sizeInBytes":1}}\n'
+    file = store.put(uuid_checkpoint(3, extension="json")[0].name, line)
+
+    assert [part.file.name for part in opened(store, file, kind="uuid", form="json").sidecars] == ["one.parquet"]
+
+
+def test_files_with_file_actions_and_rows_are_those_of_every_part() -> None:
+    store = MemoryLogStore()
+    store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}, {"remove": {"path": "y"}}]))
+    bare = SCHEMA.remove(0).remove(0)
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": "one.parquet"}}], bare))
+
+    contents = opened(store, file, kind="uuid")
+
+    assert contents.num_rows == 3
+    assert [part.file.name for part in contents.files_with_file_actions] == ["one.parquet"]
+    assert [part.has_file_actions for part in contents.top_level] == [False]
+
+
+def test_text_that_is_no_utf8_in_a_column_is_an_error_naming_the_file() -> None:
+    store = MemoryLogStore()
+    broken = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+    sink = BytesIO()
+    pq.write_table(pa.table({"sidecar": pa.StructArray.from_arrays([broken], ["path"])}), sink)
+    file = store.put(uuid_checkpoint(3)[0].name, sink.getvalue())
+
+    with pytest.raises(CorruptLogError) as caught:
+        opened(store, file, kind="uuid")
+
+    assert caught.value.path == file.path
+
+
 def test_a_missing_sidecar_is_an_error_naming_it() -> None:
     store = MemoryLogStore()
     file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": "gone.parquet"}}]))
@@ -85,6 +168,7 @@ def test_a_missing_sidecar_is_an_error_naming_it() -> None:
         pytest.param(b"", "expected Parquet", id="empty"),
         pytest.param(parquet([{"a": 1}], pa.schema([("a", pa.int64())])), "columns of log actions", id="foreign"),
         pytest.param(parquet([{"add": "x"}], pa.schema([("add", pa.string())])), "struct", id="no struct"),
+        pytest.param(twice(), "each column once", id="a column twice"),
         pytest.param(
             parquet([{"add": {"path": 1}}], pa.schema([("add", pa.struct([("path", pa.int64())]))])),
             "text",

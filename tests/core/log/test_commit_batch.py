@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log import commit_batch
-from deltasnap_core.log.commit_batch import EMPTY_BATCH, read_commits
-from tests.builders import MemoryLogStore, add, commits, content, metadata, remove
+from deltasnap_core.log import action_lines, commit_batch
+from deltasnap_core.log.commit_batch import EMPTY_BATCH, ChangedFile, read_commits
+from deltasnap_core.log.commit_scan import read_commit_infos
+from tests.builders import CountingLogStore, MemoryLogStore, add, commit_info, commits, content, metadata, remove
 
 
 def store_with(*lines: bytes, version: int = 0) -> MemoryLogStore:
@@ -119,3 +121,75 @@ def test_batches_are_added_and_cut_by_version() -> None:
 
     assert batch == read_commits(store, files)
     assert batch.after(1) == read_commits(store, files[2:])
+
+
+@pytest.fixture(params=[False, True], ids=["in memory", "streamed"])
+def streamed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param:
+        monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
+        monkeypatch.setattr(commit_batch, "PIECE_BYTES", 64)
+    return bool(request.param)
+
+
+def test_one_reading_gives_provenance_sample_count_and_digest_of_each_commit(streamed: bool) -> None:
+    memory = MemoryLogStore()
+    store = CountingLogStore(memory)
+    files = [
+        memory.put_commit(0, commit_info("A"), metadata(), add("a", size=5), commit_info("B"), remove("b")),
+        memory.put_commit(1, *(add(f"f{n}") for n in range(30))),
+    ]
+
+    batch = read_commits(store, files)
+
+    assert {v: info and info.operation for v, info in batch.commit_infos().items()} == {0: "A", 1: None}
+    assert batch.sample(0) == (ChangedFile(change="+", path="a", size=5), ChangedFile(change="-", path="b", size=None))
+    assert [file.path for file in batch.sample(1, most=3)] == ["f0", "f1", "f2"]
+    assert (batch.num_file_actions, [commit.file_actions for commit in batch.commits]) == (32, [2, 30])
+    assert batch.digests == {v: hashlib.sha256(memory.contents[files[v].path]).hexdigest() for v in (0, 1)}
+    assert batch.lines_with("commitInfo")["line_number"].to_pylist() == [1, 4]
+    assert len(store.reads) + len(store.opens) == 2
+    assert bool(batch.large) is streamed
+
+
+def test_a_large_commit_with_an_unusual_line_is_held_in_the_usual_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
+    store = store_with(line(add("a")), b'{"add":{"path":"b","size":1e3}}')
+
+    batch = read_commits(store, list(store.statuses.values()))
+
+    assert batch.large == ()
+    assert batch.sample(0)[1].size == 1000
+
+
+def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_batch, "IN_MEMORY_BYTES", 0)
+    store = store_with(line(add("a")), b"", b'{"add":{"path":"b","size":1e3}}')
+
+    with pytest.raises(CorruptLogError, match="usual form") as caught:
+        read_commits(store, list(store.statuses.values()))
+
+    assert caught.value.line == 3
+
+
+def test_an_endless_line_is_read_no_further_than_a_line_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
+    monkeypatch.setattr(commit_batch, "PIECE_BYTES", 64)
+    monkeypatch.setattr(action_lines, "MOST_LINE_BYTES", 200)
+    store = store_with(line(add("a")), b'{"foo":"' + b"x" * 10_000)
+
+    with pytest.raises(CorruptLogError, match="200 bytes") as caught:
+        read_commits(store, list(store.statuses.values()))
+
+    assert caught.value.line == 2
+
+
+def test_history_finds_an_escaped_commit_info_and_nothing_else(streamed: bool) -> None:
+    store = MemoryLogStore()
+    trap = add("x", stats='{"commitInfo":{"operation":"NO"}}')
+    escaped = b'{"commit\\u0049nfo":{"operation":"YES","inCommitTimestamp":1e3}}'
+    file = store.put("00000000000000000000.json", content([trap] * 20) + escaped)
+
+    ((_, info),) = read_commit_infos(store, [file])
+
+    assert info is not None
+    assert (info.operation, info.in_commit_timestamp) == ("YES", 1000)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -85,7 +86,7 @@ def test_segment_with_the_catalogs_log_tail_has_the_staged_commits(golden: Path)
         ratified = [
             file for file in listed if file.name in {Path(name).name for name in answer["log_segment"]["delta_files"]}
         ]
-        segment = builder.build(log_tail=ratified, max_catalog_version=answer["version"])
+        segment = builder.build(catalog=CatalogCommits(log_tail=tuple(ratified), max_version=answer["version"]))
         found = described(segment)
         assert (segment.version, found) == (answer["version"], {key: answer["log_segment"][key] for key in found})
         cases += 1

@@ -10,14 +10,16 @@ from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, Versi
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.file_names import CheckpointKind, commit_version
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits, compaction, staged_commits
 
 
 def classic(version: int) -> CheckpointProvider:
-    return CheckpointProvider(version=version, files=tuple(checkpoint(version)), kind="classic", format="parquet")
+    return CheckpointProvider(
+        version=version, files=tuple(checkpoint(version)), kind=CheckpointKind.CLASSIC, format="parquet"
+    )
 
 
 def segment(

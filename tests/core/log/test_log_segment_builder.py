@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.file_names import commit_version
@@ -252,23 +253,109 @@ def test_update_of_a_dropped_table_is_refused() -> None:
 def test_log_tail_goes_before_published_commits_and_ends_at_the_catalogs_version() -> None:
     builder = builder_of(commits(0, 6), checkpoint(2))
     tail = staged_commits(4, 5)
-    found = builder.build(log_tail=tail, max_catalog_version=5)
+    catalog = CatalogCommits(log_tail=tuple(tail), max_version=5)
+    found = builder.build(catalog=catalog)
     assert found.deltas == (*commits(3, 3), *tail)
     assert found.last_commit_file == tail[1]
     with pytest.raises(VersionNotFoundError):
-        builder.build(6, log_tail=tail, max_catalog_version=5)
+        builder.build(6, catalog=catalog)
     with pytest.raises(VersionNotFoundError) as error:
-        builder.build(log_tail=tail, max_catalog_version=8)
+        builder.build(catalog=CatalogCommits(log_tail=tuple(tail), max_version=8))
     assert (error.value.version, error.value.latest) == (8, 6)
 
 
 def test_hint_beyond_the_catalogs_version_is_of_no_use() -> None:
     builder = builder_of(commits(0, 9), checkpoint(2), checkpoint(9))
-    assert shape(builder.build(hint=hint(9), max_catalog_version=5)) == (2, [3, 4, 5])
-    assert shape(builder.update(builder.build(), max_catalog_version=5)) == (2, [3, 4, 5])
+    assert shape(builder.build(hint=hint(9), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
+    assert shape(builder.update(builder.build(), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
 
 
-@pytest.mark.parametrize("tail", [[*staged_commits(3, 3), *staged_commits(5, 5)], checkpoint(3)], ids=["gap", "kind"])
+def test_log_tail_outside_the_versions_asked_for_is_left_out() -> None:
+    builder = builder_of(commits(0, 6), checkpoint(4))
+    catalog = CatalogCommits(log_tail=tuple(staged_commits(1, 9)), max_version=9)
+    assert builder.build(2, catalog=catalog).deltas == (*commits(0, 0), *staged_commits(1, 2))
+    at_the_checkpoint = builder.build(4, hint=hint(4), catalog=catalog)
+    assert (at_the_checkpoint.deltas, at_the_checkpoint.last_commit_file) == ((), staged_commits(4, 4)[0])
+    beyond = CatalogCommits(log_tail=tuple(staged_commits(7, 9)), max_version=7)
+    assert builder.build(catalog=beyond).deltas == (*commits(5, 6), *staged_commits(7, 7))
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        pytest.param([*staged_commits(3, 3), *staged_commits(5, 5)], id="gap"),
+        pytest.param([*staged_commits(4, 4), *staged_commits(3, 3)], id="descending"),
+        pytest.param([*staged_commits(3, 3), *commits(3, 3)], id="twice"),
+        pytest.param(checkpoint(3), id="kind"),
+    ],
+)
 def test_broken_log_tail_is_a_value_error(tail: list[FileStatus]) -> None:
     with pytest.raises(ValueError, match="log tail"):
-        builder_of(commits(0, 2)).build(log_tail=tail, max_catalog_version=5)
+        CatalogCommits(log_tail=tuple(tail), max_version=5)
+
+
+def test_known_checkpoint_at_exactly_the_catalogs_version_is_kept() -> None:
+    builder = builder_of(commits(0, 6), checkpoint(5), uuid_checkpoint(5))
+    classic = builder.build(5, exclude_checkpoints=frozenset({uuid_checkpoint(5)[0].name}))
+    kept = builder.update(classic, keep_checkpoint=True, catalog=CatalogCommits(max_version=5))
+    assert (kept.checkpoint_provider, kept.deltas) == (classic.checkpoint_provider, ())
+
+
+def test_versions_of_a_range_come_from_one_listing_that_starts_at_a_checkpoint_before_them() -> None:
+    store = store_of(commits(0, 3000), checkpoint(1990))
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    listing = builder.list_versions(2000, 2003)
+    assert [shape(builder.segment_of(listing, v)) for v in (2000, 2003)] == [
+        (1990, list(range(1991, 2001))),
+        (1990, list(range(1991, 2004))),
+    ]
+    assert segment_cost(store) == (1, 0)
+
+
+def test_versions_of_a_range_far_from_any_checkpoint_cost_a_second_listing() -> None:
+    store = store_of(commits(0, 1500))
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    assert shape(builder.segment_of(builder.list_versions(1400, 1401), 1401)) == (-1, list(range(1402)))
+    assert segment_cost(store) == (2, 0)
+
+
+@pytest.mark.parametrize("hint_version", [50, 2**63 - 1])
+def test_hint_of_versions_that_a_rollback_took_back_leads_to_the_log_as_it_is(
+    hint_version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = builder_of(commits(0, 40), checkpoint(30))
+    assert shape(builder.build(hint=hint(hint_version))) == (30, list(range(31, 41)))
+    assert "leads nowhere" in caplog.text
+
+
+def test_update_after_a_rollback_beyond_the_known_checkpoint_starts_from_an_older_one() -> None:
+    known = builder_of(commits(0, 50), checkpoint(30), checkpoint(50)).build()
+    found = builder_of(commits(0, 40), checkpoint(30)).update(known)
+    assert (shape(found), found.continues(known)) == ((30, list(range(31, 41))), False)
+
+
+def test_restored_log_whose_later_commits_are_older_is_another_one() -> None:
+    known = builder_of(commits(0, 5)).build()
+    rewritten = [status(file.name, mtime=file.modification_time - 10**9) for file in commits(3, 7)]
+    found = builder_of(commits(0, 2), rewritten).update(known)
+    assert (shape(found), found.continues(known)) == ((-1, list(range(8))), False)
+    assert found.deltas[3:] == tuple(rewritten)
+
+
+@pytest.mark.parametrize("version", [2**31, 2**53, 2**63 - 1])
+def test_gap_costs_nothing_however_wide_a_file_name_makes_it(version: int) -> None:
+    builder = builder_of(commits(0, 3), commits(version, version))
+    with pytest.raises(VersionGapError) as error:
+        builder.build()
+    assert error.value.missing.runs == ((4, version - 1),)
+    assert shape(builder.build(3)) == (-1, [0, 1, 2, 3])
+    with pytest.raises(VersionNotFoundError) as beyond:
+        builder.build(4)
+    assert (beyond.value.earliest, beyond.value.latest) == (0, version)
+
+
+@pytest.mark.parametrize("version", [2**31, 2**53, 2**63 - 1])
+def test_log_that_starts_at_a_great_version_is_read_from_its_checkpoint(version: int) -> None:
+    builder = builder_of(checkpoint(version - 1), commits(version - 1, version))
+    assert shape(builder.build()) == (version - 1, [version])
+    assert builder.build().last_commit_file == commits(version, version)[0]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from deltasnap_core.log.new_commits import commits_after, look_from
 from deltasnap_core.storage.log_store import FileStatus
-from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, checksum, commits, status
+from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, checksum, commits
 
 
 def store_of(*files: list[FileStatus]) -> CountingLogStore:
@@ -38,28 +36,18 @@ def test_commits_after(files: list[list[FileStatus]], version: int, expected: li
     assert commits_after(store_of(*files), LOG_PATH, version) == tuple(expected)
 
 
-def replaced(version: int) -> list[FileStatus]:
-    return [status(commits(version, version)[0].name, mtime=1)]
-
-
-@pytest.mark.parametrize(
-    ("change", "continues"),
-    [
-        pytest.param(lambda: store_of(commits(0, 5)), True, id="nothing new"),
-        pytest.param(lambda: store_of(commits(0, 9)), True, id="grown"),
-        pytest.param(lambda: store_of(commits(6, 9), checkpoint(6)), True, id="cleaned up"),
-        pytest.param(lambda: store_of(commits(0, 2)), False, id="recreated or restored, shorter"),
-        pytest.param(lambda: store_of(commits(0, 9), replaced(5)), False, id="recreated, longer"),
-        pytest.param(lambda: store_of(), False, id="dropped"),
-    ],
-)
-def test_look_tells_whether_it_is_still_the_same_log(change: Callable[[], CountingLogStore], continues: bool) -> None:
-    seen = commits(5, 5)[0]
-    assert look_from(change(), LOG_PATH, 5).continues_from(seen) is continues
-    assert look_from(change(), LOG_PATH, 5).continues_from(None) is True
-
-
 def test_look_at_a_log_without_news_costs_two_requests() -> None:
     store = store_of(commits(0, 5))
     assert look_from(store, LOG_PATH, 5).later == ()
     assert store.calls == 2
+
+
+def test_look_shows_the_known_commit_as_it_is_now_also_where_it_is_gone() -> None:
+    assert look_from(store_of(commits(0, 6)), LOG_PATH, 5).known == commits(5, 5)[0]
+    cleaned = look_from(store_of(commits(6, 9), checkpoint(6)), LOG_PATH, 5)
+    assert (cleaned.known, cleaned.later) == (None, tuple(commits(6, 9)))
+
+
+def test_look_from_the_greatest_version_finds_nothing_later() -> None:
+    greatest = 2**63 - 1
+    assert look_from(store_of(commits(greatest, greatest)), LOG_PATH, greatest).later == ()

@@ -55,9 +55,9 @@ def test_names_of_actions_inside_strings_are_no_actions() -> None:
 
 
 def test_actions_are_given_by_version_in_the_order_of_the_log() -> None:
-    store, batch = batch_of([txn("a", 1), domain("d", "1")], [add("x")], [txn("a", 2)])
+    _, batch = batch_of([txn("a", 1), domain("d", "1")], [add("x")], [txn("a", 2)])
 
-    by_version = non_file_actions_by_version(store, batch)
+    by_version = non_file_actions_by_version(batch)
 
     assert {version: len(actions) for version, actions in by_version.items()} == {0: 2, 2: 1}
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.protocol import file_names
-from deltasnap_core.protocol.checkpoint_instance import CheckpointFormat, CheckpointInstance, complete_checkpoints
-from deltasnap_core.protocol.file_names import ParsedLogPath
+from deltasnap_core.protocol.checkpoint_instance import CheckpointInstance, complete_checkpoints
+from deltasnap_core.protocol.file_names import CheckpointKind, ParsedLogPath
 
 FIRST_UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
 LAST_UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -43,11 +43,16 @@ def test_complete_checkpoints_do_not_mix_parts_of_two_counts() -> None:
     assert complete_checkpoints(parsed(*parts)) == []
 
 
+def test_complete_checkpoints_cost_the_parts_that_are_there_however_many_a_name_claims() -> None:
+    claimed = "00000000000000000001.checkpoint.9999999999.9999999999.parquet"
+    assert complete_checkpoints(parsed(claimed)) == []
+
+
 def test_complete_checkpoints_leave_out_other_files() -> None:
     names = [file_names.commit_file(10), file_names.checksum_file(10), file_names.compaction_file(8, 10)]
     assert complete_checkpoints(parsed(*names, file_names.checkpoint_file(10))) == [
         (
-            CheckpointInstance(version=10, format=CheckpointFormat.CLASSIC),
+            CheckpointInstance(version=10, kind=CheckpointKind.CLASSIC),
             tuple(parsed(file_names.checkpoint_file(10))),
         )
     ]

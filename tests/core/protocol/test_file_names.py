@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core.protocol import file_names
-from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath
+from deltasnap_core.protocol.file_names import CheckpointKind, LogFileKind, ParsedLogPath
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 V = "00000000000000000010"
@@ -17,15 +17,32 @@ V = "00000000000000000010"
         (f"{V}.json", {"kind": LogFileKind.COMMIT, "extension": "json"}),
         (f"{V}.crc", {"kind": LogFileKind.CHECKSUM}),
         (f"{V}.{UUID}.json", {"kind": LogFileKind.STAGED_COMMIT, "uuid": UUID, "extension": "json"}),
-        (f"{V}.checkpoint.parquet", {"kind": LogFileKind.CLASSIC_CHECKPOINT, "extension": "parquet"}),
+        (
+            f"{V}.checkpoint.parquet",
+            {"kind": LogFileKind.CHECKPOINT, "checkpoint_kind": CheckpointKind.CLASSIC, "extension": "parquet"},
+        ),
         (
             f"{V}.checkpoint.0000000002.0000000003.parquet",
-            {"kind": LogFileKind.MULTIPART_CHECKPOINT, "part": 2, "num_parts": 3, "extension": "parquet"},
+            {
+                "kind": LogFileKind.CHECKPOINT,
+                "checkpoint_kind": CheckpointKind.MULTIPART,
+                "part": 2,
+                "num_parts": 3,
+                "extension": "parquet",
+            },
         ),
-        (f"{V}.checkpoint.{UUID}.json", {"kind": LogFileKind.UUID_CHECKPOINT, "uuid": UUID, "extension": "json"}),
+        (
+            f"{V}.checkpoint.{UUID}.json",
+            {"kind": LogFileKind.CHECKPOINT, "checkpoint_kind": CheckpointKind.UUID, "uuid": UUID, "extension": "json"},
+        ),
         (
             f"{V}.checkpoint.{UUID.upper()}.parquet",
-            {"kind": LogFileKind.UUID_CHECKPOINT, "uuid": UUID.upper(), "extension": "parquet"},
+            {
+                "kind": LogFileKind.CHECKPOINT,
+                "checkpoint_kind": CheckpointKind.UUID,
+                "uuid": UUID.upper(),
+                "extension": "parquet",
+            },
         ),
         (
             f"{V}.00000000000000000020.compacted.json",
@@ -97,9 +114,35 @@ def test_listing_prefix_is_below_every_name_of_its_version_and_above_those_befor
     assert max(before) < prefix < min(within)
 
 
-def test_kinds_of_checkpoints() -> None:
-    assert {kind for kind in LogFileKind if kind.is_checkpoint} == {
-        LogFileKind.CLASSIC_CHECKPOINT,
-        LogFileKind.MULTIPART_CHECKPOINT,
-        LogFileKind.UUID_CHECKPOINT,
-    }
+def test_kinds_of_checkpoints_are_named_as_they_are_stored_and_ordered_as_delta_prefers_them() -> None:
+    assert [kind.value for kind in sorted(CheckpointKind, key=lambda kind: kind.rank)] == [
+        "classic",
+        "multipart",
+        "uuid",
+    ]
+
+
+def test_version_of_a_commit_file_is_read_up_to_the_greatest_that_the_protocol_allows() -> None:
+    assert file_names.commit_version("file:///t/_delta_log/09223372036854775807.json") == 9223372036854775807
+    assert ParsedLogPath.parse("09223372036854775807.json") is not None
+    assert ParsedLogPath.parse("09223372036854775808.json") is None
+
+
+def test_names_are_those_of_the_protocol() -> None:
+    assert file_names.LOG_FOLDER == "_delta_log"
+    assert file_names.LAST_CHECKPOINT == "_last_checkpoint"
+    assert file_names.SIDECAR_FOLDER == "_sidecars"
+    assert file_names.STAGED_COMMIT_FOLDER == "_staged_commits"
+    assert file_names.commit_file(10) == "00000000000000000010.json"
+    assert file_names.checksum_file(10) == "00000000000000000010.crc"
+    assert file_names.checkpoint_file(10) == "00000000000000000010.checkpoint.parquet"
+    assert file_names.compaction_file(4, 6) == "00000000000000000004.00000000000000000006.compacted.json"
+    assert file_names.staged_commit_file(10, UUID) == f"00000000000000000010.{UUID}.json"
+    assert file_names.uuid_checkpoint_file(10, UUID, "json") == f"00000000000000000010.checkpoint.{UUID}.json"
+    assert file_names.listing_prefix(10) == "00000000000000000010."
+
+
+@pytest.mark.parametrize("name", ["", f"{V}", f"{V}.crc", f"x{V}.json", f"{V[:-1]}.json", f"{V}json"])
+def test_version_of_another_file_is_a_value_error(name: str) -> None:
+    with pytest.raises(ValueError, match="Not a commit"):
+        file_names.commit_version(f"file:///t/_delta_log/{name}")

@@ -3,14 +3,15 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.errors import UnsupportedProtocolError
-from deltasnap_core.protocol.actions import Protocol
+from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.table_features import (
-    MANIFEST_COMMIT_ACTION,
     SUPPORTED_READER_FEATURES,
     check_no_manifest_commit,
     check_readable,
     has_feature,
+    table_properties,
 )
+from tests import builders
 
 
 def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple[str, ...] | None = None) -> Protocol:
@@ -54,10 +55,30 @@ def test_protocol_that_asks_for_more_is_refused_by_name(refused: Protocol, featu
     assert error.min_reader_version == refused.min_reader_version
 
 
+def test_supported_features_are_those_whose_logs_are_read() -> None:
+    assert set(SUPPORTED_READER_FEATURES) == {
+        "catalogManaged", "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
+        "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType",
+        "variantType-preview",
+    }  # fmt: skip
+
+
+def test_properties_of_a_table_are_those_of_its_metadata_and_its_protocol() -> None:
+    metadata = Metadata.from_json(builders.metadata(configuration={"a": "b", "path": "/x"})["metaData"])
+    features = protocol(3, features=("columnMapping",), writer=("columnMapping", "appendOnly"))
+    assert table_properties(features, metadata) == {
+        "a": "b",
+        "delta.minReaderVersion": "3",
+        "delta.minWriterVersion": "7",
+        "delta.feature.appendOnly": "supported",
+        "delta.feature.columnMapping": "supported",
+    }
+
+
 def test_manifest_commit_is_refused() -> None:
     check_no_manifest_commit(frozenset({"add", "checkpointMetadata", "someday"}), path="file:///t", version=3)
     with pytest.raises(UnsupportedProtocolError, match="adaptiveMetadata"):
-        check_no_manifest_commit(frozenset({"commitInfo", MANIFEST_COMMIT_ACTION}), path="file:///t", version=3)
+        check_no_manifest_commit(frozenset({"commitInfo", "checkpoint"}), path="file:///t", version=3)
 
 
 def test_has_feature_looks_into_both_lists() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +11,11 @@ from deltasnap_core.log.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.commit_batch import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.computed_state import compute_state, counted_files
+from deltasnap_core.replay.computed_state import compute_state
+from deltasnap_core.replay.file_action_layout import DIGEST, FULL, FileActionLayout, digest
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.replay.state_reconstruction import (
@@ -41,7 +45,7 @@ class Replay:
         self.contents, first = None, 0
         if base is not None:
             file = self.store.put(f"{9:020d}.checkpoint.{UUIDS[0]}.json", content(base))
-            provider = CheckpointProvider(version=9, files=(file,), kind="uuid", format="json")
+            provider = CheckpointProvider(version=9, files=(file,), kind=CheckpointKind.UUID, format="json")
             self.contents, first = open_checkpoint(self.store, provider, LOG_PATH), 10
         files = [self.store.put_commit(version, *actions) for version, actions in enumerate(commits, start=first)]
         self.batch = read_commits(self.store, files)
@@ -62,10 +66,10 @@ class Replay:
         return {row.path: row for row in live_files(self.files).collect()}
 
     def tombstones(self, retention: int = 0) -> set[str]:
-        return {row.path for row in unexpired_tombstones(self.files, retention).collect()}
+        return {row.path for row in unexpired_tombstones(self.files, Retention.after(retention)).collect()}
 
     def computed(self, retention: int = 0) -> SnapshotState:
-        return compute_state(counted_files(self.files), self.non_file, min_file_retention_timestamp=retention)
+        return compute_state(digest(self.files), self.non_file, Retention.after(retention))
 
 
 def test_a_file_removed_after_it_was_added_is_a_tombstone(spark: SparkSession) -> None:
@@ -131,11 +135,44 @@ def test_an_absolute_path_is_given_with_its_file_system(spark: SparkSession) -> 
     assert set(replay.live()) == {"file:/x/a%20b", "c%20d"}
 
 
+def test_file_system_may_have_a_name_that_sql_would_read_otherwise(spark: SparkSession) -> None:
+    replay = Replay(spark, [add("/x")])
+    replay.reader = replace(replay.reader, log_path="s3://it's\\nice/t/_delta_log")
+
+    assert set(replay.live()) == {"s3://it's\\nice/x"}
+
+
 def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: SparkSession) -> None:
     base = [protocol(), metadata(), add("a"), add("b"), add("v", deletionVector=VECTOR), remove("old")]
     replay = Replay(spark, [remove("a"), add("old"), remove("v", deletionVector=VECTOR)], base=base)
 
     assert (set(replay.live()), replay.tombstones()) == ({"b", "old"}, {"a", "v"})
+
+
+@pytest.mark.parametrize("layout", [FULL, DIGEST], ids=["full", "digest"])
+def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_asked_for(
+    spark: SparkSession, layout: FileActionLayout
+) -> None:
+    replay = Replay(spark, [remove("a"), add("c")], base=[protocol(), metadata(), add("a"), add("b")])
+    assert replay.contents is not None
+    base, commits = replay.reader.checkpoint_actions(replay.contents), replay.reader.commit_actions(replay.batch)
+    assert base is not None
+    assert commits is not None
+    if layout is DIGEST:
+        base, commits = digest(base), digest(commits, "commit_version", "line_number")
+
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        files = reconcile(base, commits, layout, broadcast=False, partitions=3)
+        assert files is not None
+        assert files.where(layout.is_add).count() == 2
+        jvm: Any = files.sparkSession.sparkContext._jvm
+        plan = jvm.PythonSQLUtils.explainString(files._jdf.queryExecution(), "simple")
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    assert plan.count(", 3)") == plan.count("Exchange ") >= 2
 
 
 def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: SparkSession) -> None:
@@ -149,7 +186,7 @@ def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: S
 def test_state_has_one_action_a_row(spark: SparkSession) -> None:
     replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
 
-    rows = state_actions(spark, replay.files, replay.non_file, 0).collect()
+    rows = state_actions(spark, replay.files, replay.non_file, KEEP_ALL).collect()
 
     set_columns = sorted(name for row in rows for name, value in row.asDict().items() if value is not None)
     assert set_columns == ["add", "metaData", "protocol", "remove", "txn"]
@@ -240,19 +277,20 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     start = retention.get(first - 1, 0)
     after = rest.batch.after(first - 1)
     commits = rest.reader.commit_actions(after)
+    non_file, states = base.non_file if first else NonFileActions(), {}
+    by_version = non_file_actions_by_version(after)
+    for version in range(first, last + 1):
+        non_file = states[version] = non_file.advanced(by_version.get(version, ()))
     return replay_range(
         RangeBase(
             version=first - 1,
             files=base.files if first else None,
-            non_file=base.non_file if first else NonFileActions(),
-            computed_state=base.computed(start)
-            if first
-            else compute_state(None, NonFileActions(), min_file_retention_timestamp=0),
-            min_file_retention_timestamp=start,
+            computed_state=base.computed(start) if first else compute_state(None, NonFileActions(), KEEP_ALL),
+            retention=Retention.after(start),
         ),
         None if commits is None else changes_of_versions(commits),
-        non_file_actions_by_version(rest.store, after),
-        {version: retention.get(version, 0) for version in range(first, last + 1)},
+        states,
+        {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)},
         broadcast=True,
     )
 

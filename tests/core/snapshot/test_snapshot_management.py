@@ -42,7 +42,7 @@ def test_first_snapshot_starts_from_the_last_checkpoint_and_says_so(
     assert "Loading version 12 starting from checkpoint 10." in caplog.text
     assert f"Returning initial snapshot Snapshot(path={LOG_PATH}, version=12)" in caplog.text
     assert names(table.store.lists) == [file_names.listing_prefix(10)]
-    assert (names(table.store.reads), table.store.opens) == ([file_names.LAST_CHECKPOINT], [])
+    assert (table.store.reads, names(table.store.opens)) == ([], [file_names.LAST_CHECKPOINT])
 
 
 def test_a_folder_without_a_table_has_the_initial_snapshot(table: Table, caplog: pytest.LogCaptureFixture) -> None:
@@ -313,7 +313,7 @@ def test_snapshot_at_a_version_that_is_not_there_says_which_are(table: Table) ->
 
 
 @pytest.mark.parametrize("wanted", [{}, {"version": 1, "timestamp": 1}], ids=["neither", "both"])
-def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[str, int]) -> None:
+def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[str, Any]) -> None:
     table.commits(0, 1)
     with pytest.raises(ValueError, match="Either a version or a timestamp"):
         table.log().get_snapshot_at(**wanted)
@@ -362,11 +362,11 @@ def test_one_delta_log_for_a_table_also_among_threads(table: Table) -> None:
     assert DeltaLog.for_table(none, TABLE_PATH, store=table.store) is not found[0]
 
 
-def test_a_thousand_commits_followed_one_by_one_keep_no_more_than_the_last_snapshot(table: Table) -> None:
+def test_hundreds_of_commits_followed_one_by_one_keep_no_more_than_the_last_snapshot(table: Table) -> None:
     table.commit(0)
     log = table.log()
     seen: list[weakref.ref[Any]] = []
-    for version in range(1, 1001):
+    for version in range(1, 401):
         table.commit(version, {"txn": {"appId": "a", "version": version}})
         if version % 100 == 0:
             table.checkpoint(version, protocol(), metadata(), {"txn": {"appId": "a", "version": version}})
@@ -376,7 +376,7 @@ def test_a_thousand_commits_followed_one_by_one_keep_no_more_than_the_last_snaps
         loaded = snapshot.log.loaded
         assert len(loaded.batch.files) <= 201
         # A listing starts at the known checkpoint, which moves with the table.
-        oldest = file_names.listing_prefix(max(version - 400, 0))
+        oldest = file_names.listing_prefix(max(version - 250, 0))
         table.files.delete(*[file for file in table.files.statuses.values() if file.name < oldest])
         table.store.reset()
     del snapshot, loaded

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -78,8 +81,10 @@ def test_without_a_checksum_protocol_and_metadata_come_from_the_log(table: Table
 
 
 def test_schemas_of_data_and_partitions_are_told_apart(table: Table) -> None:
-    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("a", "p", "b", "q")]
-    schema = '{"type":"struct","fields":' + str(fields).replace("'", '"').replace("True", "true") + "}"
+    fields: list[dict[str, Any]] = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("a", "p", "b", "q")
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
     table.commit(0, protocol(), metadata(schemaString=schema, partitionColumns=["q", "p"]))
     snapshot = table.log().snapshot
     assert snapshot.data_schema.names == ["a", "b"]
@@ -247,3 +252,18 @@ def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Ta
     assert [log.get_snapshot_at(version).timestamp for version in range(4)] == times
     assert [log.get_snapshot_at(timestamp=time).version for time in times] == [0, 1, 2, 3]
     assert log.get_snapshot_at(timestamp=times[2] - 1).version == 1
+
+
+@pytest.mark.parametrize("schema", ['{"type":"struct"}', "[]", "{", '{"type":"array","elementType":' * 20_000])
+def test_schema_that_is_none_is_an_error_naming_log_and_version(table: Table, schema: str) -> None:
+    table.commit(0, protocol(), metadata(schemaString=schema))
+    with pytest.raises(CorruptLogError, match="metadata of version 0") as found:
+        _ = table.log().snapshot.schema
+    assert len(str(found.value)) < 400
+
+
+def test_every_snapshot_made_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    table.commit(0)
+    with caplog.at_level(logging.INFO):
+        snapshot = table.log().snapshot
+    assert f"Created snapshot {snapshot}" in [record.getMessage() for record in caplog.records]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
+from deltasnap_core.storage.urls import is_local, is_url, join_url, local_path, split_url, to_url
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,28 @@ from deltasnap_core.storage.urls import is_local, join_url, local_path, split_ur
 def test_to_url(typed: str | Path, url: str) -> None:
     assert to_url(typed) == url
     assert to_url(url) == url
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s3://lake/x", True),
+        ("file:/data/a", True),
+        ("FILE:///data", True),
+        ("simplecache::s3://lake/x", True),
+        ("/data/a", False),
+        ("data/a:/b", False),
+        ("C:/data", False),
+        ("a:b", False),
+        ("~/a", False),
+    ],
+)
+def test_is_url(text: str, expected: bool) -> None:
+    assert is_url(text) is expected
+
+
+def test_to_url_keeps_a_chain_of_protocols() -> None:
+    assert to_url("simplecache::s3://lake/x/") == "simplecache::s3://lake/x"
 
 
 def test_to_url_of_a_relative_path_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

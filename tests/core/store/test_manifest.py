@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.store.manifest import DataFile, DataSet, VersionChanges, VersionManifest, VersionTables
+from deltasnap_core.log.commit_batch import ChangedFile
+from deltasnap_core.log.commit_summary import CommitSummary
+from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.store.log_identity import CommitIdentity, VersionIdentity
+from deltasnap_core.store.manifest import DataFile, DataSet, PlainParquetFiles, VersionChanges, VersionManifest
 from deltasnap_core.store.shared_documents import Part
 
 FILE = DataFile(path="base/x/part-0.parquet", size=1024, rows=20)
@@ -22,18 +26,36 @@ MANIFEST = VersionManifest(
     base=BASE,
     changes=(DataSet(first=11, last=12, files=(replace(FILE, path="changes/y/part-0.parquet", rows=4),)),),
     version_changes=VersionChanges(num_added_files=1, num_removed_files=2, added_bytes=3, removed_bytes=4),
-    tables=VersionTables(all_files=FILE, tombstones=FILE),
+    plain_parquet=PlainParquetFiles(all_files=FILE, tombstones=FILE),
+    identity=VersionIdentity(
+        commit=CommitIdentity(size=7, modification_time=8, in_commit_timestamp=None, digest="d1"), chain="c1"
+    ),
+    commit=CommitSummary(
+        info=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}),
+        sample=(ChangedFile(change="+", path="é", size=3), ChangedFile(change="-", path="b", size=None)),
+    ),
     computed_state={"numOfFiles": 20},
     log_segment={"version": 12},
     parts={"metadata": Part(entries={"id": "id"}), "deltas": Part(shared="abc", removed=("k",))},
 )
 
+BARE = replace(MANIFEST, version_changes=None, plain_parquet=None, identity=None, commit=None)
+FROM_CHECKPOINT = VersionIdentity(commit=None, checkpoint_files={"12.checkpoint.parquet": (1, 2)}, chain="c2")
+
 
 @pytest.mark.parametrize(
-    "manifest", [MANIFEST, replace(MANIFEST, version_changes=None, tables=None)], ids=["full", "bare"]
+    "manifest",
+    [MANIFEST, BARE, replace(BARE, identity=FROM_CHECKPOINT, commit=CommitSummary())],
+    ids=["full", "bare", "commit lost"],
 )
 def test_manifest_comes_back_from_its_bytes(manifest: VersionManifest) -> None:
     assert VersionManifest.from_bytes(manifest.to_bytes()) == manifest
+
+
+def test_manifest_of_format_1_has_no_identity() -> None:
+    old = {**json.loads(MANIFEST.to_bytes()), "format": 1}
+    del old["identity"], old["commit"]
+    assert VersionManifest.from_bytes(json.dumps(old).encode()) == replace(MANIFEST, identity=None, commit=None)
 
 
 def test_manifest_says_what_it_needs() -> None:
@@ -50,7 +72,7 @@ def test_manifest_says_what_it_needs() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "expected format 1, found 2"),
+        ({"format": 3}, "expected format 2 or less, found 3"),
         ({"version": "12"}, "expected version to be an integer, found '12'"),
         ({"tableId": None}, "expected tableId to be text, found None"),
         ({"version": 13}, "lead to version 13"),

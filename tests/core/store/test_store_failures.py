@@ -12,46 +12,16 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import to_url
-from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 LATEST = 2
 EAGER = ChangePolicy(base_fraction=0.1, least_rows=1, fan_in=2)
-
-
-class KilledError(BaseException):
-    """Nothing in the code under test may catch it."""
-
-
-class MortalFiles(WritableFiles):
-    """Files of a process that is killed just before its n-th step: a write, a move, a look at what Spark wrote."""
-
-    def __init__(self, root: str, steps: int) -> None:
-        super().__init__(root)
-        self.steps = steps
-
-    def _step(self) -> None:
-        self.steps -= 1
-        if self.steps < 0:
-            raise KilledError
-
-    def write(self, path: str, content: bytes) -> None:
-        self._step()
-        super().write(path, content)
-
-    def move(self, source: str, target: str) -> None:
-        self._step()
-        super().move(source, target)
-
-    def walk(self, folder: str) -> list[FileStatus]:
-        self._step()
-        return super().walk(folder)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +46,7 @@ def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
 def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
     """Give a store whose process is killed after so many steps."""
     files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
-    return SnapshotStore(spark, to_url(root), files=files, spark_files=spark_files, policy=EAGER)
+    return SnapshotStore(spark, to_url(root), storage=files, spark_files=spark_files, policy=EAGER)
 
 
 def survives(work: Callable[[], object]) -> bool:
@@ -116,7 +86,7 @@ def test_tables_killed_at_any_step_leave_the_versions_whole(
         assert reader.versions("events") == list(range(LATEST + 1))
         kills += 1
     assert kills > 6
-    assert [manifest.tables is not None for manifest in write(reader)] == [True, True]
+    assert [manifest.plain_parquet is not None for manifest in write(reader)] == [True, True]
     assert content(reader, "events", 1) == expected[1]
     assert as_rows(reader.all_files("events", 1)) == as_rows(whole.all_files("events", 1))
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files

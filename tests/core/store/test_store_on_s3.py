@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,14 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from tests.builders import write_log
+from tests.core.store.killing import KilledError, MortalFiles
+from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import as_rows, check_version, make_table
+from tests.flaky_s3 import FlakyS3
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -37,10 +44,76 @@ def test_store_on_s3_answers_as_the_snapshots_do(
     plain = pd.read_parquet(f"s3://{path}", storage_options=s3_options)
     assert len(plain) == store.computed_state("events", latest).num_of_files
     manifests = store.write_range("events", log, 0, latest)
-    assert manifests[-1].tables is not None
+    assert manifests[-1].plain_parquet is not None
     before = store.usage("events")
     assert before.num_unreferenced_files == 0
     report = store.prune("events", keep=2, min_age_ms=-60_000)
     assert report.versions == tuple(range(latest - 1))
     assert store.usage("events").num_files == before.num_files - report.num_files
     check_version(store, "events", log, latest)
+
+
+LATEST = 3
+
+
+@pytest.fixture
+def table(tmp_path: Path, s3_options: dict[str, Any]) -> str:
+    """A table of the versions 0 to LATEST on S3, in a folder of its own."""
+    log = write_log(tmp_path / "small", {version: commit_actions(version) for version in range(LATEST + 1)})
+    folder = f"lake/{tmp_path.name}"
+    fsspec.filesystem("s3", **s3_options).put(str(log), f"{folder}/small/_delta_log", recursive=True)
+    return f"s3://{folder}/small"
+
+
+def test_refresh_on_s3_asks_for_little_and_stands_throttling(
+    spark: SparkSession, table: str, tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
+) -> None:
+    flaky, options = flaky_s3
+    store = SnapshotStore.open(spark, f"s3://lake/{tmp_path.name}/store", storage_options=options)
+    log = DeltaLog.for_table(spark, table, storage_options=options)
+    store.write_range("events", log, 0, 1)
+    flaky.reset()
+    store.write_range("events", log, 2, LATEST)
+    assert flaky.count("GET", "small%2F_delta_log%2F") == 2
+    assert [flaky.count("GET", f"{version:020d}.json") for version in (0, 1)] == [0, 1]  # that of the store
+    assert flaky.count("HEAD", "_delta_log") == 0
+    assert sum(flaky.asked.values()) <= 60
+    flaky.reset(refusals=1, code="ServiceUnavailable")
+    throttled = SnapshotStore.open(spark, f"s3://lake/{tmp_path.name}/throttled", storage_options=options)
+    throttled.write_range("events", log, 0, LATEST)
+    assert flaky.refused > 10
+    flaky.reset()
+    for version in (0, LATEST):
+        assert as_rows(throttled.state("events", version)) == as_rows(store.state("events", version))
+
+
+def test_two_refreshes_at_once_on_s3_store_the_same(
+    spark: SparkSession, table: str, tmp_path: Path, s3_options: dict[str, Any]
+) -> None:
+    log = DeltaLog.for_table(spark, table, storage_options=s3_options)
+    root = f"s3://lake/{tmp_path.name}/two"
+    stores = [SnapshotStore.open(spark, root, storage_options=s3_options) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda store: store.write_range("events", log, 0, LATEST), stores))
+    assert stores[0].versions("events") == list(range(LATEST + 1))
+    for version in (0, LATEST):
+        check_version(stores[0], "events", log, version)
+
+
+def test_run_killed_on_s3_is_put_right_by_the_next(
+    spark: SparkSession, table: str, tmp_path: Path, s3_options: dict[str, Any]
+) -> None:
+    log = DeltaLog.for_table(spark, table, storage_options=s3_options)
+    root = f"s3://lake/{tmp_path.name}/killed"
+    reader = SnapshotStore.open(spark, root, storage_options=s3_options)
+    for steps in (0, 1, 3):  # before the base is known, before the changes are, among the manifests
+        files = MortalFiles(root, steps, s3_options)
+        spark_files = SparkFiles(s3_options, partial(can_read, spark))
+        with pytest.raises(KilledError):
+            SnapshotStore(spark, root, storage=files, spark_files=spark_files).write_range("events", log, 0, LATEST)
+        assert len(reader.versions("events")) <= LATEST
+        reader.computed_states("events", reader.versions("events"))
+    reader.write_range("events", log, 0, LATEST)
+    reader.prune("events", min_age_ms=-60_000)
+    assert reader.usage("events").num_unreferenced_files == 0
+    check_version(reader, "events", log, LATEST)

@@ -1,0 +1,54 @@
+"""What the catalog of a catalog-managed table knows of its commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath
+from deltasnap_core.storage.log_store import FileStatus
+
+_COMMIT_KINDS = (LogFileKind.COMMIT, LogFileKind.STAGED_COMMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogCommits:
+    """The commits that a catalog ratified. Nothing in it: no catalog was asked.
+
+    log_tail:    ratified commits, ascending without a gap, published or in `_staged_commits`; they stand in for
+                 published commits of the same version. Delta Kernel's `withLogData`.
+    max_version: the latest version of the table: later commits do not count, and this one must be there. None: not
+                 catalog-managed, or no catalog to ask. Delta Kernel's `withMaxCatalogVersion`.
+    Errors: ValueError for a log tail with a gap, or with a file that is no commit.
+    Source: PROTOCOL.md, Catalog-managed tables.
+    """
+
+    log_tail: tuple[FileStatus, ...] = ()
+    max_version: int | None = None
+
+    def __post_init__(self) -> None:
+        versions = list(self.by_version())
+        for earlier, later in pairwise(versions):
+            if later != earlier + 1:
+                raise ValueError(f"The log tail goes from version {earlier} to {later}: expected no gap")
+        if len(versions) != len(self.log_tail):
+            raise ValueError("The log tail has two commits of one version")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a catalog was asked."""
+        return bool(self.log_tail) or self.max_version is not None
+
+    def by_version(self) -> Mapping[int, FileStatus]:
+        """Return the ratified commits by version, in the order given."""
+        found: dict[int, FileStatus] = {}
+        for status in self.log_tail:
+            parsed = ParsedLogPath.parse(status.name)
+            if parsed is None or parsed.kind not in _COMMIT_KINDS:
+                raise ValueError(f"Expected a commit in the log tail, found {status.name}")
+            found[parsed.version] = status
+        return found
+
+
+NO_CATALOG = CatalogCommits()

@@ -1,0 +1,23 @@
+"""The digest of a commit: whether two files of one name have the same content."""
+
+from __future__ import annotations
+
+import hashlib
+
+from deltasnap_core.storage.log_store import LogStore
+
+_PIECE_BYTES = 1 << 20
+
+
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 of some bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_of_file(store: LogStore, path: str) -> str:
+    """Return the SHA-256 of a file without holding it. Errors: FileNotFoundError."""
+    digest = hashlib.sha256()
+    with store.open(path) as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,66 @@
+"""Retention: which tombstones a version still keeps, and which have expired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KEEPS_EVERYTHING = 0
+"""The `min_file_retention_timestamp` of a caller who wants every tombstone, those without a time too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Tombstones deleted at `expired_until` (ms since the epoch) or before have expired; None: none has.
+
+    A tombstone without a deletion time counts as one of 1970.
+    Where rows are told apart in Spark, the methods return SQL; `deleted_at` is SQL for the deletion time in ms.
+    Source: PROTOCOL.md, Action Reconciliation. Delta's `minFileRetentionTimestamp`.
+    """
+
+    expired_until: int | None
+
+    @classmethod
+    def after(cls, min_file_retention_timestamp: int) -> Retention:
+        """Return the retention that keeps what was deleted later than a time (ms); 0 or less keeps every tombstone."""
+        if min_file_retention_timestamp <= KEEPS_EVERYTHING:
+            return KEEP_ALL
+        return cls(expired_until=min_file_retention_timestamp)
+
+    @property
+    def min_file_retention_timestamp(self) -> int:
+        """What `after` makes this retention from."""
+        return KEEPS_EVERYTHING if self.expired_until is None else self.expired_until
+
+    def keeps(self, deleted_at: int | None) -> bool:
+        """Return whether a tombstone of that time (ms; None: without a time) is kept."""
+        return self.expired_until is None or (deleted_at or 0) > self.expired_until
+
+    def is_within(self, other: Retention) -> bool:
+        """Return whether the other keeps everything that this one keeps."""
+        return other.expired_until is None or (
+            self.expired_until is not None and other.expired_until <= self.expired_until
+        )
+
+    def later_of(self, other: Retention) -> Retention:
+        """Return the one of the two that keeps less: a tombstone that has expired stays so."""
+        return self if self.is_within(other) else other
+
+    def kept(self, deleted_at: str) -> str:
+        """Return the condition for a row to be kept, which where `deleted_at` is null is no tombstone.
+
+        Example: `deleted_at is null or deleted_at > 5`.
+        """
+        return "true" if self.expired_until is None else f"{deleted_at} is null or {deleted_at} > {self.expired_until}"
+
+    def expires_by(self, later: Retention, deleted_at: str) -> str:
+        """Return the condition for a tombstone that this retention keeps and a later one does not.
+
+        Example: `deleted_at > 5 and deleted_at <= 9`.
+        """
+        if later.expired_until is None or self.is_within(later):
+            return "false"
+        expired = f"{deleted_at} <= {later.expired_until}"
+        return expired if self.expired_until is None else f"{deleted_at} > {self.expired_until} and {expired}"
+
+
+KEEP_ALL = Retention(expired_until=None)

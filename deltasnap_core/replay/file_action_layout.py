@@ -1,0 +1,85 @@
+"""The two column layouts of file actions: FULL, all that the log says, and DIGEST, what the computed state sums.
+
+A frame of file actions has one row a logical file, in one of the two. The full one is what users get and what is
+stored; the digest is six longs a file (50 MB a million files), so that it can be kept from version to version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.aggregates import DELETED_AT, DIGESTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileActionLayout:
+    """What the replay must know of the columns of a frame of file actions.
+
+    columns:     all of them. key: those that tell logical files apart.
+    is_add, deleted_at: SQL: whether a row is a live file; when (ms) a tombstone was made, null for a live file.
+    is_same:     SQL: whether a row is of the logical file of another frame, whose key columns begin with `other_`.
+    shuffle_key: the key columns that Spark shuffles by to compare rows with `is_same`.
+    """
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    is_add: str
+    deleted_at: str
+    is_same: str
+    shuffle_key: tuple[str, ...]
+
+    def join(self, files: DataFrame, changed: DataFrame, *others: str, how: str, broadcast: bool) -> DataFrame:
+        """Join files with the logical files of another frame; `how` as for DataFrame.join.
+
+        others: more to keep of the other frame. broadcast: send its keys to every task, so that no file is shuffled.
+        """
+        keys = changed.selectExpr(*(f"{name} as other_{name}" for name in self.key), *others)
+        return files.join(F.broadcast(keys) if broadcast else keys, F.expr(self.is_same), how)
+
+    def unexpired(self, files: DataFrame, retention: Retention) -> DataFrame:
+        """Drop expired tombstones."""
+        return files if retention.expired_until is None else files.where(retention.kept(f"({self.deleted_at})"))
+
+    def partitioned(self, files: DataFrame, partitions: int | None) -> DataFrame:
+        """Shuffle files into so many partitions, for a join that shuffles them anyway; None: as Spark does."""
+        return files if partitions is None else files.repartition(partitions, *self.shuffle_key)
+
+
+FULL = FileActionLayout(
+    columns=("path_key", "dv_id", "add", "remove", "path"),
+    key=("path_key", "dv_id"),
+    is_add="add.path is not null",
+    deleted_at=DELETED_AT,
+    is_same="path_key = other_path_key and dv_id = other_dv_id",
+    shuffle_key=("path_key", "dv_id"),
+)
+"""path_key (string, not null: the path decoded once), dv_id (string, not null: the deletion vector's unique id, empty
+without one), add, remove (structs as the log has them, one of them set), path (string, not null: the action's path,
+made canonical).
+"""
+
+DIGEST = FileActionLayout(
+    columns=("key_high", "key_low", *DIGESTED),
+    key=("key_high", "key_low"),
+    is_add="deleted_at is null",
+    deleted_at="deleted_at",
+    # Spark looks up one long in half the time of two: the other is compared where that one is found.
+    is_same="key_high = other_key_high and (key_low ^ other_key_low) = 0",
+    shuffle_key=("key_high",),
+)
+"""key_high, key_low (longs, not null: stand for the logical file in 128 bits), and the longs of DIGESTED."""
+
+
+def digest(actions: DataFrame, *others: str) -> DataFrame:
+    """Return the digest (DIGEST) of file actions (FULL). others: columns to keep besides."""
+    keys = ("xxhash64(path_key, dv_id) as key_high", "xxhash64(dv_id, path_key) as key_low")
+    return actions.selectExpr(*others, *keys, *digested())
+
+
+def digested() -> list[str]:
+    """Return the columns of the digest but for its key, as SQL over FULL."""
+    return [f"{sql} as {name}" for name, sql in DIGESTED.items()]

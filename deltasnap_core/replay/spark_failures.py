@@ -1,0 +1,91 @@
+"""What only Spark finds out, in our words: damaged pages, files that vanished, values of the wrong type.
+
+Where the core runs a query itself, it runs it within `translated`: what Spark says of a file that it cannot read is
+told as CorruptLogError or CorruptStoreError naming the file. `on_ladder` then goes on from an older checkpoint, or from
+the commits alone. Frames that are handed out run elsewhere: see Snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from urllib.parse import quote
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from deltasnap_core.errors import CorruptLogError, CorruptStoreError
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.replay.aggregates import MissingSizeError
+
+SPARK_FAILURES = (PySparkException, Py4JJavaError)
+"""What fails inside Spark, in one process or over Connect."""
+
+_SAYS_OF_FILES = re.compile(
+    r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
+    r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
+)
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
+_LONGEST = 300
+
+T = TypeVar("T")
+
+
+@contextmanager
+def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) -> Iterator[None]:
+    """Raise what Spark cannot read as CorruptLogError or CorruptStoreError; what fails otherwise stays as it is.
+
+    log_files, stored_files: the files (URLs) that the queries within read, of a log and of a snapshot store.
+    """
+    try:
+        yield
+    except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError) as error:
+        text = str(error)
+        if isinstance(error, SPARK_FAILURES) and not _SAYS_OF_FILES.search(text):
+            raise
+        log, stored = tuple(log_files), tuple(stored_files)
+        if not log and not stored:
+            raise
+        path = next((file for file in (*log, *stored) if _is_named(file, text)), (*log, *stored)[0])
+        corrupt = CorruptLogError if path in log else CorruptStoreError
+        raise corrupt(path=path, reason=f"Spark cannot read it: {condensed(error)}") from error
+
+
+def on_ladder(
+    log: LoadedLog, query: Callable[[LoadedLog], T], next_rung: Callable[[LoadedLog, CorruptLogError], LoadedLog]
+) -> T:
+    """Return what a query over a log gives, from an older checkpoint or the commits where Spark finds one damaged.
+
+    next_rung: gives the same version without a checkpoint found damaged, or raises; see LogLoader.next_rung.
+    Errors: CorruptLogError naming the file where nothing can replace it.
+    """
+    while True:
+        try:
+            with translated(log.files):
+                return query(log)
+        except CorruptLogError as error:
+            log = next_rung(log, error)
+
+
+def condensed(error: BaseException) -> str:
+    """Return the cause of a failure in one line, without the JVM's stack trace.
+
+    Example: `IOException: FAILED_TO_UNCOMPRESS(5)`.
+    """
+    text = str(error)
+    if causes := _CAUSE.findall(text):
+        line = causes[-1]
+    else:
+        text = text.removeprefix("An error occurred while calling ") if isinstance(error, Py4JJavaError) else text
+        lines = text.splitlines()
+        line = next((line for line in lines if line.startswith(": ")), lines[0] if lines else type(error).__name__)
+    line = _JAVA_PACKAGE.sub("", line.removeprefix(": ").strip())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
+
+
+def _is_named(file: str, text: str) -> bool:
+    name = file.rpartition("/")[2]
+    return name in text or quote(name) in text

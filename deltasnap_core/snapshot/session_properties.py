@@ -1,0 +1,72 @@
+"""Delta's own session properties, as defaults where the caller says nothing. Read through `spark.conf`: Connect too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from deltasnap_core.snapshot.options import SnapshotOptions
+
+_PREFIX = "spark.databricks.delta."
+STALENESS_LIMIT = f"{_PREFIX}stalenessLimit"
+VALIDATE_STATE = f"{_PREFIX}stateReconstructionValidation.enabled"
+SNAPSHOT_PARTITIONS = f"{_PREFIX}snapshotPartitions"
+
+# Spark's names of the units of time, in milliseconds; those below one are rounded down.
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TIME = re.compile(r"(\d+)\s*([a-z]*)")
+
+T = TypeVar("T")
+
+
+def staleness_limit_ms(spark: SparkSession | None) -> int:
+    """Return how old (ms) an update may be for a snapshot not to be stale, as the session says; 0 where it does not.
+
+    Errors: ValueError naming the property.
+    """
+    return _read(spark, STALENESS_LIMIT, _milliseconds, "a time such as 500ms, 30s or 1h") or 0
+
+
+def with_session_defaults(spark: SparkSession | None, options: SnapshotOptions) -> SnapshotOptions:
+    """Return options with what the caller left open taken from the session.
+
+    Errors: ValueError naming the property.
+    """
+    validate, partitions = options.validate_state, options.snapshot_partitions
+    if validate is None:
+        validate = _read(spark, VALIDATE_STATE, _boolean, "true or false")
+    if partitions is None:
+        partitions = _read(spark, SNAPSHOT_PARTITIONS, _positive, "an integer above 0")
+    return replace(options, validate_state=validate is not False, snapshot_partitions=partitions)
+
+
+def _read(spark: SparkSession | None, name: str, parse: Callable[[str], T | None], expected: str) -> T | None:
+    text = None if spark is None else spark.conf.get(name, None)
+    if text is None:
+        return None
+    value = parse(text.strip().lower())
+    if value is None:
+        raise ValueError(f"{name}: expected {expected}, found {text!r}")
+    return value
+
+
+def _milliseconds(text: str) -> int | None:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    number, unit = int(match[1]), match[2] or "ms"
+    if unit == "us":
+        return number // 1000
+    return number * _UNITS_MS[unit] if unit in _UNITS_MS else None
+
+
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text)
+
+
+def _positive(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None

@@ -1,0 +1,64 @@
+"""What a filesystem raises -> one of two answers: FileNotFoundError, or StorageError that names file and reason."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
+
+from deltasnap_core.errors import DeltaSnapError, StorageError
+
+_BUFFER_BYTES = 1 << 20
+
+
+@contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Raise what goes wrong at `path` as StorageError; what is not there, or not below a folder, as FileNotFoundError.
+
+    Every exception counts: a client of a cloud storage has its own for a timeout, a refusal or a missing package.
+    """
+    try:
+        yield
+    except (FileNotFoundError, DeltaSnapError):
+        raise
+    except NotADirectoryError as error:
+        raise FileNotFoundError(f"No such file: {path}") from error
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise StorageError(path=path, reason=str(reason)) from error
+
+
+def reading(path: str, stream: Any) -> BinaryIO:
+    """Return a stream over the remote file at `path` that raises as `storage_errors` does, also while it is read."""
+    return cast(BinaryIO, io.BufferedReader(_Stream(path, stream), _BUFFER_BYTES))
+
+
+class _Stream(io.RawIOBase):
+    def __init__(self, path: str, stream: Any) -> None:
+        self._path = path
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._stream.seek(offset, whence))
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        with storage_errors(self._path):
+            data = self._stream.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()

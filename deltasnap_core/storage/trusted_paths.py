@@ -1,0 +1,63 @@
+"""Paths from a log are data: the one check that each of them passes before anything at it is opened.
+
+A log may be written by anybody who may write to the table, and name whatever file the reader's own rights reach. What
+it names must lie inside the table, or inside a folder that the caller trusts, as that of a shallow clone's source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.redaction import redacted
+from deltasnap_core.storage.urls import is_url, join_url, to_url
+
+_MOST_SHOWN = 200
+
+
+def resolve_path(
+    root: str, path: str, *, named_in: str, base: str | None = None, allowed_roots: Sequence[str] = ()
+) -> str:
+    """Return the full URL of a file that a log names, found to be one that may be opened.
+
+    root:          URL of the folder that the file must lie in: the table's, or that of its sidecars.
+    path:          as the log has it: URI-encoded, relative to `base` (None: to `root`), or absolute with or without a
+                   scheme. It is percent-decoded once, as the protocol says, and checked as decoded.
+    named_in:      the file of the log that names it, for the error.
+    allowed_roots: URLs of further folders whose files may be opened by their absolute path.
+    Symbolic links are followed: whoever may put one into the table's folder may put the file there too.
+    Errors: CorruptLogError for a path that leads elsewhere, or cannot be one.
+    Source: PROTOCOL.md, Add File and Remove File; Sidecar File Information; Deletion Vector Descriptor Schema.
+    """
+    try:
+        decoded = unquote(path, errors="strict")
+        decoded.encode()
+    except UnicodeError as error:
+        raise _refused(named_in, path, "is no UTF-8") from error
+    if not decoded or "\0" in decoded:
+        raise _refused(named_in, path, "cannot be the path of a file")
+    if "::" in decoded:  # fsspec takes it for a chain of protocols, the first of which may be anything
+        raise _refused(named_in, path, "holds '::'")
+    if ".." in re.split(r"[/\\]", decoded):
+        raise _refused(named_in, path, "leads out of its folder by '..'")
+    url = _absolute(root, base or root, decoded)
+    if not any(url.startswith(join_url(folder, "")) for folder in (root, *map(to_url, allowed_roots))):
+        raise _refused(named_in, path, f"lies outside {redacted(root)}")
+    return url
+
+
+def _absolute(root: str, base: str, path: str) -> str:
+    if is_url(path):
+        return to_url(path)
+    if path.startswith("/"):
+        scheme, _, rest = root.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}{path}"
+    return join_url(base, path)
+
+
+def _refused(named_in: str, path: str, problem: str) -> CorruptLogError:
+    shown = ascii(redacted(path))
+    shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
+    return CorruptLogError(path=named_in, reason=f"the path {shown} {problem}, and is not opened")

@@ -1,0 +1,80 @@
+"""Which stored versions count: pure, over the names that one listing of the store gives.
+
+A generation is all the versions that follow from one another in one log. A table dropped and created again begins a
+generation without a parent: nothing stored before counts any more. One that was restored from a backup, or rolled
+back and written on, begins a generation that forks off the one before: up to the last version that both logs have in
+common, what is stored stays in force, where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltasnap_core.store.layout import Fork, ManifestName, fork_of, forked_name, generation_name, generation_ordinal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVersions:
+    """The names of all that is stored of a table.
+
+    manifests: of every generation, ascending by generation, then version.
+    forks:     the generations that have a fork marker; some may have no manifest yet.
+    """
+
+    manifests: tuple[ManifestName, ...]
+    forks: tuple[str, ...] = ()
+
+    @property
+    def generations(self) -> tuple[str, ...]:
+        """Every generation, the newest last."""
+        return tuple(sorted({*self.forks, *(name.generation for name in self.manifests)}))
+
+    @property
+    def current_generation(self) -> str | None:
+        """The newest generation; None: nothing was ever stored."""
+        return max(self.generations, default=None)
+
+    def current(self) -> tuple[ManifestName, ...]:
+        """Return the versions in force, ascending: of the newest generation, and what it shares with its parents."""
+        newest = self.current_generation
+        return () if newest is None else self.lineage(newest)
+
+    def lineage(self, generation: str) -> tuple[ManifestName, ...]:
+        """Return the versions in force in a generation, ascending; one of its own goes before its parent's."""
+        in_force: dict[int, ManifestName] = {}
+        for ancestor, limit in self.ancestry(generation):
+            for name in self.manifests:
+                if name.generation == ancestor and (limit is None or name.version <= limit):
+                    in_force.setdefault(name.version, name)
+        return tuple(in_force[version] for version in sorted(in_force))
+
+    def ancestry(self, generation: str) -> tuple[tuple[str, int | None], ...]:
+        """Return a generation and those that it forked off, each with its last version in force (None: all are)."""
+        found: list[tuple[str, int | None]] = [(generation, None)]
+        while (fork := fork_of(found[-1][0])) is not None:
+            parents = [name for name in self.generations if generation_ordinal(name) == fork.parent]
+            if not parents or parents[-1] >= found[-1][0]:
+                break
+            limit = found[-1][1]
+            found.append((parents[-1], fork.version if limit is None else min(limit, fork.version)))
+        return tuple(found)
+
+    def next_generation(self, table_id: str) -> str:
+        """Return the name of a new generation that shares nothing with those that are stored."""
+        return generation_name(self._next_ordinal(), table_id)
+
+    def forked_generation(self, version: int) -> str:
+        """Return the name of a new generation that shares what is in force up to a version."""
+        newest = self.generations[-1]
+        parents = [name for name, _ in self.ancestry(newest)]
+        parent = next((name for name in parents if _begins_before(fork_of(name), version)), parents[-1])
+        fork = Fork(parent=generation_ordinal(parent) or 0, version=version)
+        return forked_name(self._next_ordinal(), fork, newest)
+
+    def _next_ordinal(self) -> int:
+        newest = self.current_generation
+        return 1 if newest is None else (generation_ordinal(newest) or 0) + 1
+
+
+def _begins_before(fork: Fork | None, version: int) -> bool:
+    return fork is None or fork.version < version

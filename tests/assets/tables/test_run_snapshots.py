@@ -1,0 +1,102 @@
+"""What the assets of one run ask of the storage: the same, whatever the number of versions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.log_store import FileStatus
+from tests.builders import write_log
+from tests.core.store.manifests import commit_actions
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The folders listed and the files read, of every log and store of this process."""
+    found: dict[str, list[str]] = {"listed": [], "read": []}
+    list_from, read_bytes = FsspecLogStore.list_from, FsspecLogStore.read_bytes
+
+    def listed(self: FsspecLogStore, path: str) -> Iterator[FileStatus]:
+        found["listed"].append(path.rpartition("/")[0])
+        return list_from(self, path)
+
+    def read(self: FsspecLogStore, path: str) -> bytes:
+        found["read"].append(path)
+        return read_bytes(self, path)
+
+    monkeypatch.setattr(FsspecLogStore, "list_from", listed)
+    monkeypatch.setattr(FsspecLogStore, "read_bytes", read)
+    return found
+
+
+def run_of(spark: SparkSession, folder: Path) -> tuple[RunSnapshots, TableSettings]:
+    DeltaLog.clear_cache()
+    table = TableSettings(name="events", path=str(folder / "events"))
+    settings = Settings(storage=str(folder / "store"), tables=(table,))
+    pyspark: Any = SimpleNamespace(spark_session=spark)
+    return RunSnapshots(settings, pyspark), settings.tables[0]
+
+
+def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> None:
+    """What the five assets and the checks of a run ask for."""
+    messages: list[str] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        messages.append(what)
+
+    assert list(snapshots.log_segments(table, versions)) == list(versions)
+    manifests = snapshots.stored(table, versions, progress)
+    assert [manifest.commit is not None for manifest in manifests.values()] == [True] * len(versions)
+    for _ in range(3):
+        assert list(snapshots.computed_states(table, versions, progress)) == list(versions)
+    assert snapshots.stored_versions(table)[-1] == versions[-1]
+    assert snapshots.manifests(table, versions) == manifests
+    assert list(snapshots.states_of(table, versions)) == list(versions)
+
+
+@pytest.mark.parametrize("count", [5, 30])
+def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
+    spark: SparkSession, tmp_path: Path, asked: dict[str, list[str]], count: int
+) -> None:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(count + 1)})
+    refresh(*run_of(spark, tmp_path), [0])
+    for paths in asked.values():
+        paths.clear()
+    refresh(*run_of(spark, tmp_path), range(1, count + 1))
+    listings = Counter(path.rpartition("/")[2] for path in asked["listed"])
+    assert listings == {"_delta_log": 2, "manifests": 2}
+    commits = [path for path in asked["read"] if "/_delta_log/0" in path]
+    assert len(commits) == len(set(commits)) == count
+    manifests = Counter(path for path in asked["read"] if "/manifests/" in path)
+    assert len(manifests) == 1  # of the version before
+
+
+def test_versions_that_the_log_has_lost_come_from_the_store(spark: SparkSession, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, range(4))
+    expected = snapshots.log_segments(table, range(4))
+    (log / f"{0:020d}.json").unlink()
+    assert run_of(spark, tmp_path)[0].log_segments(table, range(4)) == expected
+
+
+def test_rolled_back_table_is_told_to_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    refresh(*run_of(spark, tmp_path), range(4))
+    (log / f"{3:020d}.json").unlink()
+    snapshots, table = run_of(spark, tmp_path)
+    messages: list[str] = []
+    snapshots.stored(table, [2], lambda what, done, total: messages.append(what))
+    assert messages == ["Table events: the log was rolled back: version 2 in common, stored up to 3"]

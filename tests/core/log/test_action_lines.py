@@ -1,0 +1,212 @@
+"""What a line of actions is: read, passed over or refused, the same on every way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log import action_lines
+from deltasnap_core.log.action_lines import LINES_SCHEMA, read_lines, structs
+from tests.builders import add, commit_info, content, protocol
+
+PATH = "file:///t/_delta_log/00000000000000000007.json"
+FILE = pa.struct([("path", pa.string()), ("size", pa.int64()), ("deletionVector", pa.struct([("offset", pa.int32())]))])
+FIELDS = pa.schema([("add", FILE), ("remove", FILE)])
+
+
+def lines_of(*lines: bytes) -> pa.Table:
+    return read_lines(PATH, 7, b"\n".join(lines))
+
+
+def files_of(lines: pa.Table) -> list[tuple[str, int | None]]:
+    rows = structs(lines.filter(pa.compute.is_valid(lines["action"])), FIELDS).to_pylist()
+    return [(file["path"], file["size"]) for row in rows for file in (row["add"], row["remove"]) if file is not None]
+
+
+@pytest.mark.parametrize(
+    ("line", "action", "files"),
+    [
+        pytest.param(rb'{"\u0061dd":{"p\u0061th":"a","size":1}}', "add", [("a", 1)], id="escaped keys"),
+        pytest.param(b' \t{ "add" :\t{"path":"a","size":1} } \r', "add", [("a", 1)], id="white space"),
+        pytest.param(b'{"add":null,"remove":{"path":"a"}}', "remove", [("a", None)], id="null beside an action"),
+        pytest.param(b'{"add":null}', None, [], id="null"),
+        pytest.param(b"{}", None, [], id="nothing"),
+        pytest.param(b'{"ADD":{"path":"x"},"add":{"PATH":"y","path":"a","size":1}}', "add", [("a", 1)], id="case"),
+        pytest.param(b'{"add":{"path":"a","size":1e3}}', "add", [("a", 1000)], id="exponent"),
+        pytest.param(b'{"add":{"path":"a","size":12.0}}', "add", [("a", 12)], id="no fraction"),
+        pytest.param(b'{"add":{"path":"a","size":-0}}', "add", [("a", 0)], id="minus zero"),
+        pytest.param(b'{"add":{"path":"a","size":9007199254740993}}', "add", [("a", 2**53 + 1)], id="2^53 + 1"),
+        pytest.param(b'{"add":{"path":"a","size":9223372036854775807}}', "add", [("a", 2**63 - 1)], id="2^63 - 1"),
+        pytest.param(b'{"add":{"path":"b","path":"a","size":1}}', "add", [("a", 1)], id="field twice"),
+        pytest.param(b'{"add":{"path":"b"},"add":{"path":"a","size":1}}', "add", [("a", 1)], id="action twice"),
+        pytest.param(b'{"add":{"path":"b","size":1},"add":null}', None, [], id="action twice, then null"),
+        pytest.param(rb'{"add":{"path":"a\u0000\udbff\udfff","size":1}}', "add", [("a\0\U0010ffff", 1)], id="NUL"),
+        pytest.param('{"add":{"path":"a\u2028","size":1}}'.encode(), "add", [("a\u2028", 1)], id="U+2028"),
+        pytest.param(b'{"add":{"path":"} null, Inf","size":1}}', "add", [("} null, Inf", 1)], id="text like syntax"),
+        pytest.param(b'{"add":{"path":"a","size":1,"x":1e999}}', "add", [("a", 1)], id="huge number nobody reads"),
+        pytest.param(b'{"commitInfo":{"add":{"path":"a"},"n":[1,"x",null]}}', "commitInfo", [], id="inner add"),
+        pytest.param(b'{"checkpoint":{}}', "checkpoint", [], id="manifest commit"),
+        pytest.param(b'{"foo":[1],"bar":{"add":1}}', None, [], id="unknown"),
+    ],
+)
+@pytest.mark.parametrize("neighbour", [b"", b'{"remove":{"path":"z","path":"z"}}'], ids=["alone", "beside"])
+def test_a_line_that_says_one_thing_is_read(
+    line: bytes, action: str | None, files: list[tuple[str, int | None]], neighbour: bytes
+) -> None:
+    lines = lines_of(line, neighbour)
+
+    assert lines["action"][0].as_py() == action
+    assert files_of(lines)[: len(files)] == files
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b'{"add":{"path":"a","size":1}}{"add":{"path":"b","size":1}}', id="two objects"),
+        pytest.param(b'{"add":{"path":"a","size":1}}\r{"add":{"path":"b","size":1}}', id="two objects, return"),
+        pytest.param(b'{"add":{"path":"a","size":1},"remove":{"path":"b"}}', id="two actions"),
+        pytest.param(b'{"commitInfo":{},"txn":{"appId":"a","version":1}}', id="two actions, none of files"),
+        pytest.param(b'{"protocol":5}', id="no object inside"),
+        pytest.param(b"null", id="null, which ends Arrow's process"),
+        pytest.param(b"{}null{}", id="null between objects"),
+        pytest.param(b"{} null null\t{}", id="nulls between objects"),
+        pytest.param(b"[]", id="array"),
+        pytest.param(b'{"add":', id="half an object"),
+        pytest.param(b'{"add":{"path":"a","size":1}} x', id="text after"),
+        pytest.param(b'\xef\xbb\xbf{"add":{"path":"a","size":1}}', id="byte order mark"),
+        pytest.param(b'{"add":{"path":"a","size":1,"x":NaN}}', id="NaN nobody reads"),
+        pytest.param(b'{"add":{"path":"a","size":1,"x":[1,-Infinity]}}', id="Infinity nobody reads"),
+        pytest.param(b'{"add":{"path":"a","size":NaN}}', id="NaN"),
+        pytest.param(b"{'add':{'path':'a','size':1}}", id="single quotes"),
+        pytest.param(b'{"add":{"path":"a\tb","size":1}}', id="raw control character"),
+        pytest.param(b'{"add":{"path":"a\0b","size":1}}', id="raw NUL"),
+        pytest.param(b"\x0c", id="form feed"),
+        pytest.param(b'{"add":{"path":"\xff","size":1}}', id="no UTF-8"),
+        pytest.param(b'{"foo":"\xed\xa0\x80"}', id="surrogate as bytes"),
+        pytest.param(rb'{"add":{"path":"\ud800","size":1}}', id="lone surrogate"),
+        pytest.param(rb'{"foo":{"\uDC00":1}}', id="lone surrogate nobody reads"),
+        pytest.param(b'{"add":{"path":"a","size":9223372036854775808}}', id="2^63"),
+        pytest.param(b'{"add":{"path":"a","size":9007199254740993.0}}', id="float beyond 2^53"),
+        pytest.param(b'{"add":{"path":"a","size":1.5}}', id="fraction"),
+        pytest.param(b'{"add":{"path":"a","size":"1"}}', id="text for a number"),
+        pytest.param(b'{"add":{"path":1,"size":1}}', id="number for a text"),
+        pytest.param(b'{"add":{"path":"a","size":1,"partitionValues":[]}}', id="array for a map"),
+        pytest.param(b'{"remove":{"path":"a","deletionVector":{"offset":2147483648}}}', id="offset of 33 bits"),
+        pytest.param(b'{"remove":{"path":null}}', id="no path"),
+        pytest.param(b'{"foo":' + b"[" * 100_000 + b"]" * 100_000 + b"}", id="100,000 arrays"),
+        pytest.param(b'{"add":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}", id="100,000 objects"),
+        pytest.param(b'{"commitInfo":{"a":' + b"[" * 600 + b"]" * 600 + b"}}", id="600 arrays"),
+        pytest.param(b'{"foo":' + b"[" * 100_000, id="100,000 arrays left open"),
+    ],
+)
+def test_a_line_that_readers_read_otherwise_is_refused_with_file_and_line(line: bytes) -> None:
+    with pytest.raises(CorruptLogError) as caught:
+        lines_of(b'{"add":{"path":"z","size":1}}', b"", line, b'{"remove":{"path":"z"}}')
+
+    assert (caught.value.path, caught.value.line) == (PATH, 3)
+
+
+def test_an_object_over_two_lines_is_refused_though_there_are_as_many_objects_as_lines() -> None:
+    with pytest.raises(CorruptLogError):
+        lines_of(b'{"add":{"path":"a","size":1}}{"add":', b'{"path":"b","size":1}}')
+
+
+def test_a_line_longer_than_a_line_may_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(action_lines, "MOST_LINE_BYTES", 100)
+
+    with pytest.raises(CorruptLogError, match="100 bytes") as caught:
+        lines_of(b"{}", b'{"foo":"' + b"x" * 100 + b'"}')
+
+    assert caught.value.line == 2
+
+
+def test_one_unusual_line_among_many_leaves_the_others_as_they_are() -> None:
+    usual = content([protocol(), *(add(f"f{n}") for n in range(2000)), commit_info(note="a, Infinity")])
+    unusual = b'{"add":{"size":1e1,"path":"last"}}'
+
+    lines = read_lines(PATH, 7, usual + unusual)
+
+    assert lines["line"].to_pylist()[:-1] == usual.decode().splitlines()
+    assert lines["line_number"].to_pylist() == list(range(1, 2004))
+    assert files_of(lines)[-1] == ("last", 10)
+
+
+# Any object in any spelling: both ways read it alike.
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)
+LONG = st.integers(-(2**63), 2**63 - 1)
+VECTOR = st.fixed_dictionaries(
+    {"storageType": TEXT, "pathOrInlineDv": TEXT, "sizeInBytes": st.integers(0, 2**31 - 1), "cardinality": LONG},
+    optional={"offset": st.none() | st.integers(0, 2**31 - 1)},
+)
+OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
+    "partitionValues": st.none() | st.dictionaries(TEXT, st.none() | TEXT, max_size=3),
+    "dataChange": st.booleans(),
+    "stats": st.none() | TEXT,
+    "deletionVector": st.none() | VECTOR,
+    "other": JSON,
+}
+ACTION = st.one_of(
+    st.fixed_dictionaries({"path": TEXT, "size": LONG}, optional=OPTIONAL).map(lambda fields: ("add", fields)),
+    st.fixed_dictionaries({"path": TEXT}, optional={**OPTIONAL, "deletionTimestamp": LONG}).map(
+        lambda f: ("remove", f)
+    ),
+    st.dictionaries(TEXT, JSON, max_size=3).map(lambda fields: ("commitInfo", fields)),
+    JSON.map(lambda value: ("unknown", value)),
+)
+
+
+@st.composite
+def spelled(draw: st.DrawFn) -> tuple[str, Any, str]:
+    name, fields = draw(ACTION)
+    others = draw(
+        st.lists(st.sampled_from(["add", "protocol", "zzz"]).filter(lambda other: other != name), unique=True)
+    )
+    pairs = draw(st.permutations([(name, fields), *((other, None) for other in others)]))
+    return name, fields, _spelling(draw, dict(pairs))
+
+
+def _spelling(draw: st.DrawFn, value: Any) -> str:
+    blank = draw(st.sampled_from(["", "", " ", "\t", "\r "]))
+    if isinstance(value, dict):
+        keys = draw(st.permutations(list(value)))
+        inner = f",{blank}".join(f"{_spelling(draw, key)}:{_spelling(draw, value[key])}" for key in keys)
+        return f"{blank}{{{inner}}}{blank}"
+    if isinstance(value, list):
+        return f"[{blank}{','.join(_spelling(draw, item) for item in value)}]"
+    if isinstance(value, str) and value and draw(st.booleans()):
+        escaped = "".join(f"\\u{unit:04x}" for unit in memoryview(value.encode("utf-16-le")).cast("H"))
+        return f'{blank}"{escaped}"'
+    return blank + json.dumps(value, ensure_ascii=draw(st.booleans()))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(spelled(), min_size=1, max_size=4))
+def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:
+    rows = [
+        {"commit_version": 7, "line_number": number, "line": text, "action": None}
+        for number, (_, _, text) in enumerate(actions, start=1)
+    ]
+    unread = pa.Table.from_pylist(rows, schema=LINES_SCHEMA)
+
+    fast = action_lines.judged({7: PATH}, unread)
+    exact = action_lines._read_exactly({7: PATH}, unread)
+
+    assert fast == exact
+    assert fast["action"].to_pylist() == [None if name == "unknown" else name for name, _, _ in actions]
+    for row, (name, fields, text) in zip(structs(fast, FIELDS).to_pylist(), actions, strict=True):
+        usual = action_lines._in_usual_form(PATH, 1, text)
+        assert structs(lines_of(usual.encode()), FIELDS).to_pylist()[0]["add"] == row["add"]
+        if name in ("add", "remove"):
+            assert (row[name]["path"], row[name]["size"]) == (fields["path"], fields.get("size"))

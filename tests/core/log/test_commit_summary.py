@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deltasnap_core.log import commit_batch
+from deltasnap_core.log.commit_batch import ChangedFile, read_commits
+from deltasnap_core.log.commit_digest import digest_of_file
+from deltasnap_core.log.commit_summary import (
+    MOST_CHARACTERS,
+    MOST_ENTRIES,
+    CommitSummary,
+    summaries,
+)
+from deltasnap_core.protocol.commit_info import CommitInfo
+from tests.builders import CountingLogStore, MemoryLogStore, add, commit_info, content, remove
+
+
+def summary_of(*actions: dict[str, Any]) -> CommitSummary:
+    store = MemoryLogStore()
+    return summaries(read_commits(store, [store.put_commit(3, *actions)]))[3]
+
+
+def test_sample_is_the_first_files_of_a_commit() -> None:
+    files = [add("a", size=2048), remove("c"), *(add(f"d{n}") for n in range(9))]
+    assert summary_of(commit_info(), *files).sample == (
+        ChangedFile(change="+", path="a", size=2048),
+        ChangedFile(change="-", path="c", size=None),
+        *(ChangedFile(change="+", path=f"d{n}", size=1) for n in range(3)),
+    )
+
+
+def test_commit_without_info_has_none() -> None:
+    assert summary_of(add("a")).info is None
+
+
+def test_summary_comes_back_from_its_json() -> None:
+    found = summary_of(
+        commit_info("MERGE", userName="ada", operationParameters={"mode": "Append"}, operationMetrics={"rows": "1"}),
+        add("a"),
+        remove("b"),
+    )
+    assert found.info == CommitInfo(
+        timestamp=1_700_000_000_000,
+        operation="MERGE",
+        user_name="ada",
+        operation_parameters={"mode": "Append"},
+        operation_metrics={"rows": "1"},
+    )
+    assert CommitSummary.from_json(found.to_json()) == found
+    assert CommitSummary.from_json(CommitSummary().to_json()) == CommitSummary()
+
+
+def test_summary_is_bounded_whatever_the_writer_says() -> None:
+    found = summary_of(
+        commit_info(
+            "x" * 10**6,
+            operationParameters={f"{n}": "y" * 10**5 for n in range(200)},
+            tags={"a": "b"},
+            job={"id": 1},
+            notebook={"id": 2},
+            own="z" * 10**6,
+        ),
+        add("p" * 10**5),
+    )
+    assert found.info is not None
+    assert found.info.operation == "x" * (MOST_CHARACTERS - 1) + "…"
+    assert list(found.info.operation_parameters or {}) == [str(n) for n in range(MOST_ENTRIES)]
+    assert (found.info.tags, found.info.job, found.info.notebook, found.info.extra) == (None, None, None, {})
+    assert len(found.sample[0].path) == MOST_CHARACTERS
+
+
+def test_batch_is_summarized_without_another_read() -> None:
+    store = CountingLogStore(memory := MemoryLogStore())
+    files = [memory.put_commit(version, commit_info(f"OP{version}"), add(f"f{version}")) for version in range(30)]
+    batch = read_commits(store, files)
+    store.reset()
+    found = summaries(batch)
+    assert [info and info.operation for info in (found[v].info for v in range(30))] == [f"OP{v}" for v in range(30)]
+    assert [found[v].sample[0].path for v in range(30)] == [f"f{v}" for v in range(30)]
+    assert store.calls == 0
+
+
+def test_digests_are_those_of_the_bytes_of_small_and_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 200)
+    store = MemoryLogStore()
+    files = [
+        store.put("00000000000000000000.json", content([add("a")]) + b"\n\n"),
+        store.put_commit(1, commit_info("LARGE", notes="x" * 300), add("b")),
+    ]
+    batch = read_commits(store, files)
+    assert [file.name for file in batch.large] == [files[1].name]
+    assert batch.digests == {v: digest_of_file(store, file.path) for v, file in enumerate(files)}
+    found = summaries(batch)
+    assert found[1].info is not None
+    assert (found[1].info.operation, found[1].sample[0].path) == ("LARGE", "b")

@@ -1,0 +1,58 @@
+"""What a listing takes of a catalog's commits and of checkpoints, at the edges of its range."""
+
+from __future__ import annotations
+
+from deltasnap_core.log.catalog_commits import CatalogCommits
+from deltasnap_core.log.log_listing import list_log
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from tests.builders import (
+    LOG_PATH,
+    MemoryLogStore,
+    checkpoint,
+    commits,
+    staged_commits,
+    uuid_checkpoint,
+)
+
+
+def test_commits_of_the_catalog_outside_the_range_are_left_out() -> None:
+    store = MemoryLogStore(commits(0, 9))
+    listing = list_log(store, LOG_PATH, first=3, last=6, catalog=CatalogCommits(log_tail=tuple(staged_commits(1, 8))))
+    assert list(listing.commits) == [3, 4, 5, 6]
+    assert all("_staged_commits" in file.path for file in listing.commits.values())
+
+
+def test_commits_of_the_catalog_are_taken_up_to_the_edges_of_the_range() -> None:
+    store = MemoryLogStore(commits(0, 2))
+    assert list(
+        list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits
+    ) == [3, 4, 5]
+    tail = CatalogCommits(log_tail=tuple(staged_commits(3, 5)))
+    assert list(list_log(store, LOG_PATH, first=0, catalog=tail).commits) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+
+
+def test_known_checkpoint_of_the_very_version_is_kept_beside_a_better_one() -> None:
+    store = MemoryLogStore(commits(0, 10), checkpoint(10))
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    known = builder.build()
+    assert known.checkpoint_provider.kind == "classic"
+    for better in uuid_checkpoint(10):
+        store.statuses[better.path] = better
+    assert builder.update(known, keep_checkpoint=True) == known
+    assert builder.update(known).checkpoint_provider.kind == "uuid"
+
+
+def test_known_checkpoint_beyond_a_log_that_was_rolled_back_is_not_kept() -> None:
+    store = MemoryLogStore(commits(0, 10), checkpoint(10), checkpoint(5))
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    known = builder.build()
+    store.delete(*commits(9, 10), *checkpoint(10))
+    found = builder.update(known, keep_checkpoint=True)
+    assert (found.version, found.checkpoint_provider.version) == (8, 5)

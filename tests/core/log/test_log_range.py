@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.log_range import list_again, reaches_back, read_log_range
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.table_log import TableLog
+from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits
+
+
+def counted(*files: object) -> tuple[CountingLogStore, TableLog]:
+    store = CountingLogStore(MemoryLogStore(*files))  # type: ignore[arg-type]
+    return store, TableLog(store, LOG_PATH)
+
+
+def test_range_is_found_by_one_listing_and_its_segments_are_those_of_the_builder() -> None:
+    store, log = counted(commits(0, 30), checkpoint(10), checkpoint(20))
+    found = log.range(5, 25)
+    assert len(store.lists) == 1
+    builder = LogSegmentBuilder(store=store, log_path=LOG_PATH)
+    assert list(found.segments) == list(range(5, 26))
+    for version in (5, 9, 10, 19, 20, 25):
+        assert found.segments[version] == builder.build(version)
+
+
+def test_listing_begins_a_thousand_versions_before_and_goes_further_back_only_where_no_checkpoint_is_there() -> None:
+    store, log = counted(commits(0, 1500), checkpoint(900))
+    listing = log.builder.list_versions(1400)
+    assert (listing.first, listing.latest_version, len(store.lists)) == (400, 1500, 1)
+    store, log = counted(commits(0, 1500))
+    assert log.builder.list_versions(1400).first == 0
+    assert len(store.lists) == 2
+
+
+def test_listing_reaches_back_to_its_first_checkpoint() -> None:
+    _, log = counted(commits(0, 1500), checkpoint(900))
+    listing = log.builder.list_versions(1400)
+    assert [reaches_back(listing, version) for version in (300, 899, 900, 1400)] == [False, False, True, True]
+    assert reaches_back(log.builder.list_versions(3), 0)
+
+
+def test_versions_that_are_not_there_are_told_with_those_that_are() -> None:
+    _, log = counted(commits(0, 4))
+    with pytest.raises(VersionNotFoundError) as error:
+        log.range(3, 6)
+    assert (error.value.version, error.value.earliest, error.value.latest) == (5, 0, 4)
+
+
+def test_commit_missing_within_a_range_is_told() -> None:
+    _, log = counted(commits(0, 2), commits(4, 6))
+    with pytest.raises((VersionGapError, VersionNotFoundError)):
+        log.range(1, 6)
+
+
+def test_folder_without_a_log_is_told_and_listed_again_as_empty() -> None:
+    _, log = counted(commits(0, 4))
+    listing = log.builder.list_versions(0)
+    _, gone = counted()
+    with pytest.raises(DeltaTableNotFoundError):
+        gone.builder.list_versions(0)
+    assert list_again(gone.builder, listing).latest_version is None
+    assert list_again(log.builder, listing) == listing
+
+
+def test_range_of_a_listing_asks_for_no_more() -> None:
+    store, log = counted(commits(0, 9), checkpoint(5))
+    listing = log.builder.list_versions(0)
+    store.reset()
+    read_log_range(log.loader, 2, 9, listing)
+    assert store.calls == 0

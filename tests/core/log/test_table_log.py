@@ -1,0 +1,282 @@
+"""The door without Spark: versions, and polling; what each costs, and what it tells of a log that is another one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deltasnap_core import LogCursor, LogStatus, TableLog
+from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.catalog_commits import CatalogCommits
+from deltasnap_core.protocol.file_names import checkpoint_file, checksum_file, commit_file, uuid_checkpoint_file
+from tests.builders import (
+    LOG_PATH,
+    TABLE_PATH,
+    UUIDS,
+    Action,
+    CountingLogStore,
+    MemoryLogStore,
+    add,
+    commit_info,
+    content,
+    metadata,
+    mtime_of,
+    protocol,
+)
+from tests.conftest import FixedClock
+
+
+def store_of(last: int, *, table_id: str = "table-id") -> MemoryLogStore:
+    store = MemoryLogStore()
+    for version in range(last + 1):
+        store.put_commit(version, *first_actions(version, table_id), add(f"{version}.parquet"))
+    return store
+
+
+def first_actions(version: int, table_id: str) -> list[Action]:
+    return [] if version else [protocol(), metadata(table_id=table_id)]
+
+
+def table(store: MemoryLogStore | CountingLogStore) -> TableLog:
+    return TableLog(store, LOG_PATH)
+
+
+def cursor_of(store: MemoryLogStore, version: int) -> LogCursor:
+    log = table(store)
+    return log.cursor(log.status(), version)
+
+
+# Versions.
+
+
+def test_version_tells_all_that_its_log_says_without_a_replay(clock: FixedClock) -> None:
+    store = store_of(0)
+    store.put_commit(
+        1,
+        metadata(configuration={"delta.appendOnly": "true", "path": "x"}),
+        {"txn": {"appId": "a", "version": 7}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    )
+    version = TableLog(store, LOG_PATH, clock=clock).latest()
+    assert (version.version, version.timestamp, version.checksum) == (1, mtime_of(1), None)
+    assert (version.protocol.min_reader_version, version.metadata.id) == (1, "table-id")
+    assert version.properties == {
+        "delta.appendOnly": "true",
+        "delta.minReaderVersion": "1",
+        "delta.minWriterVersion": "2",
+    }
+    assert (version.transactions, version.domains) == ({"a": 7}, {"d": "{}"})
+    assert [file.name for file in version.segment.deltas] == [commit_file(0), commit_file(1)]
+
+
+def test_version_is_found_by_number_or_by_time() -> None:
+    log = table(store_of(3))
+    assert log.at(1).version == log.at(timestamp=mtime_of(2) - 1).version == 1
+    assert log.at(timestamp=mtime_of(99)).version == 3
+    for wrong in ({}, {"version": 1, "timestamp": 1}):
+        with pytest.raises(ValueError, match="Either a version or a timestamp"):
+            log.at(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(VersionNotFoundError):
+        log.at(4)
+
+
+def test_version_of_a_catalogs_table_is_its_latest() -> None:
+    catalog = CatalogCommits(max_version=2)
+    assert table(store_of(3)).latest(catalog=catalog).version == 2
+    assert table(store_of(3)).at(timestamp=mtime_of(99), catalog=catalog).version == 2
+
+
+def test_timestamp_that_a_commit_must_have_and_lacks_is_told_the_same_by_every_question() -> None:
+    enabled = {"delta.enableInCommitTimestamps": "true"}
+    store = MemoryLogStore()
+    store.put_commit(0, commit_info(inCommitTimestamp=1000), protocol(), metadata(configuration=enabled))
+    store.put_commit(1, commit_info(), add("a"))
+    log = table(store)
+    assert log.at(0).timestamp == 1000
+    with pytest.raises(Exception, match=r"00001\.json.*inCommitTimestamp"):
+        _ = log.at(1).timestamp
+
+
+def test_timestamp_of_zero_is_a_timestamp() -> None:
+    enabled = {"delta.enableInCommitTimestamps": "true"}
+    store = MemoryLogStore()
+    store.put_commit(0, commit_info(inCommitTimestamp=0), protocol(), metadata(configuration=enabled))
+    assert table(store).latest().timestamp == 0
+
+
+def test_one_listing_serves_status_range_and_history() -> None:
+    counting = CountingLogStore(store_of(9))
+    log = table(counting)
+    listing = log.list()
+    counting.reset()
+    assert log.status(listing).latest == 9
+    assert sorted(log.range(2, 4, listing).segments) == [2, 3, 4]
+    assert [entry.version for entry in log.history_of(listing).get_history(limit=2)] == [9, 8]
+    assert counting.lists == []
+
+
+def test_range_is_one_listing_and_refuses_what_is_not_there_at_no_cost() -> None:
+    counting = CountingLogStore(store_of(9))
+    assert sorted(table(counting).range(2, 4).segments) == [2, 3, 4]
+    assert len(counting.lists) == 1
+    with pytest.raises(VersionNotFoundError) as error:
+        table(counting).range(8, 2**63 - 1)
+    assert (error.value.version, error.value.latest) == (10, 9)
+
+
+# Polling.
+
+
+def test_status_sees_every_version_that_can_be_reconstructed_by_one_listing() -> None:
+    counting = CountingLogStore(store_of(3))
+    status = table(counting).status()
+    assert status == LogStatus(generation="table-id", latest=3, versions=(0, 1, 2, 3))
+    assert [file.name for file in status.commits.values()] == [commit_file(version) for version in range(4)]
+    assert (len(counting.lists), counting.statuses) == (1, [])
+
+
+def test_status_tells_of_a_missing_table_a_gap_and_a_log_without_metadata() -> None:
+    with pytest.raises(DeltaTableNotFoundError) as missing:
+        table(MemoryLogStore()).status()
+    assert missing.value.path == TABLE_PATH
+    store = store_of(3)
+    store.delete(store.statuses[f"{LOG_PATH}/{commit_file(2)}"])
+    with pytest.raises(VersionGapError):
+        table(store).status()
+    bare = MemoryLogStore()
+    bare.put_commit(0, protocol())
+    with pytest.raises(ActionNotFoundError):
+        table(bare).status()
+
+
+def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() -> None:
+    store = store_of(3)
+    store.put(checkpoint_file(2), b"not Parquet")
+    assert table(store).status().generation == "table-id"
+
+
+def test_idle_poll_costs_three_small_requests_however_long_the_log() -> None:
+    store = store_of(50)
+    since = cursor_of(store, 50)
+    counting = CountingLogStore(store)
+    assert table(counting).new_commits(since) is None
+    assert (len(counting.lists), len(counting.statuses), counting.calls) == (0, 2, 3)
+
+
+def test_new_commits_are_those_after_the_cursor_and_cost_what_is_new() -> None:
+    store = store_of(5)
+    since = cursor_of(store, 3)
+    counting = CountingLogStore(store)
+    status = table(counting).new_commits(since)
+    assert status == LogStatus(generation="table-id", latest=5, versions=(4, 5))
+    assert status is not None
+    assert list(status.commits) == [4, 5]
+    assert (len(counting.lists), counting.calls) == (0, 4)
+
+
+def test_versions_whose_commits_were_cleaned_away_between_two_polls_are_not_waited_for() -> None:
+    store = store_of(3)
+    since = cursor_of(store, 3)
+    name = uuid_checkpoint_file(6, UUIDS[0], "json")
+    store.put(name, content([protocol(), metadata(), {"checkpointMetadata": {"version": 6}}]))
+    store.put_commit(7, add("7"))
+    store.put("_last_checkpoint", b'{"version":6,"size":2}')
+    assert table(store).new_commits(since) == LogStatus(generation="table-id", latest=7, versions=(6, 7))
+
+
+def test_table_created_anew_is_another_generation_with_all_its_versions() -> None:
+    since = cursor_of(store_of(9), 9)
+    status = table(store_of(2, table_id="another")).new_commits(since)
+    assert status == LogStatus(generation="another", latest=2, versions=(0, 1, 2))
+
+
+def test_table_created_anew_is_noticed_when_it_has_grown_beyond_the_cursor() -> None:
+    since = cursor_of(store_of(2), 2)
+    anew = store_of(4, table_id="another")
+    anew.put_commit(2, add("2.parquet", size=77), mtime=mtime_of(9))
+    assert table(anew).new_commits(since) == LogStatus(generation="another", latest=4, versions=(0, 1, 2, 3, 4))
+
+
+def test_log_that_went_back_is_a_fork_with_what_it_takes_to_find_the_last_common_version() -> None:
+    before = store_of(5)
+    since, known = cursor_of(before, 5), table(before).status().commits
+    status = table(store_of(3)).new_commits(since)
+    assert status == LogStatus(generation="table-id", latest=3, versions=(0, 1, 2, 3), is_fork=True)
+    assert status is not None
+    assert max(version for version, commit in status.commits.items() if known[version] == commit) == 3
+
+
+@pytest.mark.parametrize("last", [3, 8])
+def test_log_restored_and_written_on_is_a_fork(last: int) -> None:
+    since = cursor_of(store_of(3), 3)
+    restored = store_of(last)
+    restored.put_commit(2, add("another-name.parquet"))
+    restored.put_commit(3, add("another-name.parquet"), mtime=mtime_of(1))
+    status = table(restored).new_commits(since)
+    assert status is not None
+    assert (status.is_fork, status.versions) == (True, tuple(range(last + 1)))
+
+
+def test_commit_of_equal_size_and_other_content_is_a_fork() -> None:
+    store = store_of(3)
+    since = cursor_of(store, 3)
+    store.put_commit(3, add("X.parquet"), mtime=mtime_of(3) + 1)
+    status = table(store).new_commits(since)
+    assert status is not None
+    assert status.is_fork
+
+
+def test_copied_log_is_the_same_and_has_no_news() -> None:
+    store = store_of(3)
+    since = cursor_of(store, 3)
+    store.put_commit(3, add("3.parquet"), mtime=mtime_of(99))
+    assert table(store).new_commits(since) == LogStatus(generation="table-id", latest=3, versions=())
+
+
+def test_cursor_text_is_read_back_and_any_other_text_refused() -> None:
+    since = LogCursor(generation="g", version=3, size=10, modification_time=5, sha256="ab")
+    assert LogCursor.from_text(since.to_text()) == since
+    earlier = json.dumps({"generation": "g", "version": 3, "size": 10, "modification_time": 5})
+    assert LogCursor.from_text(earlier) == LogCursor(generation="g", version=3, size=10, modification_time=5)
+    for text in ("12", '{"a": 1}', "not json", '{"generation": "g", "version": "3"}', "[" * 100_000):
+        with pytest.raises(ValueError, match=r"cursor|JSON|value"):
+            LogCursor.from_text(text)
+
+
+# The files that may be ignored.
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [b"", b"{", b"[" * 100_000, b'{"version":99}', b'{"version":9223372036854775807}', b'{"version":1e400}', b"\xff"],
+    ids=["empty", "half", "nested", "beyond", "greatest", "number", "bytes"],
+)
+def test_hint_of_no_use_never_stops_a_load(hint: bytes) -> None:
+    store = store_of(3)
+    store.put("_last_checkpoint", hint)
+    assert table(store).latest().version == 3
+
+
+def test_huge_hint_is_no_hint(caplog: pytest.LogCaptureFixture) -> None:
+    store = store_of(3)
+    store.put("_last_checkpoint", b" " * (17 << 20))
+    assert table(store).latest().version == 3
+    assert "16777216 bytes at most" in caplog.text
+
+
+@pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"\xff"], ids=["empty", "nested", "bytes"])
+def test_checksum_file_of_no_use_never_stops_a_load(content: bytes) -> None:
+    store = store_of(3)
+    store.put(checksum_file(3), content)
+    latest = table(store).latest()
+    assert (latest.checksum, latest.metadata.id) == (None, "table-id")
+
+
+def test_huge_checksum_file_is_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    store = store_of(3)
+    file = store.put(checksum_file(3), b"{}")
+    counting = CountingLogStore(store)
+    store.statuses[file.path] = type(file)(path=file.path, size=1 << 40, modification_time=0)
+    assert table(counting).latest().checksum is None
+    assert (counting.reads, "is ignored" in caplog.text) == ([], True)

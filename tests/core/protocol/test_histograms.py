@@ -1,0 +1,87 @@
+"""The bins of the histograms, written out from the protocol and from Delta, not from our constants."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
+from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+
+# PROTOCOL.md, Deleted Record Counts Histogram Schema: the fewest and the most deleted records of each bin.
+DELETED_RECORDS = (
+    (0, 0),
+    (1, 9),
+    (10, 99),
+    (100, 999),
+    (1000, 9999),
+    (10000, 99999),
+    (100000, 999999),
+    (1000000, 9999999),
+    (10000000, 2147483646),
+    (2147483647, 9223372036854775807),
+)
+# Delta's FileSizeHistogram, in KiB.
+FILE_SIZES_KIB = (
+    *(0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
+    *(8192, 12288, 16384, 20480, 24576, 28672, 32768, 36864, 40960),
+    *(49152, 57344, 65536, 73728, 81920, 90112, 98304, 106496, 114688, 122880),
+    *(126976, 131072, 135168, 139264, 143360, 147456),
+    *(163840, 180224, 196608, 212992, 229376, 245760, 262144, 278528, 294912, 311296, 327680, 344064, 360448, 376832),
+    *(393216, 409600, 425984, 442368, 458752, 475136, 491520, 507904, 524288, 540672, 557056, 573440, 589824),
+    *(655360, 720896, 786432, 851968, 917504, 983040, 1048576, 1114112, 1179648, 1245184, 1310720, 1376256, 1441792),
+    *(1572864, 1703936, 1835008, 1966080, 2097152),
+    *(2359296, 2621440, 2883584, 3145728, 3407872, 3670016, 3932160, 4194304),
+    *(8388608, 16777216, 33554432, 67108864, 134217728, 268435456),
+)
+
+
+@pytest.mark.parametrize(("number", "fewest", "most"), [(n, *ends) for n, ends in enumerate(DELETED_RECORDS)])
+def test_deleted_records_are_counted_in_the_bin_of_the_protocol(number: int, fewest: int, most: int) -> None:
+    counted = DeletedRecordCountsHistogram.of_counts([fewest, most]).deleted_record_counts
+    assert counted == tuple(2 * (place == number) for place in range(10))
+
+
+def test_bins_of_deleted_records_start_where_the_protocol_says() -> None:
+    assert tuple(fewest for fewest, _ in DELETED_RECORDS) == BIN_STARTS
+
+
+def test_negative_counts_and_sizes_count_nowhere() -> None:
+    assert sum(DeletedRecordCountsHistogram.of_counts([-1]).deleted_record_counts) == 0
+    assert sum(FileSizeHistogram.of_sizes([-1]).file_counts) == 0
+
+
+@pytest.mark.parametrize("bins", [9, 11])
+def test_histogram_of_deleted_records_with_other_than_ten_bins_is_an_error(bins: int) -> None:
+    with pytest.raises(ValueError, match=f"expected 10 bins, found {bins}"):
+        DeletedRecordCountsHistogram.from_json({"deletedRecordCounts": [0] * bins})
+
+
+def test_file_sizes_are_counted_in_deltas_bins() -> None:
+    assert tuple(size * 1024 for size in FILE_SIZES_KIB) == DEFAULT_BIN_BOUNDARIES
+    assert len(FILE_SIZES_KIB) == 95
+
+
+def test_file_is_counted_from_the_boundary_of_its_bin_on() -> None:
+    histogram = FileSizeHistogram.of_sizes([0, 8191, 8192, 16383, 16384, 2**50])
+    assert histogram.file_counts[:3] == (2, 2, 1)
+    assert histogram.total_bytes[:3] == (8191, 8192 + 16383, 16384)
+    assert (histogram.file_counts[-1], histogram.total_bytes[-1]) == (1, 2**50)
+
+
+@pytest.mark.parametrize(
+    ("boundaries", "counts", "totals", "told"),
+    [
+        ([1, 2], [0, 0], [0, 0], "must be 0"),
+        ([], [], [], "must be 0"),
+        ([0, 5, 5], [0, 0, 0], [0, 0, 0], "ascend"),
+        ([0, 5, 4], [0, 0, 0], [0, 0, 0], "ascend"),
+        ([0, 5], [0], [0, 0], "2, 1 and 2"),
+        ([0, 5], [0, 0], [0, 0, 0], "2, 2 and 3"),
+    ],
+    ids=["starts later", "empty", "equal", "descending", "fewer counts", "more totals"],
+)
+def test_histogram_that_contradicts_itself_is_an_error(
+    boundaries: list[int], counts: list[int], totals: list[int], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        FileSizeHistogram.from_json({"sortedBinBoundaries": boundaries, "fileCounts": counts, "totalBytes": totals})

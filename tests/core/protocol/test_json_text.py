@@ -1,0 +1,42 @@
+"""Strict decoding of JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deltasnap_core.protocol.json_text import MOST_NESTING, decode_json
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.version_checksum import VersionChecksum
+
+DEEP = b'{"version":1,"tags":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"NaN", b"[-Infinity]", rb'"\ud800"', rb'{"\uDfff":1}', b'"\xff"', b"{} {}", b"\xef\xbb\xbf{}", DEEP, b"[" * 501],
+)
+def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of which kind is no matter
+        decode_json(text)
+
+
+@pytest.mark.parametrize("value", [{"a": [1, None, "\U0010ffff\0\u2028"]}, 2**70, "x[[[" * 1000])
+def test_what_is_json_is_decoded(value: object) -> None:
+    assert decode_json(json.dumps(value)) == value
+    assert decode_json(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+def test_nesting_up_to_the_limit_is_decoded() -> None:
+    assert decode_json("[" * MOST_NESTING + "]" * MOST_NESTING)
+
+
+def test_the_last_of_equal_keys_counts() -> None:
+    assert decode_json('{"a":1,"a":2}') == {"a": 2}
+
+
+@pytest.mark.parametrize("parse", [LastCheckpointInfo.parse, VersionChecksum.parse], ids=["_last_checkpoint", "crc"])
+def test_a_hint_nested_too_deeply_is_a_value_error(parse: object) -> None:
+    with pytest.raises(ValueError, match="nested"):
+        parse(DEEP)  # type: ignore[operator]

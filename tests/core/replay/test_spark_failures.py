@@ -1,0 +1,88 @@
+"""What of Spark's failures is damage, and how it is told; without Spark."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, SparkRuntimeException
+
+from deltasnap_core.errors import CorruptLogError, CorruptStoreError
+from deltasnap_core.replay.aggregates import MissingSizeError
+from deltasnap_core.replay.spark_failures import condensed, translated
+
+CHECKPOINT = "file:///t/_delta_log/00000000000000000010.checkpoint.parquet"
+SIDECAR = "s3://lake/t/_delta_log/_sidecars/a b.parquet"
+STORED = "file:///store/t/base/part-0.parquet"
+READ_FAILURE = """org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file {}.  SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:920)
+Caused by: java.io.IOException: could not decode the dictionary
+\tat org.apache.parquet.X
+Caused by: java.io.IOException: FAILED_TO_UNCOMPRESS(5)
+\t... 21 more"""  # noqa: E501
+
+
+class JavaError(Py4JJavaError):  # type: ignore[misc]
+    """Py4J asks the JVM for its text; there is none here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("An error occurred while calling o1.collectToPython.", Mock(_target_id="o2"))
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"An error occurred while calling o1.collectToPython.\n: {self.text}"
+
+
+def raised(error: Exception) -> CorruptLogError | CorruptStoreError:
+    with pytest.raises((CorruptLogError, CorruptStoreError)) as found, translated([CHECKPOINT, SIDECAR], [STORED]):
+        raise error
+    assert found.value.__cause__ is error
+    assert isinstance(found.value, CorruptLogError | CorruptStoreError)
+    return found.value
+
+
+@pytest.mark.parametrize(
+    ("named", "path", "kind"),
+    [
+        (CHECKPOINT, CHECKPOINT, CorruptLogError),
+        ("s3a://lake/t/_delta_log/_sidecars/a%20b.parquet", SIDECAR, CorruptLogError),
+        ("file:///tmp/copies/a b.parquet", SIDECAR, CorruptLogError),
+        (STORED, STORED, CorruptStoreError),
+    ],
+    ids=["the file itself", "a name escaped", "a copy", "of the store"],
+)
+def test_file_that_spark_cannot_read_is_named(named: str, path: str, kind: type[Exception]) -> None:
+    error = raised(JavaError(READ_FAILURE.format(named)))
+    assert (type(error), error.path) == (kind, path)
+    assert error.reason == "Spark cannot read it: IOException: FAILED_TO_UNCOMPRESS(5)"
+
+
+def test_failure_while_planning_and_one_of_a_copy_are_damage_too() -> None:
+    gone = AnalysisException(f"[PATH_NOT_FOUND] Path does not exist: {CHECKPOINT}. SQLSTATE: 42K03")
+    assert raised(gone).path == CHECKPOINT
+    assert raised(FileNotFoundError(f"No such file: {SIDECAR}")).path == SIDECAR
+    assert raised(MissingSizeError("expected add.size to be an integer, found null")).path == CHECKPOINT
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SparkRuntimeException("[USER_RAISED_EXCEPTION] boom"),
+        JavaError("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."),
+        JavaError("org.apache.spark.SparkException: Job 3 cancelled"),
+    ],
+    ids=["raised by a query", "a stopped session", "a cancelled job"],
+)
+def test_other_failures_stay_as_they_are(error: Exception) -> None:
+    with pytest.raises(type(error)), translated([CHECKPOINT]):
+        raise error
+
+
+def test_failure_is_condensed_to_one_short_line() -> None:
+    assert condensed(JavaError("java.lang.IllegalStateException: no\n\tat a.b(C.java)")) == "IllegalStateException: no"
+    assert condensed(SparkRuntimeException("[USER_RAISED_EXCEPTION] boom\n\nJVM stacktrace:\nx")) == (
+        "[USER_RAISED_EXCEPTION] boom"
+    )
+    assert len(condensed(ValueError("x" * 10_000))) < 400
+    assert condensed(ValueError()) == "ValueError"

@@ -1,0 +1,269 @@
+"""Damage that only Spark meets: every question has the right answer, or CorruptLogError naming the file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core import CorruptLogError, CorruptStoreError, DeltaLog, Snapshot, SnapshotOptions, SnapshotStore
+from deltasnap_core.protocol import file_names
+from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import CheckpointStyle, write_checkpoint
+from tests.conftest import FixedClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+FILES = [add(f"f{number}", size=number, stats='{"numRecords":1}') for number in range(500)]
+BYTES = sum(range(500))
+LAST = 3
+Damage = Callable[[Path], None]
+
+
+@pytest.fixture(autouse=True)
+def forget_tables() -> Iterator[None]:
+    yield
+    DeltaLog.clear_cache()
+
+
+def make_table(table: Path, *, style: CheckpointStyle = "classic", with_commits: bool = True) -> Path:
+    """Write versions 0 to 3, a checkpoint at 2 with 500 files; give the file of it that holds them."""
+    log = write_log(table, {0: [protocol(), metadata()], 1: FILES, 2: [], 3: [add("last", size=1)]})
+    (file, *_) = write_checkpoint(log, 2, style, [protocol(), metadata(), *FILES])
+    if not with_commits:
+        for version in range(3):
+            (log / file_names.commit_file(version)).unlink()
+    sidecars = sorted((log / file_names.SIDECAR_FOLDER).glob("*")) if "sidecars" in style else []
+    return sidecars[0] if sidecars else file
+
+
+def flip(file: Path) -> None:
+    """Flip the bytes of the data pages; the footer stays as it is."""
+    content = bytearray(file.read_bytes())
+    (footer,) = [len(content) - 8 - int.from_bytes(content[-8:-4], "little")]
+    metadata = pq.read_metadata(file)
+    columns = [metadata.row_group(0).column(i) for i in range(metadata.num_columns)]
+    for column in (c for c in columns if c.path_in_schema.startswith("add.")):
+        start = column.dictionary_page_offset or column.data_page_offset
+        for at in range(start, min(start + column.total_compressed_size, footer)):
+            content[at] ^= 0xFF
+    keep_time(file, lambda: file.write_bytes(content))
+
+
+def flip_one(file: Path) -> None:
+    """Flip one byte of the sizes, which still decode: only the checksum of the page tells."""
+    keep_time(
+        file,
+        lambda: pq.write_table(
+            pq.read_table(file), file, compression="none", use_dictionary=False, write_page_checksum=True
+        ),
+    )
+    metadata, content = pq.read_metadata(file), bytearray(file.read_bytes())
+    columns = [metadata.row_group(0).column(i) for i in range(metadata.num_columns)]
+    (sizes,) = [column for column in columns if column.path_in_schema == "add.size"]
+    content[sizes.data_page_offset + sizes.total_compressed_size - 100] ^= 1
+    keep_time(file, lambda: file.write_bytes(content))
+
+
+def keep_time(file: Path, change: Callable[[], Any]) -> None:
+    before = file.stat()
+    change()
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def retyped(column: str, kind: pa.DataType) -> Damage:
+    """Return what writes a file anew with another type in a field of `add`."""
+
+    def rewrite(file: Path) -> None:
+        table = pq.read_table(file)
+        index = table.schema.get_field_index("add")
+        old = table.schema.field(index).type
+        new = pa.struct([pa.field(f.name, kind if f.name == column else f.type) for f in old])
+        rows = [None if row is None else {**row, column: None} for row in table.column(index).to_pylist()]
+        keep_time(file, lambda: pq.write_table(table.set_column(index, "add", pa.array(rows, new)), file))
+
+    return rewrite
+
+
+DAMAGES: dict[str, Damage] = {
+    "flipped pages": flip,
+    "one flipped byte": flip_one,
+    "values of another type": retyped("stats", pa.int64()),
+    "files without a size": retyped("size", pa.int64()),
+}
+
+
+def opened(spark: SparkSession, table: Path, **options: Any) -> Snapshot:
+    return DeltaLog.for_table(spark, table, clock=FixedClock(), options=SnapshotOptions(**options)).snapshot
+
+
+def assert_right(snapshot: Snapshot) -> None:
+    state = snapshot.computed_state
+    assert (state.num_of_files, state.size_in_bytes, state.num_records) == (501, BYTES + 1, None)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_computed_state_goes_round_a_damaged_checkpoint(
+    spark: SparkSession, tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = make_table(tmp_path)
+    damage(file)
+    snapshot = opened(spark, tmp_path)
+    with caplog.at_level(logging.WARNING):
+        assert_right(snapshot)
+    assert f"{file.name} cannot be used for version {LAST}" in caplog.text
+    assert len(max((record.getMessage() for record in caplog.records), key=len)) < 1000
+    assert snapshot.all_files.count() == 501
+    write_log(tmp_path, {4: [add("another", size=1)]})
+    assert DeltaLog.for_table(spark, tmp_path, clock=FixedClock()).update().computed_state.num_of_files == 502
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_checkpoint_that_nothing_replaces_is_named(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
+    file = make_table(tmp_path, with_commits=False)
+    damage(file)
+    with pytest.raises(CorruptLogError, match=file.name) as found:
+        _ = opened(spark, tmp_path).computed_state
+    assert found.value.path == file.as_uri()
+    assert len(str(found.value)) < 800
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars", "v2-json-sidecars"])
+def test_file_that_vanishes_between_listing_and_reading_is_gone_round(
+    spark: SparkSession, tmp_path: Path, style: CheckpointStyle
+) -> None:
+    file = make_table(tmp_path, style=style)
+    snapshot = opened(spark, tmp_path)
+    assert snapshot.log.loaded.contents is not None
+    file.unlink()
+    assert_right(snapshot)
+    assert snapshot.all_files.count() == 501
+
+
+def test_older_checkpoint_is_taken_before_the_commits(spark: SparkSession, tmp_path: Path) -> None:
+    file = make_table(tmp_path)
+    write_checkpoint(tmp_path / file_names.LOG_FOLDER, 1, "classic", [protocol(), metadata(), *FILES])
+    flip(file)
+    snapshot = opened(spark, tmp_path)
+    assert_right(snapshot)
+    assert snapshot.log.loaded.contents is not None
+    assert snapshot.log.loaded.contents.version == 1
+
+
+FRAMES_DAMAGES: dict[str, Damage] = {
+    "flipped pages": flip,
+    "values of another type": retyped("stats", pa.int64()),
+    "a map of another type": retyped("partitionValues", pa.string()),
+}
+
+
+@pytest.mark.parametrize("damage", FRAMES_DAMAGES.values(), ids=FRAMES_DAMAGES)
+def test_frames_go_round_damage_where_the_pages_are_checked_first(
+    spark: SparkSession, tmp_path: Path, damage: Damage
+) -> None:
+    damage(make_table(tmp_path))
+    snapshot = opened(spark, tmp_path, check_pages=True)
+    assert (snapshot.all_files.count(), snapshot.tombstones.count()) == (501, 0)
+    assert len(snapshot.state.collect()) == 503
+
+
+def test_frames_name_the_damaged_file_where_nothing_replaces_it(spark: SparkSession, tmp_path: Path) -> None:
+    file = make_table(tmp_path, with_commits=False)
+    flip(file)
+    with pytest.raises(CorruptLogError, match=file.name):
+        _ = opened(spark, tmp_path, check_pages=True).all_files
+
+
+def test_stale_side_file_of_hadoop_is_not_heeded(spark: SparkSession, tmp_path: Path) -> None:
+    file = make_table(tmp_path, with_commits=False)
+    file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"1234" * 99)
+    snapshot = opened(spark, tmp_path)
+    assert_right(snapshot)
+    assert snapshot.all_files.count() == 501
+
+
+def test_frames_of_pages_with_one_flipped_byte_go_round_them(spark: SparkSession, tmp_path: Path) -> None:
+    flip_one(make_table(tmp_path))
+    assert opened(spark, tmp_path, check_pages=True).all_files.selectExpr("sum(size)").collect()[0][0] == BYTES + 1
+
+
+def test_checksum_is_compared_with_the_log_also_where_the_checkpoint_is_damaged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flip(make_table(tmp_path))
+    files = [action["add"] for action in [*FILES, add("last", size=1)]]
+    said = {"tableSizeBytes": BYTES + 1, "numFiles": 501, "numMetadata": 1, "numProtocol": 1, "allFiles": files}
+    crc = tmp_path / file_names.LOG_FOLDER / file_names.checksum_file(LAST)
+    crc.write_text(json.dumps(said), encoding="utf-8")
+    assert opened(spark, tmp_path).validate_checksum() == ()
+
+
+def test_store_is_written_round_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    flip(make_table(tmp_path / "table"))
+    log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("t", log, 2, 3)
+    assert [store.computed_state("t", version).num_of_files for version in (2, 3)] == [500, 501]
+
+
+def test_store_names_its_own_file_where_that_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path / "table")
+    log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    (manifest,) = store.write_range("t", log, 2, 2)
+    (name,) = [file.path for file in manifest.base.files]
+    file = tmp_path / "store" / "t" / manifest.generation / name
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + bytes(b ^ 0xFF for b in content[4:-2000]) + content[-2000:])
+    write_log(tmp_path / "table", {3: [add("f1", size=7)]})
+    with pytest.raises(CorruptStoreError, match=file.name):
+        store.write_range("t", log, 3, 3)
+
+
+HUGE = 2**63 - 1
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi: str) -> None:
+    stats = json.dumps({"numRecords": HUGE})
+    vector = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": HUGE}
+    huge = [add(name, size=HUGE, stats=stats, deletionVector=vector) for name in "abc"]
+    write_log(
+        tmp_path, {0: [protocol(), metadata()], 1: huge, 2: [{"remove": {"path": "a", "deletionVector": vector}}]}
+    )
+    before = spark.conf.get("spark.sql.ansi.enabled", "true")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        log = DeltaLog.for_table(spark, tmp_path, clock=FixedClock())
+        for version, count in ((1, 3), (2, 2)):
+            state = log.get_snapshot_at(version).computed_state
+            assert (state.size_in_bytes, state.num_records, state.num_deleted_records) == (count * HUGE,) * 3
+            assert state.file_size_histogram.total_bytes[-1] == count * HUGE
+        store = SnapshotStore.open(spark, tmp_path / "store")
+        store.write_range("t", log, 0, 2)
+        assert [store.computed_state("t", version).size_in_bytes for version in range(3)] == [0, 3 * HUGE, 2 * HUGE]
+        assert store.manifest("t", 2).version_changes is not None
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before or "true")
+
+
+def test_negative_sizes_count_in_the_sums_and_in_no_bin(spark: SparkSession, tmp_path: Path) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": -4}
+    negative = [add("a", size=-1), add("b", size=-(2**63)), add("c", size=5, deletionVector=vector)]
+    write_log(tmp_path, {0: [protocol(), metadata(), *negative]})
+    state = opened(spark, tmp_path).computed_state
+    assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (3, 4 - 2**63, 0)
+    assert (sum(state.file_size_histogram.file_counts), sum(state.file_size_histogram.total_bytes)) == (1, 5)
+    assert (state.num_deletion_vectors, state.num_deleted_records) == (1, -4)
+    assert sum(state.deleted_record_counts_histogram.deleted_record_counts) == 2

@@ -1,0 +1,78 @@
+"""Delta's session properties as defaults, on a session that has nothing but a conf."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core.snapshot.session_properties import staleness_limit_ms, with_session_defaults
+from tests.builders import TABLE_PATH, MemoryLogStore
+
+PREFIX = "spark.databricks.delta."
+
+
+def session(**properties: str) -> Any:
+    """Return what has the conf of a session: `session(stalenessLimit="1h")`; `_` stands for a dot."""
+    values = {PREFIX + name.replace("_", "."): value for name, value in properties.items()}
+    return SimpleNamespace(conf=SimpleNamespace(get=lambda name, default=None: values.get(name, default)))
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("0", 0),
+        ("1500", 1500),
+        ("20ms", 20),
+        ("2999us", 2),
+        ("30s", 30_000),
+        ("5m", 300_000),
+        ("5min", 300_000),
+        (" 1H ", 3_600_000),
+        ("2d", 172_800_000),
+    ],
+)
+def test_staleness_limit_is_a_time_as_spark_writes_it(text: str, milliseconds: int) -> None:
+    assert staleness_limit_ms(session(stalenessLimit=text)) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "-1s", "1 week", "1.5h", "soon"])
+def test_staleness_limit_that_is_no_time_is_an_error_naming_the_property(text: str) -> None:
+    with pytest.raises(ValueError, match=r"spark\.databricks\.delta\.stalenessLimit: expected a time"):
+        staleness_limit_ms(session(stalenessLimit=text))
+
+
+def test_options_take_what_the_session_says_and_the_caller_does_not() -> None:
+    spark = session(stateReconstructionValidation_enabled="False", snapshotPartitions="7")
+    resolved = with_session_defaults(spark, SnapshotOptions())
+    assert (resolved.validate_state, resolved.snapshot_partitions) == (False, 7)
+    resolved = with_session_defaults(spark, SnapshotOptions(validate_state=True, snapshot_partitions=2))
+    assert (resolved.validate_state, resolved.snapshot_partitions) == (True, 2)
+
+
+def test_session_that_says_nothing_leaves_deltas_defaults() -> None:
+    for spark in (None, session()):
+        resolved = with_session_defaults(spark, SnapshotOptions())
+        assert (resolved.validate_state, resolved.snapshot_partitions) == (True, None)
+        assert staleness_limit_ms(spark) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("stateReconstructionValidation_enabled", "yes"), ("snapshotPartitions", "0"), ("snapshotPartitions", "many")],
+)
+def test_property_that_cannot_be_understood_is_an_error_naming_it(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=name.replace("_", r"\.")):
+        with_session_defaults(session(**{name: text}), SnapshotOptions())
+
+
+def test_table_opened_in_the_session_follows_its_properties() -> None:
+    spark, now = session(stalenessLimit="1h"), iter([10**12, *[10**12 + 1000] * 9])
+    log = DeltaLog.for_table(spark, TABLE_PATH, clock=lambda: next(now), store=MemoryLogStore())
+    try:
+        assert log.update().version == -1
+        assert not log.is_snapshot_stale
+    finally:
+        DeltaLog.clear_cache()

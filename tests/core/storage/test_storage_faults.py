@@ -1,0 +1,196 @@
+"""What is no file, cannot be read, or fails: never waited for, never a foreign exception."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from deltasnap_core import TableLog
+from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, StorageError, VersionGapError
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from tests.builders import add, metadata, protocol, write_log
+
+
+def log_of(folder: Path, last: int = 2) -> Path:
+    return write_log(folder, {v: [add(f"{v}")] if v else [protocol(), metadata()] for v in range(last + 1)})
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "gone")
+
+
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "folder": Path.mkdir,
+    "FIFO": os.mkfifo,
+    "link loop": loop,
+    "dangling link": dangling,
+}
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize("name", ["_last_checkpoint", f"{2:020d}.crc", f"{2:020d}.checkpoint.parquet"])
+def test_what_is_no_file_in_place_of_a_hint_or_a_checkpoint_stops_no_load(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
+    make(log_of(tmp_path) / name)
+    latest = TableLog.for_path(tmp_path).latest()
+    assert (latest.version, latest.metadata.id, latest.checksum) == (2, "table-id", None)
+    assert TableLog.for_path(tmp_path).status().latest == 2
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file_in_place_of_a_commit_is_a_missing_commit(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    log = log_of(tmp_path)
+    (log / f"{1:020d}.json").unlink()
+    make(log / f"{1:020d}.json")
+    with pytest.raises(VersionGapError) as error:
+        TableLog.for_path(tmp_path).latest()
+    assert tuple(error.value.missing) == (1,)
+    assert TableLog.for_path(tmp_path).at(0).version == 0
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, dangling], ids=["file", "FIFO", "dangling link"])
+def test_log_that_is_no_folder_is_no_table(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "_delta_log")
+    table = TableLog.for_path(tmp_path)
+    for ask in (table.latest, table.status, table.history.get_history):
+        with pytest.raises(DeltaTableNotFoundError):
+            ask()
+
+
+def test_log_that_is_a_link_to_itself_names_it(tmp_path: Path) -> None:
+    loop(tmp_path / "_delta_log")
+    with pytest.raises(StorageError) as error:
+        TableLog.for_path(tmp_path).status()
+    assert error.value.path == f"{to_url(tmp_path)}/_delta_log"
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "FIFO"])
+def test_reading_what_is_no_file_is_an_error_at_once(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "x")
+    store, url = FsspecLogStore(), to_url(tmp_path / "x")
+    for read in (store.read_bytes, store.open, lambda path: store.read_many([path])):
+        with pytest.raises(StorageError, match="not a regular file") as error:
+            read(url)
+        assert error.value.path == url
+    assert store.status(url) is None
+
+
+def test_file_below_a_file_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(FileNotFoundError):
+        FsspecLogStore().read_bytes(to_url(tmp_path / "x" / "y"))
+
+
+@pytest.mark.parametrize("name", ["x\0y", "x" * 5000, "\ud800"], ids=["NUL", "long", "surrogate"])
+def test_path_that_no_file_can_have_is_an_error_of_ours(tmp_path: Path, name: str) -> None:
+    store, url = FsspecLogStore(), f"{to_url(tmp_path)}/{name}"
+    for ask in (store.read_bytes, store.open, store.status):
+        with pytest.raises(StorageError):
+            ask(url)
+
+
+def refuse(*_: object, **__: object) -> Any:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_commit_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_of(tmp_path)
+    table = TableLog.for_path(tmp_path)
+    monkeypatch.setattr(os, "open", refuse)
+    assert LogSegmentBuilder(table.store, table.log_path).read_hint() is None
+    with pytest.raises(DeltaSnapError) as error:
+        _ = table.latest().protocol
+    assert f"{to_url(log)}/{0:020d}.json" in str(error.value)
+    assert "Permission denied" in str(error.value)
+
+
+def test_folder_that_may_not_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_of(tmp_path)
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(StorageError, match="_delta_log: Permission denied"):
+        TableLog.for_path(tmp_path).status()
+
+
+def test_name_that_is_no_unicode_is_passed_over(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    Path(os.fsdecode(os.fsencode(log) + b"/00000000000000000009.\xff.json")).touch()
+    assert TableLog.for_path(tmp_path).status().latest == 2
+
+
+class TimeoutOfTheirsError(Exception):
+    """As a client of a cloud storage has its own."""
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A remote folder whose client fails in a way of its own."""
+    root = f"memory://{tmp_path.name}"
+    filesystem, path = fsspec.core.url_to_fs(root)
+    filesystem.pipe_file(f"{path}/00.json", b"x")
+
+    def fail(*_: object, **__: object) -> Any:
+        raise TimeoutOfTheirsError("GET https://host/x?X-Amz-Signature=abc timed out")
+
+    for name in ("ls", "info", "cat_file", "open", "pipe_file", "find", "rm", "rm_file"):
+        monkeypatch.setattr(type(filesystem), name, fail)
+    return root
+
+
+def test_failure_of_a_remote_storage_is_an_error_of_ours_without_its_credentials(failing: str) -> None:
+    store, files = FsspecLogStore(), WritableFiles(failing)
+    calls: list[Callable[[], object]] = [
+        lambda: store.list_from(f"{failing}/0"),
+        lambda: store.status(f"{failing}/00.json"),
+        lambda: store.read_bytes(f"{failing}/00.json"),
+        lambda: store.read_many([f"{failing}/00.json"] * 2),
+        lambda: store.open(f"{failing}/00.json"),
+        lambda: files.write(f"{failing}/01.json", b""),
+        lambda: files.walk(failing),
+        lambda: files.delete([f"{failing}/00.json"]),
+        lambda: files.delete_folder(failing),
+    ]
+    for call in calls:
+        with pytest.raises(StorageError, match="timed out") as error:
+            call()
+        assert error.value.path.startswith(failing)
+        assert isinstance(error.value.__cause__, TimeoutOfTheirsError)
+        assert "abc" not in str(error.value)
+
+
+def test_stream_that_fails_while_it_is_read_raises_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"memory://{tmp_path.name}/00.json"
+    filesystem, path = fsspec.core.url_to_fs(url)
+    filesystem.pipe_file(path, b"x")
+
+    class Stream:
+        def read(self, _: int) -> bytes:
+            raise TimeoutOfTheirsError
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(type(filesystem), "open", lambda *_, **__: Stream())
+    with FsspecLogStore().open(url) as file, pytest.raises(StorageError, match="TimeoutOfTheirsError"):
+        file.read()
+
+
+def test_storage_that_is_not_known_is_an_error_of_ours() -> None:
+    with pytest.raises(StorageError, match="nowhere"):
+        TableLog.for_path("nowhere://lake/events").latest()

@@ -1,0 +1,102 @@
+"""Which files that a log names may be opened, and which are refused before anything is."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.storage.trusted_paths import resolve_path
+
+LOCAL, S3 = "file:///lake/events", "s3://lake/events"
+NAMED_IN = f"{LOCAL}/_delta_log/00000000000000000001.json"
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "url"),
+    [
+        (LOCAL, "part-0.parquet", f"{LOCAL}/part-0.parquet"),
+        (LOCAL, "day=a%20b/part%25.parquet", f"{LOCAL}/day=a b/part%.parquet"),
+        (LOCAL, "a%252e%252e/b", f"{LOCAL}/a%2e%2e/b"),
+        (LOCAL, "a+b.parquet", f"{LOCAL}/a+b.parquet"),
+        (LOCAL, "a:b.parquet", f"{LOCAL}/a:b.parquet"),
+        (LOCAL, "a..b/...parquet", f"{LOCAL}/a..b/...parquet"),
+        (LOCAL, "/lake/events/x", f"{LOCAL}/x"),
+        (LOCAL, "file:/lake/events/x", f"{LOCAL}/x"),
+        (LOCAL, "file:///lake/events/x", f"{LOCAL}/x"),
+        (LOCAL, "FILE://localhost/lake/events/x", f"{LOCAL}/x"),
+        (LOCAL, "\U0010ffff", f"{LOCAL}/\U0010ffff"),
+        (S3, "x", f"{S3}/x"),
+        (S3, "/events/x", f"{S3}/x"),
+        (S3, "s3a://lake/events/x", f"{S3}/x"),
+    ],
+)
+def test_path_inside_the_table_is_the_url_of_its_file(root: str, path: str, url: str) -> None:
+    assert resolve_path(root, path, named_in=NAMED_IN) == url
+
+
+@pytest.mark.parametrize(
+    ("root", "path"),
+    [
+        (LOCAL, ""),
+        (LOCAL, ".."),
+        (LOCAL, "../orders/x"),
+        (LOCAL, "a/../../orders/x"),
+        (LOCAL, "a/../x"),
+        (LOCAL, "%2e%2e/orders/x"),
+        (LOCAL, "..%2forders/x"),
+        (LOCAL, "..\\orders\\x"),
+        (LOCAL, "..%5corders"),
+        (LOCAL, "/lake/events/../orders/x"),
+        (LOCAL, "/lake/events"),
+        (LOCAL, "/lake/eventsful/x"),
+        (LOCAL, "/etc/passwd"),
+        (LOCAL, "//lake/events/x"),
+        (LOCAL, "file:///etc/passwd"),
+        (LOCAL, "file:/lake/events/../../etc/passwd"),
+        (LOCAL, "file://host/lake/events/x"),
+        (LOCAL, "file%3A///etc/passwd"),
+        (LOCAL, "http://169.254.169.254/latest"),
+        (LOCAL, "HTTPS://host/x"),
+        (LOCAL, "s3://lake/events/x"),
+        (LOCAL, "simplecache::file:///lake/events/x"),
+        (LOCAL, "a::b"),
+        (LOCAL, "x\0"),
+        (LOCAL, "x%00"),
+        (LOCAL, "%ff"),
+        (LOCAL, "\ud800"),
+        (S3, "s3://other/events/x"),
+        (S3, "/x"),
+        (S3, "file:///lake/events/x"),
+        (S3, "s3://lake/events/../orders/x"),
+    ],
+)
+def test_path_that_leads_elsewhere_is_refused_naming_the_file_that_has_it(root: str, path: str) -> None:
+    with pytest.raises(CorruptLogError) as error:
+        resolve_path(root, path, named_in=NAMED_IN)
+    assert error.value.path == NAMED_IN
+    assert error.value.reason.isprintable()
+
+
+def test_relative_path_starts_at_its_base_and_may_not_leave_the_root() -> None:
+    base = f"{LOCAL}/_delta_log/_sidecars"
+    assert resolve_path(LOCAL, "x.parquet", named_in=NAMED_IN, base=base) == f"{base}/x.parquet"
+    with pytest.raises(CorruptLogError):
+        resolve_path(LOCAL, "../x.parquet", named_in=NAMED_IN, base=base)
+
+
+def test_absolute_path_below_an_allowed_root_is_taken() -> None:
+    allowed = ("/lake/source", "s3a://lake/source/")
+    for path in ("/lake/source/x", "s3://lake/source/x"):
+        assert resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=allowed).endswith("lake/source/x")
+    for path in ("/lake/sources/x", "s3://lake/x", "/lake/source/../x"):
+        with pytest.raises(CorruptLogError):
+            resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=allowed)
+
+
+def test_refusal_shows_neither_credentials_nor_what_a_terminal_would_interpret() -> None:
+    with pytest.raises(CorruptLogError) as error:
+        resolve_path(LOCAL, "http://user:pass@host/\x1b[31m?sig=secret" + "x" * 10_000, named_in=NAMED_IN)
+    assert "pass" not in str(error.value)
+    assert "secret" not in str(error.value)
+    assert "\x1b" not in str(error.value)
+    assert len(str(error.value)) < 600

@@ -1,0 +1,78 @@
+"""Stored versions without data, for the tests of what needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.log_range import read_log_range
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.storage.log_store import LogStore
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.commit_facts import CommitFacts
+from deltasnap_core.store.generations import CommonVersion, find_common_version
+from deltasnap_core.store.manifest import DataSet, VersionManifest
+from deltasnap_core.store.stored_table import StoredTable
+from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol
+
+GENERATION = "000001-table-id"
+
+
+def stored_table(folder: Path) -> StoredTable:
+    """A table of a store in a local folder."""
+    return StoredTable(storage=WritableFiles(to_url(folder)), root=to_url(folder), name="events")
+
+
+def commit_actions(version: int, branch: str = "a") -> list[Action]:
+    """What a version commits; commits of two branches are of one size."""
+    start = [protocol(), metadata()] if version == 0 else []
+    return [*start, add(f"{branch}-{version:03d}", size=10)]
+
+
+def log_store(versions: Iterable[int], branches: Mapping[int, str] | None = None, touched: int = 0) -> MemoryLogStore:
+    """A log in memory. branches: by version, where it is another than "a". touched: added to each time (ms)."""
+    store = MemoryLogStore()
+    for version in versions:
+        file = store.put_commit(version, *commit_actions(version, (branches or {}).get(version, "a")))
+        if touched:
+            store.statuses[file.path] = replace(file, modification_time=file.modification_time + touched)
+    return store
+
+
+def table_log(store: LogStore) -> TableLog:
+    return TableLog(store, LOG_PATH)
+
+
+def store_versions(
+    stored: StoredTable, log: TableLog, versions: Iterable[int], generation: str = GENERATION, **fields: Any
+) -> None:
+    """Store versions of a log, each with its identity."""
+    listing, identity = log.builder.list_versions(0), None
+    for version in versions:
+        logged = read_log_range(log.loader, version, version, listing)
+        segment = logged.segments[version]
+        facts = CommitFacts.of(logged.read_commits(version, version))
+        manifest = VersionManifest(
+            table=stored.name,
+            version=version,
+            generation=generation,
+            table_id="table-id",
+            log_path=log.log_path,
+            timestamp=segment.last_commit_timestamp,
+            min_file_retention_timestamp=0,
+            base=DataSet(first=version, last=version, files=()),
+            log_segment={"lastCommitFile": segment.last_commit_file and segment.last_commit_file.to_json()},
+        )
+        complete = replace(facts.added_to(manifest, identity, segment), **fields)
+        identity = complete.identity
+        stored.commit([complete])
+
+
+def compared(stored: StoredTable, store: LogStore, listing: LogListing | None = None) -> CommonVersion:
+    """Up to where the stored versions are those of a log."""
+    log = table_log(store)
+    return find_common_version(stored, stored.stored_versions().current(), log, listing or log.builder.list_versions(0))

@@ -1,0 +1,274 @@
+"""A log that becomes another one: before a range is written, and while it is; and what a range asks of the storage."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_core.errors import LogChangedError, VersionNotFoundError
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.protocol import file_names
+from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.generations import LogRelation
+from deltasnap_core.store.snapshot_store import SnapshotStore
+from tests.builders import CountingLogStore, mtime_of, write_log
+from tests.core.store.manifests import commit_actions
+from tests.core.store.tables import check_version
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+
+def write_branch(table: Path, last: int, *, after: int | None = None) -> Path:
+    """Write versions 0 to `last`; those after a version by other writers, at other times, of the same sizes."""
+    branch = {version: "a" if after is None or version <= after else "b" for version in range(last + 1)}
+    folder = write_log(table, {version: commit_actions(version, name) for version, name in branch.items()})
+    for version, name in branch.items():
+        if name == "b":
+            seconds = (mtime_of(version) + 500) / 1000
+            os.utime(folder / file_names.commit_file(version), (seconds, seconds))
+    return folder
+
+
+def restore(table: Path, last: int, *, after: int | None = None) -> None:
+    """Put another log in the place of a table's."""
+    shutil.rmtree(table, ignore_errors=True)
+    write_branch(table, last, after=after)
+
+
+def files_of(store: SnapshotStore, version: int) -> set[str]:
+    return {row.path for row in store.all_files("events", version).collect()}
+
+
+def expected_files(version: int, *, after: int | None = None) -> set[str]:
+    return {f"{'a' if after is None or v <= after else 'b'}-{v:03d}" for v in range(version + 1)}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_branch(tmp_path / "events", 6)
+    return tmp_path / "events"
+
+
+@pytest.fixture
+def store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
+    return SnapshotStore.open(spark, tmp_path / "store")
+
+
+def log_of(spark: SparkSession, table: Path, store: LogStore | None = None) -> DeltaLog:
+    DeltaLog.clear_cache()
+    return DeltaLog.for_table(spark, table, store=store)
+
+
+def test_restored_and_written_on_keeps_what_is_common_and_stores_the_rest_anew(
+    spark: SparkSession, table: Path, store: SnapshotStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = store.write_range("events", log_of(spark, table), 0, 6)
+    assert first.common.relation is LogRelation.NEW
+    restore(table, 8, after=3)
+    log = log_of(spark, table)
+    assert store.common_version("events", log.context.log).version == 3
+    with caplog.at_level(logging.WARNING):
+        stored = store.write_range("events", log, 2, 8)
+    assert (stored.common.relation, stored.common.version) == (LogRelation.FORKED, 3)
+    assert stored.written == (4, 5, 6, 7, 8)
+    assert "version 3 in common" in caplog.text
+    assert store.versions("events") == list(range(9))
+    for version in range(9):
+        assert files_of(store, version) == expected_files(version, after=3)
+    for version in (3, 4, 8):
+        check_version(store, "events", log, version)
+    assert [manifest.generation[:6] for manifest in stored] == ["000001"] * 2 + ["000002"] * 5
+    again = store.write_range("events", log, 0, 8)
+    assert (again.common.relation, again.written) == (LogRelation.SAME, ())
+
+
+def test_fork_of_a_fork_is_pruned_to_what_counts(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(spark, table), 0, 6)
+    restore(table, 6, after=3)
+    store.write_range("events", log_of(spark, table), 0, 6)
+    restore(table, 5, after=4)
+    stored = store.write_range("events", log_of(spark, table), 0, 5, materialize_as="table")
+    assert stored.common.version == 3
+    assert store.versions("events") == list(range(6))
+    report = store.prune("events", min_age_ms=-60_000)
+    assert len(report.generations) == 1
+    assert store.usage("events").num_unreferenced_files == 0
+    assert store.usage("events").num_generations == 2
+    for version in range(6):
+        assert files_of(store, version) == expected_files(version, after=4)
+    assert store.prune("events", keep=2, min_age_ms=-60_000).versions == (0, 1, 2, 3)
+    assert files_of(store, 5) == expected_files(5, after=4)
+
+
+def test_rolled_back_log_takes_the_later_versions_out_of_count(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 6)
+    restore(table, 4)
+    log = log_of(spark, table)
+    with pytest.raises(VersionNotFoundError):
+        store.write_range("events", log, 4, 6)
+    assert store.versions("events") == list(range(7))
+    stored = store.write_range("events", log, 4, 4)
+    assert (stored.common.relation, stored.common.version, stored.written) == (LogRelation.ROLLED_BACK, 4, ())
+    assert store.versions("events") == list(range(5))
+    write_branch(table, 6, after=4)
+    store.write_range("events", log, 5, 6)
+    assert files_of(store, 6) == expected_files(6, after=4)
+
+
+def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
+    spark: SparkSession, tmp_path: Path, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 6)
+    restore(table, 4)
+    small = SnapshotStore.open(None, tmp_path / "store")
+    common = small.common_version("events", TableLog.for_path(table))
+    assert (common.relation, common.version, common.latest_in_log) == (LogRelation.ROLLED_BACK, 4, 4)
+    small.begin_fork("events", common)
+    assert small.versions("events") == list(range(5))
+    assert small.common_version("events", TableLog.for_path(table)).relation is LogRelation.SAME
+    small.begin_fork("events", common)
+    assert small.versions("events") == list(range(5))
+
+
+class SwappedLogStore:
+    """The log of a table that is replaced after so many listings and reads."""
+
+    def __init__(self, swap: Callable[[], object], calls: int) -> None:
+        self._store = FsspecLogStore()
+        self._swap = swap
+        self._left = calls
+
+    def _counted(self) -> None:
+        if self._left == 0:
+            self._swap()
+        self._left -= 1
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        self._counted()
+        return self._store.list_from(path)
+
+    def status(self, path: str) -> FileStatus | None:
+        return self._store.status(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        self._counted()
+        return self._store.read_bytes(path)
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        self._counted()
+        return self._store.read_many(paths)
+
+    def open(self, path: str) -> object:
+        self._counted()
+        return self._store.open(path)
+
+
+@pytest.mark.parametrize("calls", [1, 2], ids=["before the commits are read", "before the log is listed again"])
+@pytest.mark.parametrize(("last", "after"), [(6, -1), (8, 1), (1, None)], ids=["recreated", "restored", "rolled back"])
+def test_log_replaced_while_it_is_read_commits_nothing(
+    spark: SparkSession, table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 1)
+    before = store.manifests("events")
+    swapped = SwappedLogStore(partial(restore, table, last, after=after), calls)
+    with pytest.raises(LogChangedError, match="was replaced while it was read"):
+        store.write_range("events", log_of(spark, table, swapped), 0, 1 + 4)  # type: ignore[arg-type]
+    assert store.manifests("events") == before
+    if last >= 5:
+        store.write_range("events", log_of(spark, table), 0, 5)
+        assert files_of(store, 5) == expected_files(5, after=after)
+
+
+@pytest.mark.parametrize("message", ["Reading", "Writing what", "Computing", "Wrote"])
+def test_log_replaced_at_any_step_commits_nothing(
+    spark: SparkSession, table: Path, store: SnapshotStore, message: str
+) -> None:
+    def on_progress(what: str, done: int, total: int) -> None:
+        if what.startswith(message):
+            restore(table, 6, after=-1)
+
+    store.write_range("events", log_of(spark, table), 0, 0)
+    with pytest.raises(LogChangedError) as error:
+        store.write_range("events", log_of(spark, table), 0, 6, on_progress=on_progress)
+    assert error.value.file == file_names.commit_file(0)
+    assert store.versions("events") == [0]
+
+
+def test_commits_that_come_and_old_ones_that_go_meanwhile_do_no_harm(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    def on_progress(what: str, done: int, total: int) -> None:
+        if what.startswith("Computing"):
+            write_log(table, {7: commit_actions(7)})
+            for version in (0, 1):
+                (table / "_delta_log" / file_names.commit_file(version)).unlink(missing_ok=True)
+
+    store.write_range("events", log_of(spark, table), 0, 6, on_progress=on_progress)
+    assert store.versions("events") == list(range(7))
+
+
+class CountingFiles(WritableFiles):
+    """Files of a store that count listings and reads."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.asked: Counter[str] = Counter()
+
+    def list_folder(self, folder: str) -> list[FileStatus]:
+        self.asked["lists"] += 1
+        return super().list_folder(folder)
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        self.asked["reads"] += bool(paths)
+        return super().read_many(paths)
+
+
+def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, int]:
+    """What storing `count` versions after version 0 asks for, all but those stored before (`gaps`: first to last)."""
+    write_branch(folder / "events", count)
+    log_store = CountingLogStore(FsspecLogStore())
+    files = CountingFiles(to_url(folder / "store"))
+    spark_files = SparkFiles({}, partial(can_read, spark))
+    store = SnapshotStore(spark, to_url(folder / "store"), storage=files, spark_files=spark_files)
+    log = log_of(spark, folder / "events", log_store)
+    store.write_range("events", log, 0, 0)
+    for first, last in gaps.items():
+        store.write_range("events", log, first, last)
+    log_store.reset()
+    files.asked.clear()
+    stored = store.write_range("events", log, 1, count)
+    store.computed_states("events", list(stored))
+    store.log_segments("events", list(stored))
+    assert all(manifest.commit is not None and manifest.commit.sample for manifest in stored)
+    reads = Counter(log_store.reads + log_store.opens)
+    assert max(reads.values()) == 1
+    assert len(reads) == len(stored.written)
+    return {"log": len(log_store.lists), "statuses": len(log_store.statuses), **files.asked}
+
+
+def test_range_costs_the_same_trips_whatever_the_number_of_versions(spark: SparkSession, tmp_path: Path) -> None:
+    few = asked_for(spark, tmp_path / "few", 5, {})
+    many = asked_for(spark, tmp_path / "many", 30, {})
+    assert few.pop("reads") <= 4
+    assert many.pop("reads") <= 6  # the list of commits is a document of its own then
+    assert few == many == {"log": 2, "lists": 1, "statuses": 0}
+
+
+def test_gaps_cost_no_further_listing(spark: SparkSession, tmp_path: Path) -> None:
+    asked = asked_for(spark, tmp_path, 9, {3: 3, 6: 6})
+    assert (asked["log"], asked["lists"], asked["statuses"]) == (2, 1, 0)

@@ -1,0 +1,92 @@
+"""Which stored versions count, from names alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.store.layout import Fork, ManifestName, fork_marker, fork_of, parse_fork_marker
+from deltasnap_core.store.stored_versions import StoredVersions
+
+FIRST = "000001-id"
+FORKED = "000002of000001at5-id"
+FORKED_AGAIN = "000003of000002at7-id"
+
+
+def names(generation: str, *versions: int) -> list[ManifestName]:
+    return [ManifestName(generation=generation, version=version) for version in versions]
+
+
+def versions_of(*groups: list[ManifestName], forks: tuple[str, ...] = ()) -> StoredVersions:
+    return StoredVersions(manifests=tuple(sorted(name for group in groups for name in group)), forks=forks)
+
+
+def in_force(stored: StoredVersions) -> list[tuple[str, int]]:
+    return [(name.generation[:6], name.version) for name in stored.current()]
+
+
+def test_nothing_stored_has_no_generation() -> None:
+    assert (StoredVersions(manifests=()).current_generation, StoredVersions(manifests=()).current()) == (None, ())
+    assert StoredVersions(manifests=()).next_generation("id") == FIRST
+
+
+def test_generation_without_a_parent_counts_alone() -> None:
+    stored = versions_of(names(FIRST, 0, 1, 2), names("000002-other", 1))
+    assert in_force(stored) == [("000002", 1)]
+
+
+def test_forked_generation_shares_the_versions_up_to_the_fork() -> None:
+    stored = versions_of(names(FIRST, 0, 3, 5, 6, 7), names(FORKED, 6), forks=(FORKED,))
+    assert in_force(stored) == [("000001", 0), ("000001", 3), ("000001", 5), ("000002", 6)]
+
+
+def test_fork_marker_alone_ends_the_versions_after_it() -> None:
+    assert in_force(versions_of(names(FIRST, 4, 5, 6), forks=(FORKED,))) == [("000001", 4), ("000001", 5)]
+
+
+def test_fork_of_a_fork_shares_what_that_shared() -> None:
+    stored = versions_of(
+        names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN)
+    )
+    assert in_force(stored) == [("000001", 4), ("000001", 5), ("000002", 6), ("000002", 7), ("000003", 8)]
+
+
+def test_version_stored_anew_goes_before_that_of_the_parent() -> None:
+    assert in_force(versions_of(names(FIRST, 4, 5), names(FORKED, 5))) == [("000001", 4), ("000002", 5)]
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (8, "000004of000003at8-id"),
+        (7, "000004of000002at7-id"),
+        (6, "000004of000002at6-id"),
+        (5, "000004of000001at5-id"),
+    ],
+)
+def test_fork_names_the_generation_that_has_its_version(version: int, expected: str) -> None:
+    stored = versions_of(
+        names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN)
+    )
+    assert stored.forked_generation(version) == expected
+
+
+def test_parent_that_was_pruned_shares_nothing() -> None:
+    assert in_force(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
+
+
+def test_generation_that_names_itself_or_a_later_one_as_its_parent_has_none() -> None:
+    assert in_force(versions_of(names("000002of000002at5-id", 1))) == [("000002", 1)]
+
+
+def test_fork_is_read_from_the_name_of_its_generation_and_marker() -> None:
+    assert fork_of(FORKED) == Fork(parent=1, version=5)
+    assert fork_of(FIRST) is None
+    assert parse_fork_marker(fork_marker(FORKED)) == FORKED
+    assert parse_fork_marker("000001-id.json") is None
+    assert ManifestName.parse(fork_marker(FORKED)) is None
+    name = ManifestName(generation=FORKED, version=6)
+    assert ManifestName.parse(str(name)) == name
+
+
+def test_table_id_that_looks_like_a_fork_is_none() -> None:
+    assert fork_of("000001-000001of000001at5-id") is None

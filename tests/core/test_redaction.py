@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError
+from deltasnap_core.redaction import redacted
+
+STARS = "*********(redacted)"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("file:///data/key=5/a@b", "file:///data/key=5/a@b"),
+        ("s3://lake/events", "s3://lake/events"),
+        ("s3://user:pass@lake/events", f"s3://{STARS}@lake/events"),
+        ("https://user:p@ss@host/x@y", f"https://{STARS}@host/x@y"),
+        ("https://token@host/x", f"https://{STARS}@host/x"),
+        ("simplecache::s3://u:p@lake/x", f"simplecache::s3://{STARS}@lake/x"),
+        ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
+        ("abfss://c:secret@account/t", f"abfss://{STARS}@account/t"),
+        ("az://c/t?sv=2024&se=now&sig=ab%2Fc%3D&sp=r", f"az://c/t?sv=2024&se=now&sig={STARS}&sp=r"),
+        (
+            "https://b/k?X-Amz-Credential=A%2F1&X-Amz-Date=2&X-Amz-Security-Token=T&X-Amz-Signature=S",
+            f"https://b/k?X-Amz-Credential={STARS}&X-Amz-Date=2&X-Amz-Security-Token={STARS}&X-Amz-Signature={STARS}",
+        ),
+        ("https://b/k?x%2Damz%2Dsig%6Eature=S&a=1", f"https://b/k?x%2Damz%2Dsig%6Eature={STARS}&a=1"),
+        ("https://b/k?AWSAccessKeyId=A&Signature=S", f"https://b/k?AWSAccessKeyId={STARS}&Signature={STARS}"),
+        ("https://b/k?password=p#access_token=t", f"https://b/k?password={STARS}#access_token={STARS}"),
+        ("failed: 'https://b/k?sig=S' and s3://u:p@c", f"failed: 'https://b/k?sig={STARS}' and s3://{STARS}@c"),
+    ],
+)
+def test_credentials_are_replaced_and_the_rest_stays(url: str, shown: str) -> None:
+    assert redacted(url) == shown
+    assert redacted(shown) == shown
+
+
+def test_errors_show_no_credentials_and_keep_the_path_as_it_is() -> None:
+    url = "s3://user:hidden@lake/events?sig=hidden"
+    for error in (DeltaTableNotFoundError(path=url), CorruptLogError(path=url, reason="r", line=1)):
+        assert "hidden" not in str(error)
+        assert error.path == url

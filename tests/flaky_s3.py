@@ -1,0 +1,66 @@
+"""An S3 server that counts what it is asked, and refuses some of it for a moment."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from moto.server import ThreadedMotoServer
+
+_THROTTLED = b"<Error><Code>%s</Code><Message>Please reduce your request rate.</Message></Error>"
+
+
+class FlakyS3:
+    """A WSGI application before another: each request by what is asked of which key is refused the first few times.
+
+    refusals:     how many times; 0: never. code: of the answer 503.
+    hang_seconds: wait so long in place of refusing; the client has given up then.
+    """
+
+    def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
+        self._app = app
+        self._lock = Lock()
+        self.reset()
+
+    def reset(self, *, refusals: int = 0, code: str = "SlowDown", hang_seconds: float = 0) -> None:
+        """Count from 0 again, and refuse from now on as told."""
+        self.refusals, self.code, self.hang_seconds = refusals, code, hang_seconds
+        self.asked: Counter[tuple[str, str]] = Counter()
+        self.refused = 0
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        query = environ.get("QUERY_STRING", "")
+        listed = [part for part in query.split("&") if part.startswith(("prefix=", "continuation-token="))]
+        request = (environ["REQUEST_METHOD"], environ["PATH_INFO"] + "".join(sorted(listed)))
+        with self._lock:
+            self.asked[request] += 1
+            is_refused = self.asked[request] <= self.refusals
+            self.refused += is_refused
+        if is_refused and self.hang_seconds:
+            time.sleep(self.hang_seconds)
+        elif is_refused:
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start_response("503 Slow Down", [("Content-Type", "application/xml")])
+            return [_THROTTLED % self.code.encode()]
+        return self._app(environ, start_response)
+
+    def count(self, method: str, text: str) -> int:
+        """How often a method was asked for a key, or the keys of a prefix, with a text in it."""
+        return sum(times for (asked, key), times in self.asked.items() if asked == method and text in key)
+
+
+@contextmanager
+def serve() -> Iterator[tuple[FlakyS3, str]]:
+    """Serve the buckets of this process; gives the application and its endpoint."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    assert server._server is not None
+    flaky = FlakyS3(server._server.app)
+    server._server.app = flaky
+    yield flaky, f"http://{host}:{port}"
+    server.stop()

@@ -1,0 +1,186 @@
+"""Whether the answers about a table are right: what the oracle says, a refusal, or at least one story."""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.fuzz.made_tables import EXPIRED, MadeTable, make_table
+from tests.fuzz.mutations import Meaning, Mutation, mutated
+from tests.fuzz.questions import Answer, log_answers, of_kind, spark_answers
+from tests.oracle import comparable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_VERSIONS = 3
+OF_A_VERSION = {"timestamp", "protocol", "metadata", "transactions", "domains"}
+# What is handed out as a frame fails where it is collected: see README.
+FRAMES = {"state", "all files", "tombstones", "stored state"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A wrong answer. kind: the same for findings that are likely of one cause."""
+
+    seed: int
+    kind: str
+    mutations: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.kind}\n    {'; '.join(self.mutations)}\n    {self.text}"
+
+
+def try_table(seed: int, spark: SparkSession | None = None) -> list[Finding]:
+    """Make the table of a seed, mutate it, ask, and give what is wrong with the answers."""
+    rng = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        table = make_table(Path(folder, "a table"), rng)
+        mutations = mutated(table, rng)
+        versions = sorted(rng.sample(table.versions, min(MOST_VERSIONS, len(table.versions))))
+        answers = log_answers(table.folder, versions)
+        if spark is not None:
+            answers += spark_answers(spark, table.folder, Path(folder, "store"), versions[-2:])
+    wrong = [*_failures(answers), *_against_oracle(table, mutations, answers), *_disagreements(answers)]
+    texts = tuple(mutation.text for mutation in mutations)
+    return [Finding(seed, kind, texts, text[:1500]) for kind, text in wrong]
+
+
+def _failures(answers: list[Answer]) -> Iterator[tuple[str, str]]:
+    for answer in answers:
+        error = answer.failure
+        if error is None or (answer.question in FRAMES and _is_of_spark(error)):
+            continue
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "deltasnap_" in frame.filename]
+        where = ours[-1] if ours else "?"
+        yield f"{type(error).__name__} in {where}", f"{answer.question} of {answer.version}: {str(error)[:600]}"
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    return type(error).__module__.startswith(("pyspark", "py4j"))
+
+
+def _meaning(mutations: list[Mutation]) -> Meaning:
+    worst = max((mutation.meaning for mutation in mutations), key=lambda meaning: meaning.value, default=Meaning.SAME)
+    # What one of them leaves to be replaced by another file, the other may have taken.
+    return Meaning.SAME_OR_ERROR if worst is Meaning.SAME and len(mutations) > 1 else worst
+
+
+def _against_oracle(table: MadeTable, mutations: list[Mutation], answers: list[Answer]) -> Iterator[tuple[str, str]]:
+    meaning = _meaning(mutations)
+    if meaning is Meaning.ANY:
+        return
+    opened = {answer.version: answer.value for answer in answers if answer.question == "version"}
+    for answer in answers:
+        if answer.refusal is not None and meaning is Meaning.SAME:
+            kind = f"{type(answer.refusal).__name__} though nothing is missing"
+            yield kind, f"{answer.question} of {answer.version}: {answer.refusal}"
+        if answer.refusal is not None or answer.failure is not None:
+            continue
+        version = opened.get(None) if answer.version is None else answer.version
+        right = None if version is None else _right(table, answer.question, version, meaning)
+        if right is not None and answer.value not in right:
+            yield f"{answer.question}: not what the log says", f"of {version}: {answer.value}, but {right[0]}"
+
+
+def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> list[Any] | None:
+    """The answers that are right; None: not known here."""
+    if version not in table.versions:
+        return None
+    state = table.states[version]
+    transactions = {name: txn["version"] for name, txn in state.transactions.items()}
+    domains = {name: domain["configuration"] for name, domain in state.domains.items()}
+    rows = comparable(state.actions(EXPIRED))
+    counts = state.counts(EXPIRED)
+    timestamps = [table.timestamp(version)]
+    if meaning is not Meaning.SAME and table.in_commit_timestamps:
+        timestamps.append(timestamps[0] - 7)  # the commit that tells is gone, but a checkpoint is there
+    # Where a removed file is the last of the log, the latest version is another.
+    is_same = meaning is Meaning.SAME
+    history = [
+        (v, table.timestamp(v), table.commits[v][0]["commitInfo"]["operation"]) for v in reversed(table.versions)
+    ]
+    answers: dict[str, list[Any] | None] = {
+        "version": [version] if not is_same else [version, table.versions[-1]],
+        "timestamp": timestamps,
+        "protocol": [comparable([state.protocol or {}])],
+        "replayed protocol": [comparable([state.protocol or {}])],
+        "metadata": [comparable([state.metadata or {}])],
+        "replayed metadata": [comparable([state.metadata or {}])],
+        "transactions": [transactions],
+        "replayed transactions": [transactions],
+        "domains": [domains],
+        "replayed domains": [domains],
+        "history": [history] if is_same else None,
+        "latest version": [table.versions[-1]] if is_same else None,
+        "commit timestamps": [{v: table.timestamp(v) for v in table.versions}] if is_same else None,
+        "reconstructable versions": [tuple(sorted({*table.checkpoints, *table.versions}))] if is_same else None,
+        "version as of a time": [table.versions[-1]] if is_same else None,
+        "computed state": [counts],
+        "state": [rows],
+        "stored state": [rows],
+        "all files": [sorted(add["path"] for add in of_kind(rows, "add"))],
+        "tombstones": [sorted(remove["path"] for remove in of_kind(rows, "remove"))],
+        "validate checksum": [[]],
+    }
+    return answers.get(question)
+
+
+def _disagreements(answers: list[Answer]) -> Iterator[tuple[str, str]]:
+    """Where two tellers tell two stories of one version."""
+    found: defaultdict[int | None, dict[str, Any]] = defaultdict(dict)
+    for answer in answers:
+        if answer.refusal is None and answer.failure is None:
+            found[answer.version][answer.question] = answer.value
+    latest = found.pop(None, {})
+    for version, told in found.items():
+        stories = _stories(told)
+        if latest.get("version") == version and "by number" in stories:
+            stories["latest"] = {name: latest[name] for name in stories["by number"].keys() & latest.keys()}
+        for (one, ours), (other, theirs) in combinations(stories.items(), 2):
+            for name in ours.keys() & theirs.keys():
+                if ours[name] != theirs[name]:
+                    yield f"{name}: {one} and {other} differ", f"of {version}: {ours[name]!r} and {theirs[name]!r}"
+
+
+def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each teller says of a version, by the same names."""
+    stories = {"by number": {name: told[name] for name in OF_A_VERSION & told.keys()}}
+    # What a checksum says is a story of its own: a hint, which nobody compares unless asked to.
+    if told.get("checksum", 0) is None:
+        stories["replay"] = {
+            name.removeprefix("replayed "): told[name] for name in told if name.startswith("replayed ")
+        }
+    for name in ("computed state", "stored computed state"):
+        if name in told:
+            stories[name] = dict(told[name])
+    # The store counts tombstones by a time of its own.
+    stories.get("stored computed state", {}).pop("num_tombstones", None)
+    for name in ("state", "stored state"):
+        if name in told:
+            stories[name] = {"rows": told[name], **_counted(told[name])}
+    stories["frames"] = {name: told[name] for name in ("all files", "tombstones") if name in told}
+    return stories
+
+
+def _counted(rows: list[str]) -> dict[str, Any]:
+    """What follows from the rows of a state."""
+    adds, removes = of_kind(rows, "add"), of_kind(rows, "remove")
+    return {
+        "all files": sorted(add["path"] for add in adds),
+        "tombstones": sorted(remove["path"] for remove in removes),
+        "num_files": len(adds),
+        "size_in_bytes": sum(add.get("size") or 0 for add in adds),
+        "num_tombstones": len(removes),
+        "num_deletion_vectors": sum("deletionVector" in add for add in adds),
+        "set_transactions": {txn["appId"]: txn["version"] for txn in of_kind(rows, "txn")},
+    }

@@ -1,0 +1,228 @@
+"""Every question that can be asked of a table, each with a limit to its time, and the answers in comparable form."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
+from deltasnap_core.errors import DeltaSnapError
+from tests.builders import Action
+from tests.conftest import NOW_MS
+from tests.fuzz.made_tables import EXPIRED
+from tests.oracle import comparable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltasnap_core import Snapshot
+    from deltasnap_core.log.version_log import VersionLog
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a question.
+
+    question: its name; version: of what (None: the latest). value: None where it was refused.
+    refusal: the DeltaSnapError. failure: whatever else came, which is always wrong.
+    """
+
+    question: str
+    version: int | None
+    value: Any = None
+    refusal: DeltaSnapError | None = None
+    failure: BaseException | None = None
+
+
+class TooLongError(BaseException):
+    """A question took longer than its limit. No `Exception`, lest what is tried takes it for an error of its own."""
+
+
+def ask(question: str, version: int | None, answer: Callable[[], Any], *, seconds: float) -> Answer:
+    """Ask one question; in the main thread, as it takes a signal to end one that takes too long."""
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        raise TooLongError(f"no answer within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        # Again each second: what is waited for while leaving may hang too.
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+        return _answer(question, version, answer)
+    except TooLongError as error:
+        return Answer(question, version, failure=error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> Answer:
+    try:
+        return Answer(question, version, value=answer())
+    except DeltaSnapError as error:
+        return Answer(question, version, refusal=error)
+    except Exception as error:  # noqa: BLE001  it is what is looked for
+        return Answer(question, version, failure=error)
+
+
+def log_answers(folder: Path, versions: list[int], *, seconds: float = 5) -> list[Answer]:
+    """Ask all that needs no Spark: of the latest version, of some versions, and of the log as a whole."""
+    log = TableLog.for_path(folder, clock=lambda: NOW_MS)
+    answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
+    answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]
+    _release_pipes(folder)
+    return answers
+
+
+def _of_a_version(log: TableLog, version: int | None, seconds: float) -> list[Answer]:
+    opened = ask("version", version, lambda: log.latest() if version is None else log.at(version), seconds=seconds)
+    if opened.value is None:
+        return [opened]
+    found: VersionLog = opened.value
+    answers = [Answer("version", version, value=found.version)]
+    return answers + [ask(name, version, partial(read, found), seconds=seconds) for name, read in _OF_A_VERSION.items()]
+
+
+_OF_A_VERSION: dict[str, Callable[[VersionLog], Any]] = {
+    "timestamp": lambda log: log.timestamp,
+    "protocol": lambda log: comparable([log.protocol.to_json()]),
+    "metadata": lambda log: comparable([log.metadata.to_json()]),
+    "transactions": lambda log: {txn.app_id: txn.version for txn in log.set_transactions},
+    "domains": lambda log: dict(log.domains),
+    "checksum": lambda log: None if log.checksum is None else log.checksum.num_files,
+    # After these nothing comes from the checksum any more.
+    "replayed protocol": lambda log: _json_of(log.replayable.non_file.protocol),
+    "replayed metadata": lambda log: _json_of(log.replayable.non_file.metadata),
+    "replayed transactions": lambda log: {name: txn.version for name, txn in log.non_file.transactions.items()},
+    "replayed domains": lambda log: {name: domain.configuration for name, domain in log.non_file.domains.items()},
+}
+_OF_THE_LOG: dict[str, Callable[[TableLog], Any]] = {
+    "history": lambda log: [(entry.version, entry.timestamp, entry.operation) for entry in log.history.get_history()],
+    "latest version": lambda log: log.history.latest_version(),
+    "commit timestamps": lambda log: log.history.commit_timestamps(),
+    "reconstructable versions": lambda log: log.history.reconstructable_versions(),
+    "version as of a time": lambda log: log.at(timestamp=NOW_MS).version,
+}
+
+
+def _json_of(action: Any) -> list[str] | None:
+    return None if action is None else comparable([action.to_json()])
+
+
+def spark_answers(
+    spark: SparkSession, folder: Path, store_folder: Path, versions: list[int], *, seconds: float = 60
+) -> list[Answer]:
+    """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
+    options = SnapshotOptions(cache_state=False)
+    log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options)
+    answers = [answer for version in versions for answer in _of_a_snapshot(log, version, seconds)]
+    answers += _store_answers(spark, log, store_folder, versions, seconds)
+    DeltaLog.clear_cache()
+    _release_pipes(folder)
+    return answers
+
+
+def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
+    opened = ask(
+        "snapshot",
+        version,
+        lambda: log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED),
+        seconds=seconds,
+    )
+    if opened.value is None:
+        return [opened]
+    snapshot: Snapshot = opened.value
+    answers = [
+        ask("computed state", version, lambda: _counts(snapshot.computed_state), seconds=seconds),
+        ask("validate checksum", version, lambda: [d.field for d in snapshot.validate_checksum()], seconds=seconds),
+    ]
+    frames = ask("state", version, lambda: _frames(snapshot), seconds=seconds)
+    if frames.value is None:
+        return [*answers, frames]
+    return answers + [Answer(name, version, value=value) for name, value in frames.value.items()]
+
+
+def _frames(snapshot: Snapshot) -> dict[str, list[Any]]:
+    """The three frames of a snapshot, out of one job."""
+    from pyspark.sql import functions as F
+
+    nothing, name = F.lit(None).cast("string"), F.col("path")
+    state = snapshot.state.select("*", nothing.alias("live"), nothing.alias("dead"))
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in snapshot.state.schema]
+    live = snapshot.all_files.select(*nulls, name.alias("live"), nothing.alias("dead"))
+    dead = snapshot.tombstones.select(*nulls, nothing.alias("live"), name.alias("dead"))
+    rows = _collected(state.unionAll(live).unionAll(dead))
+    actions = [{key: values for key, values in row.items() if values is not None} for row in rows]
+    return {
+        "state": comparable([action for action in actions if not {"live", "dead"} & action.keys()]),
+        "all files": sorted(action["live"] for action in actions if "live" in action),
+        "tombstones": sorted(action["dead"] for action in actions if "dead" in action),
+    }
+
+
+def _store_answers(
+    spark: SparkSession, log: DeltaLog, folder: Path, versions: list[int], seconds: float
+) -> list[Answer]:
+    store = SnapshotStore.open(spark, folder)
+    first, last = versions[0], versions[-1]
+    written = ask("store", None, lambda: len(store.write_range("t", log, first, last)), seconds=seconds)
+    answers = [written]
+    for version in versions if written.value is not None else []:
+        counts = ask("stored computed state", version, partial(_stored_counts, store, version), seconds=seconds)
+        answers += [counts, ask("stored state", version, partial(_stored_rows, store, version), seconds=seconds)]
+    return answers
+
+
+def _stored_counts(store: SnapshotStore, version: int) -> dict[str, Any]:
+    return _counts(store.computed_state("t", version))
+
+
+def _stored_rows(store: SnapshotStore, version: int) -> list[str]:
+    return _rows(store.state("t", version, min_file_retention_timestamp=EXPIRED))
+
+
+def _collected(frame: DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist(maps_as_pydicts="lossy")
+    return rows
+
+
+def _rows(frame: DataFrame) -> list[str]:
+    rows: list[Action] = [
+        {name: values for name, values in row.items() if values is not None} for row in _collected(frame)
+    ]
+    return comparable(rows)
+
+
+def _counts(state: Any) -> dict[str, Any]:
+    return {
+        "num_files": state.num_of_files,
+        "size_in_bytes": state.size_in_bytes,
+        "num_records": state.num_records,
+        "num_deletion_vectors": state.num_deletion_vectors,
+        "num_deleted_records": state.num_deleted_records,
+        "num_tombstones": state.num_of_removes,
+        "set_transactions": {txn.app_id: txn.version for txn in state.set_transactions},
+        "domain_metadata": {domain.domain: domain.configuration for domain in state.domain_metadata},
+        "table_id": state.metadata and state.metadata.id,
+    }
+
+
+def of_kind(rows: list[str], kind: str) -> list[dict[str, Any]]:
+    """Of rows as `state` answers them, the actions of one kind."""
+    actions = [json.loads(row) for row in rows]
+    return [action[kind] for action in actions if kind in action]
+
+
+def _release_pipes(folder: Path) -> None:
+    """Let threads go on that wait for a pipe to be written to: they would keep the process from ending."""
+    for path in folder.rglob("*"):
+        if stat.S_ISFIFO(path.lstat().st_mode):
+            os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
