@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.checksum_file import read_checksum
-    from deltasnap_core.log.commit_batch import ChangedFile
+    from deltasnap_core.log.commit_batch import ChangedFile, read_commits
     from deltasnap_core.log.commit_summary import CommitSummary
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.log_listing import LogListing
@@ -122,7 +122,7 @@ _MODULES = {
     ),
     "log.catalog_commits": ("CatalogCommits",),
     "log.checksum_file": ("read_checksum",),
-    "log.commit_batch": ("ChangedFile",),
+    "log.commit_batch": ("ChangedFile", "read_commits"),
     "log.commit_summary": ("CommitSummary",),
     "log.delta_history_manager": (
         "DeltaHistory",
@@ -226,6 +226,7 @@ __all__ = [
     "is_url",
     "parse_schema",
     "read_checksum",
+    "read_commits",
     "redacted",
 ]
 
