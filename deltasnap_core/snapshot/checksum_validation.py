@@ -83,7 +83,7 @@ def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
 
 
 def _unordered(protocol: Protocol | None) -> Protocol | None:
-    """The lists of features are sets: their order says nothing."""
+    """Return a protocol with its features in order: its lists are sets."""
     if protocol is None:
         return None
     readers, writers = protocol.reader_features, protocol.writer_features

@@ -193,7 +193,7 @@ class Snapshot:
         return self._log.domains
 
     def get_properties(self) -> dict[str, str]:
-        """The table's properties without `path`, its protocol versions, and `delta.feature.<name>` = `supported`."""
+        """Return the table's properties without `path`, protocol versions, and `delta.feature.<name>` = `supported`."""
         return table_properties(self.protocol, self.metadata)
 
     @property
