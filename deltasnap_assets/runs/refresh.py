@@ -55,7 +55,7 @@ def refresh_table(
 ) -> tuple[int, ...]:
     """Materialize every version of a table that is not materialized yet, range by range; return those versions.
 
-    The look at the log is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
+    The poll is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
     and above go to the console. `on_event` is called with each event of the runs.
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """

@@ -1,4 +1,4 @@
-"""The sensor of a table: looks for new commits and asks for one run for all of them."""
+"""The sensor of a table: polls for new commits and asks for one run for all of them."""
 
 from __future__ import annotations
 

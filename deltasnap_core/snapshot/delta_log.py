@@ -133,7 +133,7 @@ class DeltaLog:
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the last update began longer ago than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
+        """Whether the last update is older than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
         return self._management.is_snapshot_stale
 
     def update(

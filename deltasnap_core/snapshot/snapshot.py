@@ -231,7 +231,7 @@ class Snapshot:
         return self.metadata.partition_columns
 
     def validate_checksum(self) -> tuple[ChecksumDifference, ...]:
-        """Compare the version's `.crc` file with a replay of the log; empty: they agree, or there is no such file."""
+        """Return how the version's `.crc` file differs from a replay of the log; empty: not at all, or there is none."""
         checksum = self.checksum
         if checksum is None:
             return ()

@@ -62,7 +62,7 @@ class SnapshotManagement:
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the last update began longer ago than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
+        """Whether the last update is older than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
@@ -75,11 +75,11 @@ class SnapshotManagement:
         *,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Look for new commits and return the current snapshot; the InitialSnapshot where there is no table.
+        """Poll for new commits and return the current snapshot; the InitialSnapshot where there is no table.
 
-        staleness_acceptable:      give the snapshot there is at once, unless it is stale; at most one update then
-                                   runs in the background.
-        check_if_updated_since_ts: do nothing where an update began at this time (ms) or later.
+        staleness_acceptable:      return the cached snapshot without waiting, unless it is stale; at most one update
+                                   then runs in the background.
+        check_if_updated_since_ts: a no-op where an update began at this time (ms) or later.
         catalog:                   what the catalog of a catalog-managed table knows.
         """
         captured = self._captured
