@@ -61,7 +61,7 @@ def refresh_table(
     """
     job = defs.resolve_job_def(job_name(table.name))
     log, materialized = log_of(table), list[int]()
-    unfinished_run(instance, table.name)  # what an earlier refresh left that was killed is told for what it is
+    unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
     while True:
         status = log.status()
         todo = plan(table, status, known_of(instance, table.name), what_is_stored(settings, table, log, status))

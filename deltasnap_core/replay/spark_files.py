@@ -32,7 +32,7 @@ _HADOOP_SCHEMES = {"s3": "s3a"}
 
 
 class SparkFiles:
-    """Gives Spark, for any URL, one that it can read itself: the URL as it is, or that of a local copy.
+    """Finds Spark, for any URL, one that it can read itself: the URL as it is, or that of a local copy.
 
     Copies are made once for each file as it was when it was seen (URL, size, modification time): the files of a log
     and of a store never change. They lie in a temporary folder until the process ends, since a DataFrame may read

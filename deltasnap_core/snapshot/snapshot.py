@@ -231,7 +231,7 @@ class Snapshot:
         return self.metadata.partition_columns
 
     def validate_checksum(self) -> tuple[ChecksumDifference, ...]:
-        """Return how the version's `.crc` file differs from a replay of the log; empty: not at all, or there is none."""
+        """Return how the version's `.crc` file differs from a replay of the log; empty: it agrees, or is not there."""
         checksum = self.checksum
         if checksum is None:
             return ()
