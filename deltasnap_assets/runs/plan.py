@@ -93,11 +93,15 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to ask of Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize."""
+    """What to ask of Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
+
+    num_left: the versions that remain for a later plan.
+    """
 
     drop: tuple[int, ...] = ()
     add: tuple[int, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
+    num_left: int = 0
     observation: dg.AssetObservation
 
     @property
@@ -145,7 +149,8 @@ def what_is_stored(settings: Settings, table: TableSettings, log: TableLog, stat
     common = store.common_version(table.name, log, status.listing)
     if common.relation is LogRelation.ROLLED_BACK:
         store.begin_fork(table.name, common)
-    return Stored(common=common, versions=frozenset(store.versions(table.name)))
+        return Stored(common=common, versions=frozenset(v for v in common.in_force if v <= (common.version or 0)))
+    return Stored(common=common, versions=frozenset(common.in_force))
 
 
 def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored | None = None) -> Plan:
@@ -175,6 +180,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         drop=tuple(sorted(set(known.versions).difference(kept))),
         add=add,
         ranges=tuple(contiguous(chosen, (*kept, *add))),
+        num_left=len(missing) - len(chosen),
         observation=_observation(table, status, began_after, forks),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from deltasnap_assets.runs.handed_on import handed_on
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import (
     job_name,
@@ -60,30 +61,32 @@ def refresh_table(
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
     job = defs.resolve_job_def(job_name(table.name))
-    log, materialized = log_of(table), list[int]()
+    log, materialized, is_done = log_of(table), list[int](), False
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
-    while True:
-        status = log.status()
+    status = log.status()
+    while not is_done:
         todo = plan(table, status, known_of(instance, table.name), what_is_stored(settings, table, log, status))
         prepare(instance, table.name, todo)
-        if not todo.ranges:
-            sort_partitions(instance, table.name)
-            return tuple(materialized)
         for first, last in todo.ranges:
-            _run(job, table.name, instance, (first, last), on_event, log_level)
+            run_id = str(uuid.uuid4())
+            with handed_on(run_id, table.name, status.listing):
+                _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
             materialized.extend(range(first, last + 1))
+        is_done = todo.num_left == 0
+    sort_partitions(instance, table.name)
+    return tuple(materialized)
 
 
 def _run(
     job: dg.JobDefinition,
     table_name: str,
     instance: dg.DagsterInstance,
+    run_id: str,
     versions: tuple[int, int],
     on_event: Callable[[RefreshEvent], None],
     log_level: str,
 ) -> None:
     first, last = versions
-    run_id = str(uuid.uuid4())
 
     def tell(event: dg.EventLogEntry) -> None:
         on_event(RefreshEvent(table=table_name, first=first, last=last, message=event.message))

@@ -33,6 +33,7 @@ from deltasnap_assets.tables.version_checks import version_checks
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import (
     ChecksumDifference,
+    DeltaHistoryManager,
     DeltaSnapError,
     SnapshotState,
     StoredVersionNotFoundError,
@@ -68,12 +69,12 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     "contiguous_log": (
         "log_segment",
         "Every version of the log can be loaded: no commit is missing.",
-        lambda facts: contiguous_log(facts.snapshots.log(facts.table).history.reconstructable_versions()),
+        lambda facts: contiguous_log(facts.snapshots.history(facts.table).reconstructable_versions()),
     ),
     "checkpoint_lag": (
         "log_segment",
         "The last checkpoint is not too many commits behind.",
-        lambda facts: checkpoint_lag(facts.snapshots.log(facts.table).update().log_segment, facts.table.checks),
+        lambda facts: checkpoint_lag(facts.snapshots.latest(facts.table).segment, facts.table.checks),
     ),
     "readable_protocol": (
         "log_segment",
@@ -98,7 +99,9 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     "fresh_table": (
         "log_segment",
         "The last commit is not too long ago.",
-        lambda facts: fresh_table(recent_commit_times(facts.table), facts.table.checks, now_ms=_now_ms()),
+        lambda facts: fresh_table(
+            recent_commit_times(facts.snapshots.history(facts.table)), facts.table.checks, now_ms=_now_ms()
+        ),
     ),
     "statistics_coverage": (
         "all_files",
@@ -129,7 +132,12 @@ def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
 
 def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
     """Record whether the table is stale: no run would tell, for nothing runs while no commits come."""
-    verdict = fresh_table(recent_commit_times(table), table.checks, now_ms=_now_ms())
+    log = TableLog.for_path(table.path, table.storage_options)
+    verdict = fresh_table(
+        recent_commit_times(log.history_of(log.list())),
+        table.checks,
+        now_ms=_now_ms(),
+    )
     instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(
             asset_key=dg.AssetKey([table.name, _CHECKS["fresh_table"][0]]),
@@ -142,10 +150,9 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None
     )
 
 
-def recent_commit_times(table: TableSettings, most: int = 30) -> list[int]:
+def recent_commit_times(history: DeltaHistoryManager, most: int = 30) -> list[int]:
     """Return when the last commits of a table were made (ms since the epoch), ascending."""
-    history = TableLog.for_path(table.path, table.storage_options).history
-    return list(history.commit_timestamps().values())[-most:]
+    return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())
 
 
 def _now_ms() -> int:
@@ -210,8 +217,11 @@ def _versions_of_run(
 
 
 def _readable_protocol(facts: _Facts) -> Verdict:
-    snapshot = facts.snapshots.log(facts.table).update()
-    return readable_protocol(snapshot.protocol, path=snapshot.path, version=snapshot.version)
+    latest = facts.snapshots.latest(facts.table)
+    stored = facts.snapshots.stored_state(facts.table, latest.version)
+    # What is stored was read from that very log: its protocol is not looked for again.
+    protocol = latest.protocol if stored is None or stored.protocol is None else stored.protocol
+    return readable_protocol(protocol, path=latest.table_path, version=latest.version)
 
 
 def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from dagster_pyspark import LazyPySparkResource
@@ -16,6 +16,7 @@ from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
 from deltasnap_core import (
+    DeltaHistoryManager,
     DeltaLog,
     LogListing,
     LogSegment,
@@ -23,6 +24,7 @@ from deltasnap_core import (
     SnapshotStore,
     StoredVersionNotFoundError,
     VersionGapError,
+    VersionLog,
     VersionManifest,
     VersionNotFoundError,
     deleted_file_retention_ms,
@@ -38,10 +40,13 @@ class RunSnapshots:
     One object serves one run: what was listed, stored and read for one asset is not asked for again for the next.
     """
 
-    def __init__(self, settings: Settings, pyspark: LazyPySparkResource) -> None:
+    def __init__(
+        self, settings: Settings, pyspark: LazyPySparkResource, listings: Mapping[str, LogListing] | None = None
+    ) -> None:
+        """listings: of the logs of tables, where they were listed a moment ago."""
         self._settings = settings
         self._pyspark = pyspark
-        self._listings: dict[str, LogListing] = {}
+        self._listings: dict[str, LogListing] = dict(listings or {})
         self._versions: dict[str, frozenset[int]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
@@ -83,6 +88,20 @@ class RunSnapshots:
         """The log of a table."""
         return DeltaLog.for_table(self.spark, table.path, table.storage_options)
 
+    def listing(self, table: TableSettings) -> LogListing:
+        """Return what lies in the log of a table: listed once for all that a run asks."""
+        if table.name not in self._listings:
+            self._listings[table.name] = self.log(table).context.log.list()
+        return self._listings[table.name]
+
+    def history(self, table: TableSettings) -> DeltaHistoryManager:
+        """Return the history of a table, as its log was listed for this run."""
+        return self.log(table).context.log.history_of(self.listing(table))
+
+    def latest(self, table: TableSettings) -> VersionLog:
+        """Return what the log of a table says of its latest version, as it was listed for this run."""
+        return self.log(table).context.log.latest_of(self.listing(table))
+
     def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
         """Return the manifests of versions, once all of them are stored; those that are not are written first.
 
@@ -96,10 +115,11 @@ class RunSnapshots:
                 missing,
                 materialize_as=table.materialize_as,
                 on_progress=progress,
-                listing=self._listings.pop(table.name, None),
+                listing=self.listing(table),
             )
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
+            self._versions[table.name] = frozenset(stored.in_force)
             held.update({manifest.version: manifest for manifest in stored})
         return {version: held[version] for version in versions}
 
@@ -157,12 +177,8 @@ class RunSnapshots:
         return self._tombstone_facts[table.name, version]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
-        """Return the log segments of versions, from the log, or from the store where the log has lost them since.
-
-        The listing is kept for `stored`, which begins with one too.
-        """
-        log = self.log(table).context.log
-        listing = self._listings[table.name] = log.list(min(versions))
+        """Return the log segments of versions, from the log, or from the store where the log has lost them since."""
+        log, listing = self.log(table).context.log, self.listing(table)
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:

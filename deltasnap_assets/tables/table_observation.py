@@ -16,9 +16,13 @@ from deltasnap_core import DeltaHistory
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
-    """Return the last commits up to a version, newest first; those that the log has lost are left out."""
-    start = max(version - MOST_STEPS + 1, 0)
-    return tuple(snapshots.log(table).history.get_history(start=start, end=version))
+    """Return the last commits up to a version, newest first, as they are stored; those that are not are left out."""
+    stored = [v for v in snapshots.stored_versions(table) if version - MOST_STEPS < v <= version]
+    manifests = snapshots.manifests(table, stored)
+    return tuple(
+        DeltaHistory.of(v, manifests[v].timestamp, None if (told := manifests[v].commit) is None else told.info)
+        for v in reversed(stored)
+    )
 
 
 def last_vacuum_ms(commits: Sequence[DeltaHistory]) -> int | None:
@@ -42,11 +46,11 @@ def table_observation(
         seen = record.event_log_entry.asset_observation
         if seen is None or seen.metadata["latest_version"].value != version:
             return None
-        store = snapshots.small_store
+        (manifest,) = snapshots.manifests(table, [version]).values()
         told = table_page(
             table,
-            state=store.computed_state(table.name, version),
-            segment=store.log_segment(table.name, version),
+            state=snapshots.states_of(table, [version])[version],
+            segment=snapshots.small_store.log_segment(table.name, manifest),
             commit=next((commit for commit in commits if commit.version == version), None),
             steps=_steps(snapshots, table, commits),
             facts=facts,
@@ -58,10 +62,10 @@ def table_observation(
 
 def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
     """What those versions did that are stored and known to have been changes, ascending."""
-    store, steps = snapshots.small_store, list[VersionStep]()
-    stored = set(store.versions(table.name))
+    steps: list[VersionStep] = []
+    manifests = snapshots.manifests(table, [commit.version for commit in commits])
     for commit in sorted(commits, key=lambda each: each.version):
-        changes = store.manifest(table.name, commit.version).version_changes if commit.version in stored else None
+        changes = manifests[commit.version].version_changes
         if changes is not None:
             steps.append(
                 VersionStep(

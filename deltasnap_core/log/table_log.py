@@ -109,6 +109,12 @@ class TableLog:
         """Return the versions first to last, by one listing, or by none where one of the whole log is given."""
         return read_log_range(self.loader, first, last, listing)
 
+    def latest_of(self, listing: LogListing) -> VersionLog:
+        """Return what the log says of the latest version of a listing. Errors: as `latest`."""
+        if listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=self.table_path)
+        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), asks_catalog=False)
+
     def history_of(self, listing: LogListing) -> DeltaHistoryManager:
         """Return the history of the log as it was listed."""
         return DeltaHistoryManager(self.store, self.log_path, listing=listing)

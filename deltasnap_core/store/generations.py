@@ -6,7 +6,7 @@ What the log says decides, never the table id alone: a backup restored keeps tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, CorruptStoreError
@@ -41,14 +41,19 @@ class CommonVersion:
     """Up to where what is stored of a table is what its log says.
 
     version:       the last stored version that is one of the log; None: none is.
-    latest_stored: the last version in force in the store; None: nothing is stored.
+    in_force:      the versions that are stored and count, ascending.
     latest_in_log: the last version of the log.
     """
 
     relation: LogRelation
     version: int | None
-    latest_stored: int | None
+    in_force: tuple[int, ...] = field(repr=False)
     latest_in_log: int
+
+    @property
+    def latest_stored(self) -> int | None:
+        """The last version in force in the store; None: nothing is stored."""
+        return self.in_force[-1] if self.in_force else None
 
     @property
     def is_continued(self) -> bool:
@@ -89,7 +94,7 @@ def find_common_version(
     return CommonVersion(
         relation=relation,
         version=version,
-        latest_stored=in_force[-1].version if in_force else None,
+        in_force=tuple(name.version for name in in_force),
         latest_in_log=-1 if listing.latest_version is None else listing.latest_version,
     )
 

@@ -34,13 +34,15 @@ _log = logging.getLogger(__name__)
 class StoredRange(Sequence[VersionManifest]):
     """The manifests of a range of versions, ascending, and how they came about.
 
-    common:  how the log stood to what was stored before.
-    written: the versions that were written; the others were stored already.
+    common:   how the log stood to what was stored before.
+    written:  the versions that were written; the others were stored already.
+    in_force: every version that is stored and counts now, ascending.
     """
 
     manifests: tuple[VersionManifest, ...]
     common: CommonVersion
     written: tuple[int, ...]
+    in_force: tuple[int, ...]
 
     @overload
     def __getitem__(self, index: int) -> VersionManifest: ...
@@ -103,6 +105,7 @@ class StoreWriter:
             manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
             common=common,
             written=tuple(new),
+            in_force=tuple(sorted({*_still_in_force(common), *new})),
         )
 
     def _generation(
@@ -206,3 +209,10 @@ def _write_run(
             yield from written
             previous = written[-1]
         version = previous.version + 1
+
+
+def _still_in_force(common: CommonVersion) -> Sequence[int]:
+    """Return the versions stored before that still count: after a fork those in common alone."""
+    if common.is_continued:
+        return common.in_force
+    return [version for version in common.in_force if common.version is not None and version <= common.version]
