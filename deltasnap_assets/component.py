@@ -32,7 +32,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def _resolved(context: dg.ResolutionContext, model: M) -> M:
-    """The settings with every template in them, such as `{{ env.SECRET }}`, filled in and checked again."""
+    """Return the settings with every template in them, such as `{{ env.SECRET }}`, filled in and checked again."""
     return type(model).model_validate(context.resolve_value(model.model_dump(exclude_unset=True)))
 
 

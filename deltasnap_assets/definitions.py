@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
-    """Everything Dagster shows for the tables of a configuration, to be merged with other definitions as one likes.
+    """Return all that Dagster shows for the tables of a configuration, to be merged with other definitions.
 
         defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
 

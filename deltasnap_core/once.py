@@ -40,7 +40,7 @@ class once(Generic[T]):  # noqa: N801 - a decorator, named as `property` is
 
 
 def value_if_computed(instance: object, name: str) -> Any | None:
-    """Give the value of a `once` property, None where nobody has asked for it yet."""
+    """Return the value of a `once` property, None where nobody has asked for it yet."""
     return vars(instance).get(name)
 
 

@@ -128,7 +128,7 @@ def show_state(console: Console, state: SnapshotState) -> None:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """A timestamp in UTC, to the second; the bare number where a log's clock was beyond any calendar."""
+    """Return a timestamp in UTC, to the second; the bare number where a log's clock was beyond any calendar."""
     try:
         return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):

@@ -24,7 +24,7 @@ LOG_NAME = "refresh.log"
 
 
 def refresh_tables(settings: Settings, names: Sequence[str]) -> dict[str, tuple[int, ...] | None]:
-    """Refresh the tables of these names, one after another; gives the versions materialized, by table.
+    """Refresh the tables of these names, one after another; return the versions materialized, by table.
 
     None: the table failed; the terminal says why, and the other tables are refreshed all the same.
     """
@@ -56,7 +56,7 @@ def _refresh(
 
 
 def versions_text(versions: Sequence[int]) -> str:
-    """What was materialized, in words."""
+    """Return what was materialized, in words."""
     match versions:
         case []:
             return "every version was materialized already"

@@ -63,7 +63,7 @@ def output_to(log: Path) -> Iterator[Console]:
 
 @contextmanager
 def output_aside() -> Iterator[None]:
-    """As `output_to`, to a file of no name, which is gone afterwards; its last lines are printed where this fails."""
+    """Send output as `output_to` does, to a temporary file; its last lines are printed where this fails."""
     with tempfile.TemporaryFile() as sink:
         try:
             with _descriptors_to(sink.fileno()):

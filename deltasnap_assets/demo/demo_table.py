@@ -41,12 +41,12 @@ def grow(path: Path, versions: int) -> Iterator[int]:
 
 
 def version_count(path: Path) -> int:
-    """How many versions the table has; 0 where there is none."""
+    """Return how many versions the table has; 0 where there is none."""
     return DeltaTable(path).version() + 1 if DeltaTable.is_deltatable(str(path)) else 0
 
 
 def step_of(version: int) -> Step:
-    """What the commit of that version does. Before each change to rows comes an append to the same day."""
+    """Return what the commit of that version does. Before each change to rows comes an append to the same day."""
     if version < FIRST_LIFE_VERSIONS:
         return FIRST_LIFE.get(version, append)
     return LATER_LIFE.get(version % 12, append)
@@ -57,7 +57,7 @@ def day_of(version: int) -> date:
 
 
 def rows(version: int, count: int, days: tuple[date, ...]) -> pa.Table:
-    """`count` events with ids of their own for each of the days, the same in every run."""
+    """Return `count` events with ids of their own for each of the days, the same in every run."""
     rng = random.Random(version)
     events = [
         {
@@ -84,7 +84,7 @@ def create(path: Path, _version: int) -> None:
 
 
 def append(path: Path, version: int) -> None:
-    """Two days of events, as an ingest job writes them: with its application transaction, to know a retry by."""
+    """Append two days of events, as an ingest job writes them: with its application transaction, to know a retry by."""
     ingested = Transaction(INGEST_APP_ID, version, int(time.time() * 1000))
     events = rows(version, 60 + 40 * (version % 5), (day_of(version), day_of(version + 1)))
     write_deltalake(path, events, mode="append", commit_properties=CommitProperties(app_transactions=[ingested]))
@@ -103,7 +103,7 @@ def update(path: Path, version: int) -> None:
 
 
 def merge(path: Path, version: int) -> None:
-    """Corrections of the events appended just before, and a few that are new."""
+    """Merge corrections of the events appended just before, and a few that are new."""
     late = rows(version, 20, (day_of(version),))
     corrected = rows(version - 1, 40, (day_of(version - 1), day_of(version)))
     (
@@ -134,7 +134,7 @@ def overwrite(path: Path, version: int) -> None:
 
 
 def restore(path: Path, version: int) -> None:
-    """Back to before the last commit: files that it took away are live again."""
+    """Restore the version before the last commit: files that it took away are live again."""
     DeltaTable(path).restore(version - 2)
 
 

@@ -29,17 +29,17 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
 
 
 def version_partitions(table_name: str) -> VersionPartitions:
-    """The partitions of every asset of a table."""
+    """Return the partitions of every asset of a table."""
     return VersionPartitions(name=f"{table_name}_versions")
 
 
 def key_of(version: int) -> str:
-    """The partition key of a version."""
+    """Return the partition key of a version."""
     return str(version)
 
 
 def version_of(key: str) -> int:
-    """The version that a partition key stands for. Errors: `ValueError` for a key that someone made up."""
+    """Return the version that a partition key stands for. Errors: `ValueError` for a key that someone made up."""
     version = _version_or_none(key)
     if version is None:
         raise ValueError(f"Partition {key!r} is no version of a table: expected a decimal number such as 12.")
@@ -47,7 +47,7 @@ def version_of(key: str) -> int:
 
 
 def versions_of(keys: Iterable[str]) -> tuple[int, ...]:
-    """The versions of partition keys, ascending: Dagster hands keys out in the order of their insertion, or in none."""
+    """Return the versions of partition keys, ascending: Dagster hands keys out by insertion, or in no order."""
     return tuple(sorted(version_of(key) for key in keys))
 
 

@@ -51,12 +51,12 @@ def log_of(table: TableSettings) -> TableLog:
 
 
 def job_name(table_name: str) -> str:
-    """The job that materializes the five assets of a table."""
+    """Return the name of the job that materializes the five assets of a table."""
     return f"{table_name}_snapshots"
 
 
 def delta_log_key(table_name: str) -> dg.AssetKey:
-    """The external asset that stands for the table itself."""
+    """Return the key of the external asset that stands for the table itself."""
     return dg.AssetKey([table_name, "delta_log"])
 
 
@@ -106,7 +106,7 @@ class Plan:
 
 
 def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
-    """Ask the instance. Partition keys that are no versions were added by hand and are left alone."""
+    """Return what an instance knows of a table. Partition keys that are no versions, added by hand, are left alone."""
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     generation: str | None = None
@@ -146,7 +146,7 @@ def look(settings: Settings, table: TableSettings) -> tuple[LogStatus, Stored]:
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
-    """Compare what is stored of a table with its log as it was listed.
+    """Return what is stored of a table beside its log as it was listed.
 
     A log that was rolled back has nothing to be written: its fork begins here.
     """
@@ -159,7 +159,7 @@ def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing
 
 
 def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored | None = None) -> Plan:
-    """What is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
+    """Return what is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
 
     Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
     first, and everything counts as not done. Where its log forked, that holds for the versions after the last one in
@@ -212,7 +212,7 @@ def _lost_to_a_fork(done: frozenset[int], stored: Stored | None) -> frozenset[in
 
 
 def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
-    """What to record of a look at the log that asks for nothing: where nothing is new, what was told of the table last.
+    """Return what to record of a look at the log that asks for nothing: where nothing is new, what was recorded last.
 
     A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
     """
@@ -224,7 +224,7 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
 
 
 def _last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
-    """What was recorded of the table last; None: nothing."""
+    """Return what was recorded of the table last; None: nothing."""
     records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
     return records[0].asset_observation if records else None
 
@@ -241,7 +241,7 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
 
 
 def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
-    """The tags that make one run materialize the versions first to last."""
+    """Return the tags that make one run materialize the versions first to last."""
     return {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name}
 
 
@@ -277,7 +277,7 @@ def _lost(record: dg.RunRecord) -> str | None:
 
 
 def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:
-    """The versions that the configuration asks for; those after the first one followed always belong to them."""
+    """Return the versions that the configuration asks for; those after the first one followed always belong to them."""
     if isinstance(table.versions, Since):
         first = table.versions.since
     elif table.versions == "latest":

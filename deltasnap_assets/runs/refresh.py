@@ -54,9 +54,9 @@ def refresh_table(
     on_event: Callable[[RefreshEvent], None] = lambda _: None,
     log_level: str = "WARNING",
 ) -> tuple[int, ...]:
-    """Materialize every version of a table that is not materialized yet, one range after another; gives those versions.
+    """Materialize every version of a table that is not materialized yet, range by range; return those versions.
 
-    The look at the log is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
+    The poll is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
     and above go to the console. `on_event` is called with each event of the runs.
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
@@ -108,7 +108,7 @@ def _run(
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:
-    """The error at the root of the first step that failed."""
+    """Return the error at the root of the first step that failed."""
     for event in result.all_events:
         if event.is_step_failure and (error := event.step_failure_data.error) is not None:
             while error.cause is not None:

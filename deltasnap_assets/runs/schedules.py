@@ -20,10 +20,10 @@ from deltasnap_assets.texts import secrets_hidden
 
 
 def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.ScheduleDefinition:
-    """`<table>_refresh`, at the hours that `cron` says.
+    """Return the schedule `<table>_refresh`, at the hours that `cron` says.
 
     The sensor asks for each version once. The schedule looks at the whole log, so that it also takes up versions whose
-    run failed, and tells of damage that a look for new commits does not see.
+    run failed, and tells of damage that a poll for new commits does not see.
     """
 
     @dg.schedule(

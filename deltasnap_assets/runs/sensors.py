@@ -1,4 +1,4 @@
-"""The sensor of a table: looks for new commits and asks for one run for all of them."""
+"""The sensor of a table: polls for new commits and asks for one run for all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltasnap_core import LogCursor
 
 
 def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDefinition:
-    """`<table>_new_commits`: adds the partitions of new versions and requests their range, in the same tick.
+    """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
     The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
     meanwhile is one range afterwards, and a table has one run at a time on any instance. A table that is missing or

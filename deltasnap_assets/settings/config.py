@@ -180,7 +180,7 @@ class Settings(_Settings):
         return tables
 
     def table(self, name: str) -> TableSettings:
-        """The table of that name. Errors: `ValueError` that lists the names there are."""
+        """Return the table of that name. Errors: `ValueError` that lists the names there are."""
         for table in self.tables:
             if table.name == name:
                 return table
@@ -190,7 +190,7 @@ class Settings(_Settings):
 def load_settings(
     file: Path | None = None, *, environment: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> Settings:
-    """Settings from `file`, else `DELTASNAP_CONFIG`, else `deltasnap.yaml` in `folder`, else those of the demo table.
+    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
 
     `folder` is the working directory unless given. Relative paths in a file are relative to the file.
     Errors: `ConfigError`.
@@ -206,14 +206,14 @@ def load_settings(
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """The configuration file in force; None: there is none, the demo's settings are."""
+    """Return the configuration file in force; None: there is none, the demo's settings are."""
     if named := environment.get(CONFIG_VARIABLE):
         return folder / Path(named).expanduser()
     return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
 
 
 def demo_settings(folder: Path) -> Settings:
-    """The settings without a file: the demo table, its log looked at every few seconds."""
+    """Return the settings without a file: the demo table, its log polled every few seconds."""
     table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)
     return Settings(storage=str(folder / DEFAULT_STORAGE), tables=(table,))
 

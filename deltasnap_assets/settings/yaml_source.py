@@ -94,7 +94,7 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
 
 
 def key_text(location: Location) -> str:
-    """A location as one types it: `("tables", 0, "path")` is `tables[0].path`."""
+    """Return a location as one types it: `("tables", 0, "path")` is `tables[0].path`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return text.removeprefix(".")
 

@@ -50,7 +50,7 @@ class SparkServer:
 
 
 def running_server(folder: Path) -> SparkServer | None:
-    """The server of a folder, whether it answers already or not; None: there is none."""
+    """Return the server of a folder, whether it answers already or not; None: there is none."""
     if not (folder / "lock").exists():
         return None
     with (folder / "lock").open("rb") as lock:
@@ -63,7 +63,7 @@ def running_server(folder: Path) -> SparkServer | None:
 
 
 def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_seconds: float = 180) -> SparkServer:
-    """Start a server with a configuration's Spark settings and give it once it answers; the one that runs, if any.
+    """Start a server with a configuration's Spark settings; return it once it answers, or the one that runs already.
 
     Errors: `JavaError`; `SparkServerError` where another program has the port, where the server of the folder listens
     on another, and where it ends or does not answer in time.
@@ -114,7 +114,7 @@ def exercise_server(server: SparkServer) -> bool:
 
 
 def stop_server(folder: Path, *, timeout_seconds: float = 30) -> SparkServer | None:
-    """Stop the server of a folder and wait until it is gone; gives the one that ran, None where none did."""
+    """Stop the server of a folder and wait until it is gone; return the one that ran, None where none did."""
     server = running_server(folder)
     if server is None:
         return None
@@ -148,7 +148,7 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Pat
 
 
 def _reason(log: Path) -> str:
-    """The line of a log that tells the most: the first that names an error, else the last."""
+    """Return the line of a log that tells the most: the first that names an error, else the last."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     telling = (line for line in lines if any(word in line for word in _ERRORS))
     return next(telling, lines[-1] if lines else "it printed nothing")
@@ -181,14 +181,14 @@ def _write_properties(file: Path, config: Mapping[str, str]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """A key or value of a Java properties file."""
+    """Return a text as a key or value of a Java properties file."""
     escapes = {"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", " ": r"\ ", ":": r"\:", "=": r"\="}
     return "".join(escapes.get(character, character) for character in text)
 
 
 @contextmanager
 def _locked(file: Path) -> Iterator[int]:
-    """Hold the lock and give its descriptor; a child process that inherits it keeps it held."""
+    """Hold the lock and yield its descriptor; a child process that inherits it keeps it held."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if not _take(descriptor):

@@ -28,7 +28,7 @@ _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def quick_start_options(*, small_heap: bool, chosen: str = "") -> tuple[str, ...]:
-    """The options for a session whose whole Spark is in the driver.
+    """Return the options for a session whose whole Spark is in the driver.
 
     small_heap: whether its heap is of a size that one thread clears quickly. chosen: options that the user chose, which
     come later on the JVM's command line and win; of garbage collectors it accepts no two.
@@ -38,12 +38,12 @@ def quick_start_options(*, small_heap: bool, chosen: str = "") -> tuple[str, ...
 
 
 def long_lived_options(*, chosen: str = "") -> tuple[str, ...]:
-    """The options for a driver that serves many runs: its JVM compiles and collects as it does by itself."""
+    """Return the options for a driver that serves many runs: its JVM compiles and collects by its own defaults."""
     return (_LARGE_REGIONS, *archive_options(chosen=chosen))
 
 
 def archive_options(environment: Mapping[str, str] = os.environ, *, chosen: str = "") -> tuple[str, ...]:
-    """The options that use the class-data archive; none where it has not been made, or the user chose another."""
+    """Return the options that use the class-data archive; none where it is not made, or the user chose another."""
     if "-XX:SharedArchiveFile" in chosen or "-XX:ArchiveClassesAtExit" in chosen:
         return ()
     archive = archive_path(environment)
@@ -53,7 +53,7 @@ def archive_options(environment: Mapping[str, str] = os.environ, *, chosen: str 
 
 
 def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Where the archive of this Java and this PySpark lies, made or not; None where one of them is missing.
+    """Return where the archive of this Java and this PySpark lies, made or not; None where one of them is missing.
 
     Its name is a digest of all that must be the same for it to fit: another Java, another PySpark, another place of
     either, have other archives.
@@ -76,13 +76,13 @@ def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of this user's archives, whatever the project."""
+    """Return the folder of this user's archives, whatever the project."""
     cache = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "deltasnap"
 
 
 def find_spark_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The Spark that PySpark would start: SPARK_HOME, else PySpark's own folder. None: there is no PySpark."""
+    """Return the Spark that PySpark would start: SPARK_HOME, else PySpark's own folder. None: there is no PySpark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
@@ -95,7 +95,7 @@ def _names_collector(options: str) -> bool:
 
 
 def _java_facts(java: Path) -> tuple[str, ...]:
-    """What tells one Java from another without starting it: where it is, its file, and its notes on its release."""
+    """Return what tells one Java from another without starting it: its place, its file, its notes on its release."""
     stat = java.stat()
     release = java.parent.parent / "release"
     notes = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""

@@ -47,7 +47,7 @@ _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 
 
 def session_config(spark: SparkSettings) -> dict[str, str]:
-    """Spark's settings: what the configuration file says, over defaults that suit reading logs.
+    """Return Spark's settings: what the configuration file says, over defaults that suit reading logs.
 
     For a Connect server, without those that only the process that starts the driver can give.
     """
@@ -67,14 +67,14 @@ def session_config(spark: SparkSettings) -> dict[str, str]:
 
 
 def long_lived_config(spark: SparkSettings, name: str) -> dict[str, str]:
-    """Spark's settings for a driver on this machine that serves many runs, under a name that Spark's UI shows."""
+    """Return Spark's settings for a driver on this machine that serves many runs, by a name that Spark's UI shows."""
     chosen = {key: _spark_text(value) for key, value in spark.config.items()}
     options = long_lived_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))
     return _driver_config(spark.master or "local[*]", {**_LOCAL_CONFIG, "spark.app.name": name}, options, chosen)
 
 
 def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
-    """Spark's settings for a Connect server on this machine, which nobody reaches from another."""
+    """Return Spark's settings for a Connect server on this machine, which nobody reaches from another."""
     return {
         **long_lived_config(spark, "deltasnap spark-server"),
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -90,7 +90,7 @@ def _driver_config(
 
 
 def _bytes(memory: str) -> int:
-    """A size as Spark writes it ("2g", "512m", "1024mb"; a bare number counts MiB); 0: no such size."""
+    """Return the bytes of a size as Spark writes it ("2g", "512m", "1024mb"; a bare number: MiB); 0: no such size."""
     found = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", memory, re.IGNORECASE)
     return int(found[1]) << _UNITS[found[2].lower() or "m"] if found else 0
 

@@ -33,7 +33,7 @@ _METADATA = {
 
 
 def exercise(spark: SparkSession) -> int:
-    """Load and store the versions of a small table, as a run does; gives the number of its files."""
+    """Load and store the versions of a small table, as a run does; return the number of its files."""
     with tempfile.TemporaryDirectory(prefix="deltasnap-warm-up-") as folder:
         table = Path(folder, "table")
         write_table(table)

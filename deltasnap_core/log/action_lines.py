@@ -305,7 +305,7 @@ def _usual_field(name: str, value: Any) -> Any:
 
 
 def _what_is_wrong(line: str) -> str:
-    """Say what is wrong with a line in the usual form that is not regular."""
+    """Return what is wrong with a line in the usual form that is not regular."""
     try:
         for name, value in decode_json(line).items():
             if name in _TYPED:

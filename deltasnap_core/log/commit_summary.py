@@ -41,13 +41,13 @@ class CommitSummary:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> CommitSummary:
-        """From what `to_json` gave."""
+        """Return the summary from what `to_json` gave."""
         info = values.get("info")
         sample = tuple(ChangedFile(change=change, path=path, size=size) for change, path, size in values["sample"])
         return cls(info=None if info is None else CommitInfo.from_json(info), sample=sample)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; `from_json` gives an equal summary."""
+        """Return plain JSON values; `from_json` gives an equal summary."""
         sample = [[file.change, file.path, file.size] for file in self.sample]
         return {"info": None if self.info is None else self.info.to_json(), "sample": sample}
 

@@ -127,7 +127,7 @@ class DeltaHistoryManager:
         must_be_recreatable: bool = True,
         can_return_earliest_commit: bool = False,
     ) -> Commit:
-        """Return the last commit at or before a time.
+        """Return the last commit at or before a time: time travel. Delta's `getActiveCommitAtTime`.
 
         can_return_last_commit:     allow a time after the latest commit; it means that commit.
         must_be_recreatable:        look only from the earliest version on whose state can be reconstructed.

@@ -149,7 +149,7 @@ class LogLoader:
 
 
 def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Keep of a batch the first run of versions whose commits are unchanged among some commits.
+    """Return of a batch the first run of versions whose commits are unchanged among some commits.
 
     No more than the first: where one in the middle was replaced, those beyond it are read again.
     """

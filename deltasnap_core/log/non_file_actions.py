@@ -38,7 +38,7 @@ class NonFileActions:
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
 
     def advanced(self, actions: Iterable[Any]) -> NonFileActions:
-        """Return the state after further actions, in the order of the log."""
+        """Return the state after further actions, in the order of the log. Delta's `InMemoryLogReplay.append`."""
         protocol, metadata = self.protocol, self.metadata
         transactions, domains = dict(self.transactions), dict(self.domains)
         for action in actions:

@@ -10,7 +10,7 @@ from deltasnap_core.storage.log_store import FileStatus
 
 
 def check_unchanged(listed: LogListing, now: LogListing, checkpoint_files: Iterable[FileStatus]) -> None:
-    """Raise unless a log, as it lies there now, is a later state of the one that was listed.
+    """Raise unless a log, as it lies there now, is a later state of the one that was listed: a race was lost.
 
     Later commits are none of its concern, and a log may lose its oldest commits and its checkpoints. What is there
     must be as it was: every commit, and the checkpoints that were read.

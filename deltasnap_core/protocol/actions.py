@@ -41,7 +41,7 @@ class Protocol(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> Protocol:
-        """From a decoded `protocol` object."""
+        """Return the protocol of a decoded `protocol` object."""
         fields = JsonFields("protocol", values)
         return cls(
             min_reader_version=fields.integer("minReaderVersion"),
@@ -60,7 +60,7 @@ class Format(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> Format:
-        """From a decoded `format` object; what it leaves out has the defaults of this class."""
+        """Return the format of a decoded `format` object; what it leaves out has the defaults of this class."""
         fields = JsonFields("metaData.format", values)
         return cls(
             provider=fields.optional_string("provider") or "parquet",
@@ -89,7 +89,7 @@ class Metadata(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> Metadata:
-        """From a decoded `metaData` object."""
+        """Return the metadata of a decoded `metaData` object."""
         fields = JsonFields("metaData", values)
         return cls(
             id=fields.string("id"),
@@ -128,7 +128,7 @@ class AddFile(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> AddFile:
-        """From a decoded `add` object; absent `partitionValues` are none."""
+        """Return the action of a decoded `add` object; absent `partitionValues` are none."""
         fields = JsonFields("add", values)
         return cls(
             path=fields.string("path"),
@@ -173,7 +173,7 @@ class RemoveFile(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> RemoveFile:
-        """From a decoded `remove` object."""
+        """Return the action of a decoded `remove` object."""
         fields = JsonFields("remove", values)
         return cls(
             path=fields.string("path"),
@@ -203,7 +203,7 @@ class SetTransaction(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> SetTransaction:
-        """From a decoded `txn` object."""
+        """Return the action of a decoded `txn` object."""
         fields = JsonFields("txn", values)
         return cls(
             app_id=fields.string("appId"),
@@ -225,7 +225,7 @@ class DomainMetadata(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> DomainMetadata:
-        """From a decoded `domainMetadata` object."""
+        """Return the action of a decoded `domainMetadata` object."""
         fields = JsonFields("domainMetadata", values)
         return cls(
             domain=fields.string("domain"),

@@ -29,7 +29,7 @@ class DeletionVectorDescriptor(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> DeletionVectorDescriptor:
-        """From a decoded `deletionVector` object; `ValueError` names a missing or mistyped field."""
+        """Return the vector of a decoded `deletionVector` object; `ValueError` names a missing or mistyped field."""
         fields = JsonFields("deletionVector", values)
         return cls(
             storage_type=fields.string("storageType"),

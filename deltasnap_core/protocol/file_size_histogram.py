@@ -15,7 +15,7 @@ _GB = 1024 * _MB
 
 
 def _mb(*runs: tuple[int, int, int]) -> tuple[int, ...]:
-    """The boundaries of runs of bins, each (first, last, step) in MiB, last included."""
+    """Return the boundaries of runs of bins, each (first, last, step) in MiB, last included."""
     return tuple(size * _MB for first, last, step in runs for size in range(first, last + 1, step))
 
 

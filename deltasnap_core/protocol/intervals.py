@@ -20,7 +20,7 @@ _TERM = re.compile(r"(?P<sign>[+-]?)\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s+(?P<uni
 
 
 def parse_interval_ms(text: str) -> int:
-    """The milliseconds, rounded down, of an interval as Spark writes it: numbers and units, `interval` before or not.
+    """Return the milliseconds, rounded down, of an interval as Spark writes it: numbers and units, perhaps `interval`.
 
     Weeks to microseconds in singular or plural, and nanoseconds, which delta-rs allows. Only seconds may have a
     fraction. `ValueError` for anything else: no number, months and years (their length varies), a negative sum.

@@ -64,7 +64,7 @@ class JsonFields:
         return self.optional_sequence(name, lambda value: self._checked(name, value, str, "strings"))
 
     def optional_string_map(self, name: str) -> dict[str, str | None] | None:
-        """A map of strings; values that are not become their JSON text, as Spark's JSON reader makes them."""
+        """Return a map of strings; values that are not become their JSON text, as Spark's JSON reader makes them."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -73,12 +73,12 @@ class JsonFields:
         return texts(value)
 
     def optional_property_map(self, name: str) -> dict[str, str] | None:
-        """As `optional_string_map`, without the keys whose value is null."""
+        """Return the same as `optional_string_map`, without the keys whose value is null."""
         values = self.optional_string_map(name)
         return None if values is None else {key: value for key, value in values.items() if value is not None}
 
     def optional_object(self, name: str) -> Mapping[str, Any] | None:
-        """An object as it is, whatever its fields."""
+        """Return an object as it is, whatever its fields."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, Mapping):
             raise self.wrong_type(name, value, "an object")
@@ -126,19 +126,19 @@ class JsonRecord:
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object: values ready for `json.dumps`, None fields left out."""
+        """Return the JSON object: values ready for `json.dumps`, None fields left out."""
         names = (field.name for field in dataclasses.fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
         values = ((name, getattr(self, name)) for name in names)
         return {_camel_case(name): _to_json(value) for name, value in values if value is not None}
 
 
 def json_text(value: object) -> str:
-    """`value` as compact JSON."""
+    """Return `value` as compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """`values` as strings: a string or null stays, anything else becomes its JSON text."""
+    """Return `values` as strings: a string or null stays, anything else becomes its JSON text."""
     return {key: text if text is None or isinstance(text, str) else json_text(text) for key, text in values.items()}
 
 

@@ -33,7 +33,7 @@ class FileActionLayout:
     shuffle_key: tuple[str, ...]
 
     def join(self, files: DataFrame, changed: DataFrame, *others: str, how: str, broadcast: bool) -> DataFrame:
-        """Join files with the logical files of another frame; `how` as for DataFrame.join.
+        """Return files joined with the logical files of another frame; `how` as for DataFrame.join.
 
         others: more to keep of the other frame. broadcast: send its keys to every task, so that no file is shuffled.
         """
@@ -41,11 +41,11 @@ class FileActionLayout:
         return files.join(F.broadcast(keys) if broadcast else keys, F.expr(self.is_same), how)
 
     def unexpired(self, files: DataFrame, retention: Retention) -> DataFrame:
-        """Drop expired tombstones."""
+        """Return the files without expired tombstones."""
         return files if retention.expired_until is None else files.where(retention.kept(f"({self.deleted_at})"))
 
     def partitioned(self, files: DataFrame, partitions: int | None) -> DataFrame:
-        """Shuffle files into so many partitions, for a join that shuffles them anyway; None: as Spark does."""
+        """Return files shuffled into so many partitions, for a join that shuffles them anyway; None: as Spark does."""
         return files if partitions is None else files.repartition(partitions, *self.shuffle_key)
 
 

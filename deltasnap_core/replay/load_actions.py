@@ -38,7 +38,8 @@ DIGESTED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
 
 
 _NO_LIMIT = str(2**31 - 1)
-# What a line may be was settled when it was read: Spark's parser has no limits of its own.
+# Fail fast: Spark's default mode would null a line and lose its action. What a line may be was settled when it was
+# read: Spark's parser has no limits of its own.
 _FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 

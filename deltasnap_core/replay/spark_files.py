@@ -32,7 +32,7 @@ _HADOOP_SCHEMES = {"s3": "s3a"}
 
 
 class SparkFiles:
-    """Gives Spark, for any URL, one that it can read itself: the URL as it is, or that of a local copy.
+    """Finds Spark, for any URL, one that it can read itself: the URL as it is, or that of a local copy.
 
     Copies are made once for each file as it was when it was seen (URL, size, modification time): the files of a log
     and of a store never change. They lie in a temporary folder until the process ends, since a DataFrame may read
@@ -53,7 +53,7 @@ class SparkFiles:
         self._folder: Path | None = None
 
     def url_for_spark(self, url: str) -> str:
-        """The name under which Spark knows a URL, whether it can read it or not."""
+        """Return the name under which Spark knows a URL, whether it can read it or not."""
         scheme, _, rest = url.partition(":")
         return f"{_HADOOP_SCHEMES.get(scheme, scheme)}:{rest}"
 
@@ -78,7 +78,7 @@ class SparkFiles:
         return map_concurrently(self._readable, files)
 
     def upload(self, local_folder: str | os.PathLike[str], url: str) -> tuple[str, ...]:
-        """Copy what Spark wrote into a local folder to the folder `url`; gives the URLs of the files, sorted.
+        """Copy what Spark wrote into a local folder to the folder `url`; return the URLs of the files, sorted.
 
         Files named with a dot or an underscore first, which Spark and Hadoop leave for themselves, stay behind.
         """

@@ -25,7 +25,7 @@ BROADCAST_BYTES = 32 << 20
 def newest_file_actions(
     commits: DataFrame, layout: FileActionLayout = FULL, *, within: tuple[str, ...] = ()
 ) -> DataFrame:
-    """Keep the newest action of each logical file among commits.
+    """Return the newest action of each logical file among commits.
 
     In:  the columns of the layout, commit_version, line_number.
     Out: the same columns, and others; one row a key of the layout, or a (*within, key).
@@ -53,6 +53,7 @@ def reconcile(
          broadcast.
 
     partitions: of the shuffles, where the keys are not broadcast; None: as many as Spark makes.
+    Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.
     """
     if commits is None:
         return base

@@ -64,7 +64,7 @@ def _field(value: Any) -> StructField:
 
 
 def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
-    """The type that `value` stands for; those without a Spark type are added to `unknown` by path."""
+    """Return the type that `value` stands for; those without a Spark type are added to `unknown` by path."""
     match value:
         case str():
             known = _named_type(value)
@@ -92,7 +92,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
 
 
 def _named_type(name: str) -> DataType | None:
-    """The Spark type of this name, as in `decimal(10,2)`; None where this PySpark has none."""
+    """Return the Spark type of this name, as in `decimal(10,2)`; None where this PySpark has none."""
     field = {"name": "field", "type": _OLD_NAMES.get(name, name), "nullable": True, "metadata": {}}
     try:
         parsed: DataType | None = StructType.fromJson({"fields": [field]}).fields[0].dataType

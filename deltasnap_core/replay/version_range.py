@@ -114,7 +114,7 @@ def _never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict
 def _events_by_version(
     base: RangeBase, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
 ) -> dict[int, list[Group]]:
-    """Sum what begins and what ends at each version, negative where something ends."""
+    """Return the sums of what begins and what ends at each version, negative where something ends."""
     timeline = _timeline(base, changes, retentions, broadcast=broadcast)
     if timeline is None:
         return {}

@@ -83,7 +83,7 @@ def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
 
 
 def _unordered(protocol: Protocol | None) -> Protocol | None:
-    """The lists of features are sets: their order says nothing."""
+    """Return a protocol with its features in order: its lists are sets."""
     if protocol is None:
         return None
     readers, writers = protocol.reader_features, protocol.writer_features
@@ -99,7 +99,7 @@ def _by_name(actions: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
 
 
 def _comparable_files(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
-    """Order files by key, without what says nothing about the state: dataChange, and how the statistics are spelled."""
+    """Return files by key, without what says nothing of the state: dataChange, and how statistics are spelled."""
     plain = [replace(file, data_change=False, stats=_canonical_json(file.stats)) for file in files]
     return tuple(sorted(plain, key=lambda file: (file.path, file.key[1] or "")))
 

@@ -133,7 +133,7 @@ class DeltaLog:
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the last update began longer ago than the staleness limit; with a limit of 0 always."""
+        """Whether the last update is older than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
         return self._management.is_snapshot_stale
 
     def update(
@@ -192,6 +192,7 @@ class DeltaLog:
         log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
         Errors: ValueError unless one of version and timestamp is given; DeltaTableNotFoundError,
         VersionNotFoundError, TimestampNotFoundError (both say what there is), VersionGapError.
+        Delta's `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
             raise ValueError("Either a version or a timestamp says which snapshot is wanted")

@@ -193,7 +193,7 @@ class Snapshot:
         return self._log.domains
 
     def get_properties(self) -> dict[str, str]:
-        """The table's properties without `path`, its protocol versions, and `delta.feature.<name>` = `supported`."""
+        """Return the table's properties without `path`, protocol versions, and `delta.feature.<name>` = `supported`."""
         return table_properties(self.protocol, self.metadata)
 
     @property
@@ -231,7 +231,7 @@ class Snapshot:
         return self.metadata.partition_columns
 
     def validate_checksum(self) -> tuple[ChecksumDifference, ...]:
-        """Compare the version's `.crc` file with a replay of the log; empty: they agree, or there is no such file."""
+        """Return how the version's `.crc` file differs from a replay of the log; empty: it agrees, or is not there."""
         checksum = self.checksum
         if checksum is None:
             return ()

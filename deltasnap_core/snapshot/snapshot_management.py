@@ -62,7 +62,7 @@ class SnapshotManagement:
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the last update began longer ago than the staleness limit; with a limit of 0 always."""
+        """Whether the last update is older than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
@@ -75,11 +75,11 @@ class SnapshotManagement:
         *,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Look for new commits and return the current snapshot; the InitialSnapshot where there is no table.
+        """Poll for new commits and return the current snapshot; the InitialSnapshot where there is no table.
 
-        staleness_acceptable:      give the snapshot there is at once, unless it is stale; at most one update then
-                                   runs in the background.
-        check_if_updated_since_ts: do nothing where an update began at this time (ms) or later.
+        staleness_acceptable:      return the cached snapshot without waiting, unless it is stale; at most one update
+                                   then runs in the background.
+        check_if_updated_since_ts: a no-op where an update began at this time (ms) or later.
         catalog:                   what the catalog of a catalog-managed table knows.
         """
         captured = self._captured
@@ -99,7 +99,7 @@ class SnapshotManagement:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Return a snapshot of a version just committed, or of a later one.
+        """Return a snapshot of a version just committed, or of a later one. Delta's `updateAfterCommit`.
 
         new_checksum:       what the committer says of the version.
         pre_commit_segment: of the version before; with it the new commit alone is looked up, nothing listed.
@@ -118,14 +118,14 @@ class SnapshotManagement:
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Return a segment of a version just committed, or of a later one; see `update_after_commit`."""
+        """Return a segment of a version just committed, or a later one. Delta's `getLogSegmentAfterCommit`."""
         known = pre_commit_segment or self.snapshot.log_segment
         return segment_after_commit(
             self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
         )
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Return the newest segment, and its commits that are newer than the old one. Installs nothing."""
+        """Return the newest segment, and its commits newer than the old one. Delta's `getUpdatedLogSegment`."""
         return updated_segment(self._builder, old_segment)
 
     def get_snapshot_at(
@@ -139,6 +139,7 @@ class SnapshotManagement:
         """Return the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
 
         Errors: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are), VersionGapError.
+        Delta's `getSnapshotAt`.
         """
         captured = self._captured
         current = None if captured is None else captured.snapshot

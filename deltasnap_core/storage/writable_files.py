@@ -115,11 +115,11 @@ class WritableFiles:
             filesystem.mv(source_path, target_path)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files, and the local folders that this leaves empty; one that is gone already is no error."""
+        """Delete files, and the local folders that this leaves empty; a no-op for one that is gone already."""
         self._on_each(self._delete, paths)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder and all that is in it; one that is gone already is no error."""
+        """Delete a folder and all that is in it; a no-op where it is gone already."""
         if self._is_local:
             shutil.rmtree(local_path(folder), ignore_errors=True)
             return

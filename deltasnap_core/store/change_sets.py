@@ -3,8 +3,8 @@
 Reading a version costs its base and every set of changes since. Two rules keep both the reading and the bytes small:
 
 - Sets of changes are merged as in a log-structured merge tree: as soon as `fan_in` sets of about one size stand in a
-  row, they become one. There are at most `fan_in - 1` sets of each size, and a row is written again only once for
-  each power of `fan_in` in the number of rows: a logarithm.
+  row, they become one. There are at most `fan_in - 1` sets of each size, and the write amplification is a logarithm:
+  a row is written again only once for each power of `fan_in` in the number of rows.
 - A new base is written when the changes since the last one have as many rows as `base_fraction` of it, and at least
   `least_rows`. A base of n rows is paid for by the changes of `base_fraction * n` rows before it, so each changed row
   pays for `1 / base_fraction` rows of base, whatever the size of the table.

@@ -25,7 +25,7 @@ class CommitIdentity:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> CommitIdentity:
-        """From what `to_json` gave. Errors: KeyError where a field is missing."""
+        """Return the identity from what `to_json` gave. Errors: KeyError where a field is missing."""
         return cls(
             size=values["size"],
             modification_time=values["modificationTime"],
@@ -34,7 +34,7 @@ class CommitIdentity:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         return {
             "size": self.size,
             "modificationTime": self.modification_time,
@@ -74,7 +74,7 @@ class VersionIdentity:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> VersionIdentity:
-        """From what `to_json` gave. Errors: KeyError where a field is missing."""
+        """Return the identity from what `to_json` gave. Errors: KeyError where a field is missing."""
         commit = values["commit"]
         return cls(
             commit=None if commit is None else CommitIdentity.from_json(commit),
@@ -83,7 +83,7 @@ class VersionIdentity:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         values: dict[str, Any] = {"commit": None if self.commit is None else self.commit.to_json()}
         if self.checkpoint_files:
             values["checkpointFiles"] = {name: list(facts) for name, facts in self.checkpoint_files.items()}

@@ -33,11 +33,11 @@ class DataFile:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> DataFile:
-        """From what `to_json` gave."""
+        """Return the value from what `to_json` gave."""
         return cls(path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"))
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         return {"path": self.path, "size": self.size, "rows": self.rows}
 
 
@@ -64,12 +64,12 @@ class DataSet:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> DataSet:
-        """From what `to_json` gave."""
+        """Return the value from what `to_json` gave."""
         files = tuple(DataFile.from_json(file) for file in values["files"])
         return cls(first=_integer(values, "first"), last=_integer(values, "last"), files=files)
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         return {"first": self.first, "last": self.last, "files": [file.to_json() for file in self.files]}
 
 
@@ -82,13 +82,13 @@ class PlainParquetFiles:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> PlainParquetFiles:
-        """From what `to_json` gave."""
+        """Return the value from what `to_json` gave."""
         return cls(
             all_files=DataFile.from_json(values["allFiles"]), tombstones=DataFile.from_json(values["tombstones"])
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         return {"allFiles": self.all_files.to_json(), "tombstones": self.tombstones.to_json()}
 
 
@@ -103,7 +103,7 @@ class VersionChanges:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> VersionChanges:
-        """From what `to_json` gave."""
+        """Return the value from what `to_json` gave."""
         return cls(
             num_added_files=_integer(values, "numAddedFiles"),
             num_removed_files=_integer(values, "numRemovedFiles"),
@@ -112,7 +112,7 @@ class VersionChanges:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         return {
             "numAddedFiles": self.num_added_files,
             "numRemovedFiles": self.num_removed_files,

@@ -33,14 +33,14 @@ class Part:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> Part:
-        """From what `to_json` gave."""
+        """Return the value from what `to_json` gave."""
         shared = values.get("shared")
         if shared is not None and not isinstance(shared, str):
             raise ValueError(f"expected the name of a shared document, found {shared!r}")
         return cls(entries=dict(values["entries"]), shared=shared, removed=tuple(values.get("removed", ())))
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return plain JSON values, as the manifest has them."""
         found: dict[str, Any] = {"entries": dict(self.entries)}
         if self.shared is not None:
             found["shared"] = self.shared

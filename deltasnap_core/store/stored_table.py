@@ -51,15 +51,15 @@ class StoredTable:
         return join_url(self.root, self.name)
 
     def generation_folder(self, generation: str) -> str:
-        """URL of the folder with the data of a generation."""
+        """Return the URL of the folder with the data of a generation."""
         return join_url(self.folder, generation)
 
     def manifest_url(self, name: ManifestName) -> str:
-        """URL of a manifest."""
+        """Return the URL of a manifest."""
         return join_url(self.folder, f"{MANIFESTS}/{name}")
 
     def fork_url(self, generation: str) -> str:
-        """URL of the marker of a forked generation."""
+        """Return the URL of the marker of a forked generation."""
         return join_url(self.folder, f"{MANIFESTS}/{fork_marker(generation)}")
 
     def stored_versions(self) -> StoredVersions:

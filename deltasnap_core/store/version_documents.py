@@ -24,7 +24,7 @@ CHECKPOINT_FILES = "checkpointFiles"
 
 
 class VersionDocuments:
-    """Gives manifests their documents, version after version, each sharing what it can with the one before.
+    """Adds their documents to manifests, version after version, each sharing what it can with the one before.
 
     previous:  the version before the first; None: share with none.
     documents: by digest, the shared documents that `previous` needs.
