@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -19,6 +20,9 @@ from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.table_schema import parse_schema
+from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.snapshot.state_cache import StateCache, job_description
 from deltasnap_core.snapshot.state_computation import (
@@ -133,6 +137,29 @@ class Snapshot:
         if self._files is None:
             return no_rows(self._context.spark, ADD)
         return live_files(self._files)
+
+    def scan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        options: ScanOptions | None = None,
+    ) -> Scan:
+        """Return a scan of the version's rows: which files may hold them, and the rows themselves.
+
+        where: a condition over the table's columns, as Spark SQL. columns: None: all.
+        Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
+        """
+        table = ScannedTable(
+            self._context.spark,
+            table_path=self._context.log.table_path,
+            version=self.version,
+            metadata=self.metadata,
+            store=self._context.log.store,
+            spark_files=self._context.files,
+            options=options,
+        )
+        return Scan(table, self.all_files, where=where, columns=columns)
 
     @once
     def tombstones(self) -> DataFrame:
