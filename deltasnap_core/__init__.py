@@ -18,8 +18,11 @@ if TYPE_CHECKING:
         ActionNotFoundError,
         CorruptLogError,
         CorruptStoreError,
+        DataFileNotFoundError,
+        DataPathError,
         DeltaSnapError,
         DeltaTableNotFoundError,
+        PredicateError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
         UnsupportedProtocolError,
@@ -42,6 +45,11 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.protocol.snapshot_state import SnapshotState
     from deltasnap_core.protocol.version_checksum import VersionChecksum
+    from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
+    from deltasnap_core.scan.metadata_tables import MetadataTables
+    from deltasnap_core.scan.options import ScanOptions
+    from deltasnap_core.scan.planning import ScanReport
+    from deltasnap_core.scan.scan import Scan
     from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
@@ -56,8 +64,11 @@ _MODULES = {
         "ActionNotFoundError",
         "CorruptLogError",
         "CorruptStoreError",
+        "DataFileNotFoundError",
+        "DataPathError",
         "DeltaSnapError",
         "DeltaTableNotFoundError",
+        "PredicateError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
         "UnsupportedProtocolError",
@@ -80,6 +91,11 @@ _MODULES = {
     ),
     "protocol.version_checksum": ("VersionChecksum",),
     "protocol.snapshot_state": ("SnapshotState",),
+    "scan.file_changes": ("ChangeSummary", "FileChanges"),
+    "scan.metadata_tables": ("MetadataTables",),
+    "scan.options": ("ScanOptions",),
+    "scan.planning": ("ScanReport",),
+    "scan.scan": ("Scan",),
     "snapshot.checksum_validation": ("ChecksumDifference",),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
@@ -95,16 +111,20 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "ActionNotFoundError",
     "AddFile",
+    "ChangeSummary",
     "ChecksumDifference",
     "CommitInfo",
     "CorruptLogError",
     "CorruptStoreError",
+    "DataFileNotFoundError",
+    "DataPathError",
     "DeltaHistory",
     "DeltaHistoryManager",
     "DeltaLog",
     "DeltaSnapError",
     "DeltaTableNotFoundError",
     "DomainMetadata",
+    "FileChanges",
     "FileStatus",
     "Format",
     "FsspecLogStore",
@@ -112,8 +132,13 @@ __all__ = [
     "LogSegment",
     "LogStore",
     "Metadata",
+    "MetadataTables",
+    "PredicateError",
     "Protocol",
     "RemoveFile",
+    "Scan",
+    "ScanOptions",
+    "ScanReport",
     "SetTransaction",
     "Snapshot",
     "SnapshotOptions",

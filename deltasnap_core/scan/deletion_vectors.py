@@ -63,7 +63,7 @@ class DeletionVectors:
         if vector.storage_type == "i":
             return f"{self.table_path} (inline deletion vector)"
         try:
-            relative = vector.path_or_inline_dv if vector.storage_type == "p" else quote(_file_name(vector))
+            relative = vector.path_or_inline_dv if vector.storage_type == "p" else quote(vector_file(vector))
         except ValueError as error:
             raise CorruptLogError(path=redacted(self.table_path), reason=f"deletion vector: {error}") from error
         return data_file_url(relative, self.table_path, self.roots)
@@ -108,7 +108,7 @@ def decode_z85(text: str) -> bytes:
     return bytes(content)
 
 
-def _file_name(vector: DeletionVectorDescriptor) -> str:
+def vector_file(vector: DeletionVectorDescriptor) -> str:
     """Return the path, below the table, of a file named by a UUID behind a prefix; nothing in it is encoded."""
     if vector.storage_type != "u":
         raise ValueError(f"expected a storage type of u, p or i, found {vector.storage_type!r}")

@@ -41,8 +41,14 @@ class ScanReport:
 
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
     """Return the files (the columns of AddFile) that may hold rows for which the predicate is true."""
+    condition = condition_on_files(skipping)
+    return files if condition is None else files.where(condition)
+
+
+def condition_on_files(skipping: Skipping) -> str | None:
+    """Return the condition as SQL over the columns of AddFile, never null; None: every file may."""
     conditions = [condition for condition in (_by_partitions(skipping), _by_statistics(skipping)) if condition]
-    return files.where(" and ".join(conditions)) if conditions else files
+    return " and ".join(conditions) or None
 
 
 def report_of(files: DataFrame, skipping: Skipping) -> ScanReport:

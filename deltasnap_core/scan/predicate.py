@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects import Spark
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
 
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
@@ -75,6 +74,11 @@ def column_of(node: exp.Expr, columns: TableColumns) -> TableColumn | None:
     """Return the column that a node names; None: it names none of the table's."""
     names = _names(node)
     return None if names is None else columns.resolve(names)
+
+
+def has_only(node: exp.Expr, *names: str) -> bool:
+    """Whether nothing but these parts makes up a node: one that we do not know of may turn its meaning around."""
+    return not any(value for name, value in node.args.items() if name not in names)
 
 
 def is_of_the_moment(node: exp.Expr) -> bool:
@@ -165,7 +169,7 @@ def _split(where: str, tree: exp.Expr) -> Iterator[str]:
     except ParseError:
         yield where.strip()
         return
-    yield from texts if parsed == list(tree.flatten() if isinstance(tree, exp.And) else [tree]) else [where.strip()]
+    yield from texts if parsed == list(tree.flatten(unnest=False) if isinstance(tree, exp.And) else [tree]) else [where.strip()]
 
 
 def _spans(where: str) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from deltasnap_core.scan.predicate import is_of_the_moment
+from deltasnap_core.scan.predicate import has_only, is_of_the_moment
 
 ValueKind = Literal["null", "boolean", "number", "string", "date", "timestamp", "timestamp_ntz"]
 
@@ -72,7 +72,7 @@ def _literal(node: exp.Literal) -> PredicateValue | None:
 
 def _typed(node: exp.Cast) -> PredicateValue | None:
     inner = node.this
-    if not isinstance(inner, exp.Literal) or is_of_the_moment(inner) or node.args.get("format"):
+    if not isinstance(inner, exp.Literal) or is_of_the_moment(inner) or not has_only(node, "this", "to"):
         return None
     target = node.to.this
     if inner.is_string and target in _KINDS:

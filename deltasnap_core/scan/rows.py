@@ -23,7 +23,7 @@ from deltasnap_core.errors import DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.table_config import column_mapping_mode
 from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.scan.bounds import quoted, sql_type
+from deltasnap_core.scan.bounds import sql_type
 from deltasnap_core.scan.data_paths import is_hidden, spark_name
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.roaring import Rows
@@ -108,7 +108,9 @@ class RowReader:
         """Return the rows of files that all have a deletion vector, or all have none."""
         rows = self._parquet([file.readable for file in files])
         partitions = self.table.columns.partition
-        texts = {column: [file.partition_values.get(column.physical_path[0]) for file in files] for column in partitions}
+        texts = {
+            column: [file.partition_values.get(column.physical_path[0]) for file in files] for column in partitions
+        }
         values = {column: _typed(F.lit(texts[column][0]), column) for column in partitions}
         vectors = files[0].vector is not None
         if vectors or len(set(zip(*texts.values(), strict=True))) > 1:
@@ -181,9 +183,9 @@ def _file_name(path: Column) -> Column:
 
     `file:/a` and `file:///a` are one file, and which of them Spark says is for Hadoop to choose.
     """
-    return F.when(path.startswith("file:"), F.ltrim(F.substring(path, len("file:") + 1, 1 << 20), F.lit("/"))).otherwise(
-        path
-    )
+    return F.when(
+        path.startswith("file:"), F.ltrim(F.substring(path, len("file:") + 1, 1 << 20), F.lit("/"))
+    ).otherwise(path)
 
 
 def _typed(text: Column, column: TableColumn) -> Column:

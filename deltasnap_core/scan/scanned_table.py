@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -41,6 +40,7 @@ class ScannedTable:
         self.table_path = table_path
         self.version = version
         self.metadata = metadata
+        self.store = store
         self.spark_files = spark_files
         self.options = options or ScanOptions()
         roots = self.options.data_roots

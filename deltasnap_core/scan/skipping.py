@@ -9,6 +9,7 @@ Source: PROTOCOL.md, Per-file Statistics; Partition Value Serialization.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -16,9 +17,9 @@ from functools import reduce
 from sqlglot import exp
 
 from deltasnap_core.scan.bounds import Bounds, bounds_of, partition_value, quoted, statistic
-from deltasnap_core.scan.predicate import Conjunct, column_of, parse_predicate
+from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicate_values import PredicateValue, string_sql, value_of
-from deltasnap_core.scan.table_columns import TableColumn, TableColumns
+from deltasnap_core.scan.table_columns import TableColumns
 
 NEVER = "false"
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "<=>": "<!>", "<!>": "<=>"}
@@ -27,7 +28,10 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
     exp.EqualNull: "<=>",
 }  # fmt: skip
+_PARTS = ("this", "expression", "expressions", "low", "high", "negate")
 _MOST_ALTERNATIVES = 200
+_PLAIN_NUMBER = re.compile(r"\(?-?\d+(\.\d*)?\)?")
+_PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,8 @@ class _Rewriting:
 
     def rewritten(self, node: exp.Expr, negated: bool = False) -> str | None:
         """Return the predicate over files for one over rows, or for its negation; None: it says nothing of them."""
+        if not has_only(node, *_PARTS):
+            return None
         if isinstance(node, exp.Paren):
             return self.rewritten(node.this, negated)
         if isinstance(node, exp.Not):
@@ -119,15 +125,13 @@ class _Rewriting:
         if isinstance(node, exp.Between):
             low = self._comparison(node.this, ">=", node.args["low"], negated)
             high = self._comparison(node.this, "<=", node.args["high"], negated)
-            if node.args.get("symmetric"):
-                return None
             return _or([low, high]) if negated else _and([low, high])
         if isinstance(node, exp.In):
             return self._in(node, negated)
         if isinstance(node, exp.Is):
             return self._is(node, negated)
         if isinstance(node, (exp.Like, exp.StartsWith)):
-            return self._prefix(node, negated)
+            return self._prefix(node, negated is not bool(node.args.get("negate")))
         return self._other(node, negated)
 
     def _other(self, node: exp.Expr, negated: bool) -> str | None:
@@ -162,12 +166,25 @@ class _Rewriting:
         return bounds.of_values(compared)
 
     def _in(self, node: exp.In, negated: bool) -> str | None:
-        if node.args.get("query") or node.args.get("unnest") or not node.expressions:
-            return None
-        if len(node.expressions) > _MOST_ALTERNATIVES:
+        if not 0 < len(node.expressions) <= _MOST_ALTERNATIVES or not self._is_of_one_type(node):
             return None
         each = [self._comparison(node.this, "=", item, negated) for item in node.expressions]
         return _and(each) if negated else _or(each)
+
+    def _is_of_one_type(self, node: exp.In) -> bool:
+        """Whether Spark, which casts both sides of IN to what all of them have in common, compares as with `=`."""
+        found = [self._value(item) for item in node.expressions]
+        values = [value for value in found if value is not None and value.kind != "null"]
+        if None in found or len({value.kind for value in values}) > 1:
+            return False
+        if all(value.kind == "number" for value in values):
+            return len(values) == 1 or all(_PLAIN_NUMBER.fullmatch(value.sql) for value in values)
+        if not any(value.kind == "string" for value in values):
+            return True
+        bounds = self._bounds(node.this)
+        if bounds is not None and bounds.data_type == "date":  # the common type may be that of the strings
+            return all(_PLAIN_DATE.fullmatch(value.text or "") for value in values)
+        return bounds is not None and bounds.data_type == "string"
 
     def _is(self, node: exp.Is, negated: bool) -> str | None:
         if isinstance(node.expression, exp.Null):
@@ -204,9 +221,9 @@ class _Rewriting:
         target = None
         while isinstance(node, exp.Paren):
             node = node.this
-        if isinstance(node, exp.Cast) and not node.args.get("format"):
-            node, target = node.this, node.to.sql(dialect="spark").lower()
-        elif isinstance(node, exp.TsOrDsToDate) and not node.args.get("format"):
+        if isinstance(node, exp.Cast) and has_only(node, "this", "to"):
+            node, target = node.this, node.args["to"].sql(dialect="spark").lower()
+        elif isinstance(node, exp.TsOrDsToDate) and has_only(node, "this", "safe"):
             node, target = node.this, "date"
         column = column_of(node, self._columns)
         if column is None or not (column.is_partition or self._with_statistics):

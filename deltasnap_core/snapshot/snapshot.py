@@ -20,10 +20,12 @@ from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.table_schema import parse_schema
+from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
 from deltasnap_core.snapshot.state_cache import StateCache, job_description
 from deltasnap_core.snapshot.state_computation import (
     ComputedVersion,
@@ -150,7 +152,22 @@ class Snapshot:
         where: a condition over the table's columns, as Spark SQL. columns: None: all.
         Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
         """
-        table = ScannedTable(
+        return Scan(self.scanned_table(options), self.all_files, where=where, columns=columns)
+
+    @once
+    def tables(self) -> MetadataTables:
+        """The metadata tables: files, entries, history, partitions, versions, log_files, tombstones, column_stats."""
+        return snapshot_tables(
+            self._context,
+            self._log,
+            self.scanned_table(),
+            files=lambda: self.all_files,
+            tombstones=self._every_tombstone,
+        )
+
+    def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
+        """Return what a scan must know of the version."""
+        return ScannedTable(
             self._context.spark,
             table_path=self._context.log.table_path,
             version=self.version,
@@ -159,7 +176,6 @@ class Snapshot:
             spark_files=self._context.files,
             options=options,
         )
-        return Scan(table, self.all_files, where=where, columns=columns)
 
     @once
     def tombstones(self) -> DataFrame:
@@ -296,6 +312,10 @@ class Snapshot:
     @property
     def _told(self) -> VersionChecksum | None:
         return self.checksum if value_if_computed(self, "computed_state") is None else None
+
+    def _every_tombstone(self) -> DataFrame:
+        files = self._files
+        return no_rows(self._context.spark, REMOVE) if files is None else unexpired_tombstones(files, 0)
 
     def _live_files_with_stats(self) -> list[AddFile]:
         files = reconciled_files(self._context.reader(), self._log.replayable)
