@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     ArrayType,
     CharType,
     DataType,
+    DecimalType,
     MapType,
     NullType,
     StringType,
@@ -20,11 +21,13 @@ from pyspark.sql.types import (
 
 from deltasnap_core.protocol.table_config import ColumnMappingMode
 from deltasnap_core.scan.bounds import quoted
-from deltasnap_core.scan.table_columns import PHYSICAL_NAME
+from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
 
 _FIELD_ID = "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
 _KEPT = ("comment",)
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Of every integer that a Parquet file may store such a column in."""
 
 
 def logical_schema(schema: StructType) -> StructType:
@@ -48,7 +51,7 @@ def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
         return F.lit(None).alias(field.name)
     (physical,) = physical_schema(StructType([field]), mode).fields
     column = F.col(quoted(physical.name))
-    if _names(physical.dataType) != _names(logical.dataType):
+    if physical.dataType.simpleString() != logical.dataType.simpleString():
         column = _renamed(column, physical.dataType, logical.dataType)
     return column.alias(field.name, metadata=logical.metadata)
 
@@ -76,6 +79,8 @@ def _struct(schema: StructType, mode: ColumnMappingMode | None) -> StructType:
 
 def _field(field: StructField, mode: ColumnMappingMode | None) -> StructField:
     data_type = _type(field.dataType, mode)
+    if mode is not None:
+        data_type = _readable_decimal(field) or data_type
     if mode is None:
         kept = {name: value for name, value in field.metadata.items() if name in _KEPT}
         return StructField(field.name, data_type, True, kept)
@@ -100,15 +105,17 @@ def _type(data_type: DataType, mode: ColumnMappingMode | None) -> DataType:
     return data_type
 
 
-def _names(data_type: DataType) -> object:
-    match data_type:
-        case StructType():
-            return [(field.name, _names(field.dataType)) for field in data_type.fields]
-        case ArrayType():
-            return [_names(data_type.elementType)]
-        case MapType():
-            return [_names(data_type.keyType), _names(data_type.valueType)]
-    return None
+def _readable_decimal(field: StructField) -> DataType | None:
+    """Return the type to read a decimal with that was an integer once; None: no such column.
+
+    Spark reads the integers of older files as decimals that have room for all of them, whatever the column's own.
+    """
+    if not isinstance(field.dataType, DecimalType):
+        return None
+    digits = [_DIGITS.get(str(change.get("fromType")), 0) for change in field.metadata.get(TYPE_CHANGES) or ()]
+    precision, scale = field.dataType.precision, field.dataType.scale
+    needed = max(digits, default=0) + scale
+    return DecimalType(min(needed, 38), scale) if precision < needed else None
 
 
 def _has_void(data_type: DataType) -> bool:

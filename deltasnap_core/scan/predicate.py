@@ -169,7 +169,11 @@ def _split(where: str, tree: exp.Expr) -> Iterator[str]:
     except ParseError:
         yield where.strip()
         return
-    yield from texts if parsed == list(tree.flatten(unnest=False) if isinstance(tree, exp.And) else [tree]) else [where.strip()]
+    yield from (
+        texts
+        if parsed == list(tree.flatten(unnest=False) if isinstance(tree, exp.And) else [tree])
+        else [where.strip()]
+    )
 
 
 def _spans(where: str) -> Iterator[tuple[int, int]]:

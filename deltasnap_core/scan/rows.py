@@ -134,8 +134,11 @@ class RowReader:
             .option("recursiveFileLookup", "true")
             .option("ignoreMissingFiles", "false")
             .option("ignoreCorruptFiles", "false")
-            .option("spark.sql.parquet.fieldId.read.enabled", str(mode == "id").lower())
         )
+        if mode == "id":
+            # Spark knows no such option of a single read. Nothing else changes by it: only a schema that asks for ids,
+            # as hardly any but this one does, is read by them.
+            self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
             rows = reader.parquet(*paths)
             _ = rows.schema
