@@ -109,14 +109,17 @@ def _encoded(character: str) -> str:
 
 
 def test_columns_that_a_file_lacks_are_null_and_older_types_become_wider(spark: SparkSession, tmp_path: Path) -> None:
-    old = pa.table(
-        {"n": pa.array([1], pa.int32()), "d": pa.array([date(2026, 1, 1)]), "x": pa.array([1.5], pa.float32())}
-    )
-    adds = [file(tmp_path, "old", old), file(tmp_path, "new", pa.table({"n": pa.array([2**40], pa.int64())}))]
+    old = pa.schema([("n", pa.int32()), ("d", pa.date32()), ("x", pa.float32()), ("c", pa.int8())])
+    new = pa.schema([("n", pa.int64()), ("c", pa.decimal128(4, 1))])
+    adds = [
+        file(tmp_path, "old", pa.Table.from_pylist([{"n": 1, "d": date(2026, 1, 1), "x": 1.5, "c": -7}], old)),
+        file(tmp_path, "new", pa.Table.from_pylist([{"n": 2**40, "c": Decimal("2.5")}], new)),
+    ]
     fields = schema(
         field("n", "long"),
         field("d", "timestamp_ntz"),
         field("x", "double"),
+        field("c", "decimal(4,1)", **{"delta.typeChanges": [{"fromType": "byte", "toType": "decimal(4,1)"}]}),
         field("later", "string"),
         field("nothing", "void"),
     )
