@@ -223,7 +223,7 @@ class MetadataTables:
     @property
     def _partition(self) -> str:
         fields = [
-            f"{partition_value(column) or 'null'} as {quoted(column.path[0])}"
+            f"{partition_value(column) or 'cast(null as string)'} as {quoted(column.path[0])}"
             for column in self._table.columns.partition
         ]
         return f"struct({', '.join(fields)})" if fields else "named_struct()"

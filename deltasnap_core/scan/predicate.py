@@ -160,30 +160,26 @@ def _unnested(tree: exp.Expr) -> exp.Expr:
 
 def _split(where: str, tree: exp.Expr) -> Iterator[str]:
     """Yield the texts of the conditions; the whole, where the text is not sure to fall apart as the tree does."""
-    texts = [where[begin:end].strip() for begin, end in _spans(where)]
-    if len(texts) == 1:
-        yield where.strip()
-        return
+    tokens: list[Token] = Spark().tokenize(where)
+    # From token to token: a comment at the end of the text would swallow what we write behind it.
+    whole = where[tokens[0].start : tokens[-1].end + 1]
+    texts = [where[begin:end] for begin, end in _spans(tokens)]
     try:
         parsed = [sqlglot.parse_one(text, read="spark") for text in texts]
     except ParseError:
-        yield where.strip()
-        return
-    yield from (
-        texts
-        if parsed == list(tree.flatten(unnest=False) if isinstance(tree, exp.And) else [tree])
-        else [where.strip()]
-    )
+        parsed = []
+    conditions = list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]
+    yield from texts if parsed == conditions else [whole]
 
 
-def _spans(where: str) -> Iterator[tuple[int, int]]:
-    depth, betweens, begin = 0, 0, 0
-    tokens: list[Token] = Spark().tokenize(where)
+def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
+    """Yield where the conditions begin and end that AND joins outside of all brackets; one, where OR does."""
+    depth, betweens, begin, end = 0, 0, tokens[0].start, tokens[-1].end + 1
     if any(token.token_type is TokenType.OR for token in _outermost(tokens)):
-        yield 0, len(where)
+        yield begin, end
         return
-    for token in tokens:
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        depth += (before.token_type in _OPENING) - (before.token_type in _CLOSING)
         if depth:
             continue
         if token.token_type is TokenType.BETWEEN:
@@ -191,9 +187,9 @@ def _spans(where: str) -> Iterator[tuple[int, int]]:
         elif token.token_type is TokenType.AND and betweens:
             betweens -= 1
         elif token.token_type is TokenType.AND:
-            yield begin, token.start
-            begin = token.end + 1
-    yield begin, len(where)
+            yield begin, before.end + 1
+            begin = after.start
+    yield begin, end
 
 
 def _outermost(tokens: list[Token]) -> Iterator[Token]:

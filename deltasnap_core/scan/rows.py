@@ -18,12 +18,12 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from deltasnap_core.errors import DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.table_config import column_mapping_mode
 from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.scan.bounds import sql_type
 from deltasnap_core.scan.data_paths import is_hidden, spark_name
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.roaring import Rows
@@ -111,7 +111,7 @@ class RowReader:
         texts = {
             column: [file.partition_values.get(column.physical_path[0]) for file in files] for column in partitions
         }
-        values = {column: _typed(F.lit(texts[column][0]), column) for column in partitions}
+        values = {column: self._typed(F.lit(texts[column][0]), column) for column in partitions}
         vectors = files[0].vector is not None
         if vectors or len(set(zip(*texts.values(), strict=True))) > 1:
             metadata = rows.metadataColumn("_metadata")
@@ -167,13 +167,19 @@ class RowReader:
         arrays: dict[str, Any] = {_FILE: pa.array([file.name for file in files], pa.string())}
         names = {column: f"{_VALUES}{number}" for number, column in enumerate(texts)}
         arrays |= {names[column]: pa.array(values, pa.string()) for column, values in texts.items()}
-        typed = [_typed(F.col(name), column).alias(name) for column, name in names.items()]
+        typed = [self._typed(F.col(name), column).alias(name) for column, name in names.items()]
         by_file = self.table.spark.createDataFrame(pa.table(arrays)).select(_FILE, F.lit(True).alias(_VALUES), *typed)
         joined = rows.join(F.broadcast(by_file), _FILE, "left")
         # A file by a name that we did not foresee must be an error, never rows of another partition or undeleted.
         unknown = F.raise_error(F.concat(F.lit("deltasnap: the plan of the scan has no file "), F.col(_FILE)))
         known = joined.withColumn(_FILE, F.when(F.col(_VALUES), F.col(_FILE)).otherwise(unknown))
         return known, {column: F.when(F.col(_VALUES), F.col(name)).otherwise(unknown) for column, name in names.items()}
+
+    def _typed(self, text: Column, column: TableColumn) -> Column:
+        """Return a partition value, typed as `bounds.partition_value` types it."""
+        value = F.nullif(text, F.lit(""))
+        data_type = logical_schema(self.table.schema)[column.path[0]].dataType
+        return value if data_type == StringType() else value.cast(data_type)
 
     def _gone(self, path: str) -> DataFileNotFoundError:
         return DataFileNotFoundError(
@@ -189,9 +195,3 @@ def _file_name(path: Column) -> Column:
     return F.when(
         path.startswith("file:"), F.ltrim(F.substring(path, len("file:") + 1, 1 << 20), F.lit("/"))
     ).otherwise(path)
-
-
-def _typed(text: Column, column: TableColumn) -> Column:
-    """Return a partition value, typed as `bounds.partition_value` types it."""
-    value = F.nullif(text, F.lit(""))
-    return value if column.data_type == "string" else value.cast(sql_type(column.data_type))

@@ -149,7 +149,7 @@ def test_changes_that_are_more_than_appends_say_so(made: Made) -> None:
     assert changes.summary.rearranged_files == 1
     assert not changes.summary.is_append_only
     assert len(changes.summary.why_not_append_only) == 2
-    assert [commit.operation for commit in changes.commits][0] == "DELETE"
+    assert changes.commits[0].operation == "DELETE"
 
 
 def test_changes_go_backwards_too(made: Made) -> None:

@@ -182,6 +182,12 @@ def test_conditions_are_told_as_they_were_written() -> None:
     assert skipping.unused == ("(id + 1 = 2)",)
 
 
+def test_comments_are_left_out_of_what_is_made_of_a_predicate() -> None:
+    skipping = skipping_of("day = '2026-01-01' -- the first\n and /* or */ region = 'eu' -- and no more", columns())
+    assert skipping.used == ("day = '2026-01-01'", "region = 'eu'")
+    assert "--" not in (skipping.partitions or "")
+
+
 def test_no_more_statistics_are_read_than_asked_for() -> None:
     skipping = skipping_of("id > 5 and s.`b.c` is not null", columns())
     assert skipping.schema == (
