@@ -162,7 +162,9 @@ def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path
         assert found(snapshot.scan("`a.b` = 7 and s.b = 8", columns=["a.b", "s.b"])) == [(7, 8)], mode
 
 
-def test_deleted_rows_are_left_out_with_and_without_partitions(spark: SparkSession, tmp_path: Path) -> None:
+def test_deleted_rows_are_left_out_with_and_without_partitions(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     content = array_of(k0=bitmap_of(array_container(0, [0, 3])))
     vector = {"storageType": "i", "pathOrInlineDv": encode_z85(content), "sizeInBytes": len(content), "cardinality": 2}
     for partitioned in (False, True):
@@ -182,6 +184,9 @@ def test_deleted_rows_are_left_out_with_and_without_partitions(spark: SparkSessi
         )
         assert [row[0] for row in found(snapshot.scan())] == [1, 10, 11, 2, 4]
         assert [row[0] for row in found(snapshot.scan("id < 3"))] == [1, 2]
+        snapshot.scan("id < 3", columns=["id"]).to_df().explain()
+        plan = capsys.readouterr().out
+        assert plan.count("LessThan(id,3)") == 2, plan  # by the reader of each of the two kinds of files
 
 
 def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
