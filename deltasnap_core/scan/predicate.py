@@ -31,6 +31,10 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 
 
+class NotParsedError(PredicateError):
+    """The parser does not understand the text. Spark has the last word on whether there is sense in it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conjunct:
     """One of the conditions that a predicate joins with AND.
@@ -58,7 +62,7 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
 
     Columns are found whatever their case, fields of structs by dots.
     Errors: PredicateError (which is a ValueError) for what is no predicate over the columns: with the place, where
-    there is one.
+    there is one; NotParsedError, one of those, where Spark may still understand it.
     """
     tree = _parse(where)
     for node in tree.walk():
@@ -88,15 +92,15 @@ def is_of_the_moment(node: exp.Expr) -> bool:
 
 def _parse(where: str) -> exp.Expr:
     try:
-        tree = sqlglot.parse_one(where, read="spark")
+        tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
     except ParseError as error:
         told = error.errors[0] if error.errors else {}
         reason = told.get("description") or "an empty predicate"
-        raise PredicateError(predicate=where, position=_offset(where, told), reason=reason) from error
+        raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
     except TokenError as error:
-        raise PredicateError(predicate=where, position=None, reason=str(error)) from error
+        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
-        raise PredicateError(predicate=where, position=None, reason="expected one condition, found something else")
+        raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
     return tree
 
 
@@ -136,7 +140,7 @@ def _place(node: exp.Expr) -> int | None:
 
 
 def _conjunct(text: str, columns: TableColumns) -> Conjunct:
-    tree = _unnested(sqlglot.parse_one(text, read="spark"))
+    tree = _unnested(sqlglot.parse_one(text, read="spark", into=exp.Condition))
     found: list[tuple[int, int, TableColumn]] = []
     is_plain = all(isinstance(node, _PLAIN) and not is_of_the_moment(node) for node in tree.walk())
     for node in tree.find_all(exp.Column, exp.Dot):
@@ -165,7 +169,7 @@ def _split(where: str, tree: exp.Expr) -> Iterator[str]:
     whole = where[tokens[0].start : tokens[-1].end + 1]
     texts = [where[begin:end] for begin, end in _spans(tokens)]
     try:
-        parsed = [sqlglot.parse_one(text, read="spark") for text in texts]
+        parsed = [sqlglot.parse_one(text, read="spark", into=exp.Condition) for text in texts]
     except ParseError:
         parsed = []
     conditions = list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
@@ -11,18 +10,23 @@ from deltasnap_core.errors import PredicateError
 from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.scan.bounds import quoted
 from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping import Skipping
+from deltasnap_core.scan.skipping import Skipping, skipping_of
 from deltasnap_core.scan.table_columns import TableColumns
 
 _DOUBLE_QUOTED_NAMES = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
 
 
-def check_predicate(table: ScannedTable, where: str, skipping: Skipping) -> Skipping:
-    """Let Spark's analyzer judge a predicate; return what of the skipping holds in the session.
+def checked_skipping(table: ScannedTable, where: str) -> Skipping:
+    """Return what a predicate says of files in the session, once Spark's analyzer has found sense in it.
 
     Errors: PredicateError.
     """
+    try:
+        skipping = skipping_of(where, table.columns)
+    except NotParsedError:
+        skipping = Skipping(unused=(where,))
     rows = no_rows(table.spark, logical_schema(table.schema))
     try:
         _ = rows.where(where).schema
@@ -31,7 +35,7 @@ def check_predicate(table: ScannedTable, where: str, skipping: Skipping) -> Skip
     if '"' in where and all(_is_on(table, name) for name in _DOUBLE_QUOTED_NAMES):
         # What we took for strings are names here.
         return Skipping(unused=(*skipping.used, *skipping.unused))
-    return replace(skipping)
+    return skipping
 
 
 def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:

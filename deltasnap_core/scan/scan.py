@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
 from deltasnap_core.scan.planning import ScanReport, chosen_files, report_of
-from deltasnap_core.scan.row_filter import check_predicate, selected_names
+from deltasnap_core.scan.row_filter import checked_skipping, selected_names
 from deltasnap_core.scan.rows import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping import Skipping, skipping_of
+from deltasnap_core.scan.skipping import Skipping
 
 
 class Scan:
@@ -37,9 +37,7 @@ class Scan:
         self._all_files = files
         self.where = where
         self.columns = None if columns is None else selected_names(columns, table.columns)
-        self._skipping = Skipping() if where is None else skipping_of(where, table.columns)
-        if where is not None:
-            self._skipping = check_predicate(table, where, self._skipping)
+        self._skipping = Skipping() if where is None else checked_skipping(table, where)
 
     def __repr__(self) -> str:
         return f"Scan(version={self._table.version}, where={self.where!r}, columns={self.columns})"

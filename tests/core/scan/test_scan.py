@@ -229,6 +229,12 @@ def test_what_has_no_sense_is_told_before_anything_is_read(spark: SparkSession, 
     assert where in str(raised.value)
 
 
+def test_what_only_spark_understands_chooses_rows(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [file(tmp_path, "a", ids(1, 2), stats=stats(1, 2)), file(tmp_path, "b", ids(5), stats=stats(5, 5))]
+    scan = snapshot_of(spark, tmp_path, adds).scan("id = 1 and not struct(id as lateral).lateral = 2")
+    assert found(scan) == [(1,)]
+
+
 def test_column_that_is_not_there_is_a_value_error(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
     with pytest.raises(ValueError, match="no column 'nope'"):
