@@ -182,9 +182,7 @@ def test_conditions_are_told_as_they_were_written() -> None:
     assert skipping.unused == ("(id + 1 = 2)",)
 
 
-@pytest.mark.parametrize(
-    "name", ["date", "timestamp", "comment", "if", "pivot", "value", "key", "order", "user", "set"]
-)
+@pytest.mark.parametrize("name", ["date", "timestamp", "comment", "pivot", "value", "key", "order", "user", "set"])
 def test_column_may_be_named_as_a_keyword_is(name: str) -> None:
     named = TableColumns(
         Metadata(id="t", schema_string=json.dumps({"type": "struct", "fields": [field(name, "long")]}))
