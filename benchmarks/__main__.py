@@ -31,6 +31,7 @@ from benchmarks import (
     memory,
     new_process,
     one_more_version,
+    scan,
     update,
     version_range,
 )
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "dagster_run_connect": dagster_run.run_connect,
     "event_log": event_log.run,
     "large_commits": large_commits.run,
+    "scan": scan.run,
     "capacity": capacity.run,
 }
 PACKAGES = ("pyspark", "deltalake", "dagster", "pyarrow")

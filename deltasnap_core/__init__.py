@@ -18,10 +18,13 @@ if TYPE_CHECKING:
         ActionNotFoundError,
         CorruptLogError,
         CorruptStoreError,
+        DataFileNotFoundError,
+        DataPathError,
         DeltaSnapError,
         DeltaTableNotFoundError,
         LogChangedError,
         NoFilesystemError,
+        PredicateError,
         StorageError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
@@ -58,7 +61,12 @@ if TYPE_CHECKING:
     from deltasnap_core.ranges import contiguous_runs
     from deltasnap_core.replay.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
     from deltasnap_core.replay.table_schema import parse_schema
-    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+    from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
+    from deltasnap_core.scan.metadata_tables import MetadataTables
+    from deltasnap_core.scan.options import ScanOptions
+    from deltasnap_core.scan.planning import ScanReport
+    from deltasnap_core.scan.scan import Scan
+    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
     from deltasnap_core.snapshot.options import SnapshotOptions
@@ -76,10 +84,13 @@ _MODULES = {
         "ActionNotFoundError",
         "CorruptLogError",
         "CorruptStoreError",
+        "DataFileNotFoundError",
+        "DataPathError",
         "DeltaSnapError",
         "DeltaTableNotFoundError",
         "LogChangedError",
         "NoFilesystemError",
+        "PredicateError",
         "StorageError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
@@ -122,7 +133,10 @@ _MODULES = {
     ),
     "log.catalog_commits": ("CatalogCommits",),
     "log.checksum_file": ("read_checksum",),
-    "log.commit_batch": ("ChangedFile", "read_commits"),
+    "log.commit_batch": (
+        "ChangedFile",
+        "read_commits",
+    ),
     "log.commit_summary": ("CommitSummary",),
     "log.delta_history_manager": (
         "DeltaHistory",
@@ -141,10 +155,15 @@ _MODULES = {
         "TOMBSTONES_SCHEMA",
     ),
     "replay.table_schema": ("parse_schema",),
-    "snapshot.checksum_validation": (
-        "ChecksumDifference",
-        "compare_with_log",
+    "scan.file_changes": (
+        "ChangeSummary",
+        "FileChanges",
     ),
+    "scan.metadata_tables": ("MetadataTables",),
+    "scan.options": ("ScanOptions",),
+    "scan.planning": ("ScanReport",),
+    "scan.scan": ("Scan",),
+    "snapshot.checksum_validation": ("ChecksumDifference",),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
     "snapshot.options": ("SnapshotOptions",),
@@ -170,6 +189,7 @@ __all__ = [
     "ActionNotFoundError",
     "AddFile",
     "CatalogCommits",
+    "ChangeSummary",
     "ChangedFile",
     "ChecksumDifference",
     "CommitInfo",
@@ -177,12 +197,15 @@ __all__ = [
     "CommonVersion",
     "CorruptLogError",
     "CorruptStoreError",
+    "DataFileNotFoundError",
+    "DataPathError",
     "DeltaHistory",
     "DeltaHistoryManager",
     "DeltaLog",
     "DeltaSnapError",
     "DeltaTableNotFoundError",
     "DomainMetadata",
+    "FileChanges",
     "FileSizeHistogram",
     "FileStatus",
     "Format",
@@ -197,9 +220,14 @@ __all__ = [
     "LogStore",
     "ManifestName",
     "Metadata",
+    "MetadataTables",
     "NoFilesystemError",
+    "PredicateError",
     "Protocol",
     "RemoveFile",
+    "Scan",
+    "ScanOptions",
+    "ScanReport",
     "SetTransaction",
     "Snapshot",
     "SnapshotOptions",
@@ -219,7 +247,6 @@ __all__ = [
     "check_readable",
     "checkpoint_file",
     "commit_file",
-    "compare_with_log",
     "contiguous_runs",
     "deleted_file_retention_ms",
     "in_commit_timestamps_enabled",

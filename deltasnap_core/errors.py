@@ -11,11 +11,14 @@
     ├── StorageError                  a file or folder cannot be reached or read (an OSError too)
     │   └── NoFilesystemError         fsspec knows no such protocol, or lacks the package for it
     ├── LogChangedError               the log became another one while it was read
+    ├── DataPathError                 a data file or deletion vector lies where it may not be read from
+    ├── DataFileNotFoundError         a data file or deletion vector of a version is gone
+    ├── PredicateError                a predicate cannot be understood; also a ValueError
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
     └── CorruptStoreError             a file of the snapshot store cannot be understood
 
 Messages show paths without the credentials that a URL may carry; the attributes have them as they are.
-Wrong arguments are `ValueError`, not a `DeltaSnapError`.
+Wrong arguments are `ValueError`; but for predicates not a `DeltaSnapError`.
 """
 
 from __future__ import annotations
@@ -173,6 +176,48 @@ class LogChangedError(DeltaSnapError):
         )
 
 
+class DataPathError(DeltaSnapError):
+    """The log of the table at `table` names `path`, a file that must not be opened: `reason`."""
+
+    def __init__(self, *, path: str, table: str, reason: str) -> None:
+        self.path = path
+        self.table = table
+        self.reason = reason
+        super().__init__(
+            f"The log of the Delta table at {redacted(table)} names {redacted(path)}, which is not opened: {reason}."
+        )
+
+
+class DataFileNotFoundError(DeltaSnapError):
+    """Of `version` (None: not known) of the table at `table` the file `path` is gone; `missing` of its files are."""
+
+    def __init__(self, *, path: str, table: str, version: int | None, missing: int = 1) -> None:
+        self.path = path
+        self.table = table
+        self.version = version
+        self.missing = missing
+        which = "A version" if version is None else f"Version {version}"
+        others = f" and {missing - 1} more" if missing > 1 else ""
+        super().__init__(
+            f"{which} of the Delta table at {redacted(table)} has lost the file {redacted(path)}{others}: "
+            "VACUUM may have removed it, or somebody by hand."
+        )
+
+
+class PredicateError(DeltaSnapError, ValueError):
+    """`predicate` is no condition over the columns of the table: `reason`.
+
+    `position`: where in the text, counted from 0; None: not known.
+    """
+
+    def __init__(self, *, predicate: str, position: int | None, reason: str) -> None:
+        self.predicate = predicate
+        self.position = position
+        self.reason = reason
+        line = predicate if position is None else _marked(predicate, position)
+        super().__init__(f"The predicate cannot be used: {reason}\n{line}")
+
+
 class StoredVersionNotFoundError(DeltaSnapError):
     """The snapshot store at `store` holds no whole `version` of `table` (version None: no version at all)."""
 
@@ -191,6 +236,14 @@ class CorruptStoreError(DeltaSnapError):
         self.path = path
         self.reason = reason
         super().__init__(f"Corrupt file in the snapshot store, {redacted(path)}: {reason}")
+
+
+def _marked(text: str, position: int) -> str:
+    """Return the text with a caret below the character at a position."""
+    begin = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    end = len(text) if end < 0 else end
+    return f"{text[:end]}\n{' ' * (position - begin)}^{text[end:]}"
 
 
 def _time_text(timestamp_ms: int) -> str:

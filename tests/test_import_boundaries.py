@@ -24,10 +24,11 @@ LAYERS = {
     "deltasnap_core.storage": 1,
     "deltasnap_core.log": 2,
     "deltasnap_core.replay": 3,
-    "deltasnap_core.snapshot": 4,
-    "deltasnap_core.store": 5,
-    "deltasnap_core": 6,
-    "deltasnap_assets": 7,
+    "deltasnap_core.scan": 4,
+    "deltasnap_core.snapshot": 5,
+    "deltasnap_core.store": 6,
+    "deltasnap_core": 7,
+    "deltasnap_assets": 8,
 }
 PURE = (
     "deltasnap_core.errors",
@@ -40,6 +41,13 @@ PURE = (
 )
 ALSO_PURE = (
     "deltasnap_core",
+    "deltasnap_core.scan.data_paths",
+    "deltasnap_core.scan.deletion_vectors",
+    "deltasnap_core.scan.predicate",
+    "deltasnap_core.scan.predicate_values",
+    "deltasnap_core.scan.roaring",
+    "deltasnap_core.scan.skipping",
+    "deltasnap_core.scan.table_columns",
     "deltasnap_core.snapshot.checksum_validation",
     "deltasnap_core.snapshot.options",
     "deltasnap_core.store.change_sets",
@@ -67,7 +75,7 @@ ALSO_PURE = (
     "deltasnap_assets.command.terminal",
     "deltasnap_assets.spark.warm_up",
 )
-PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.snapshot", "deltasnap_core.store")
+PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.scan", "deltasnap_core.snapshot", "deltasnap_core.store")
 FSSPEC_USERS = ("deltasnap_core.storage",)
 # They tie the code to one JVM in this process, or put Python on the executors.
 FORBIDDEN_NAMES = {

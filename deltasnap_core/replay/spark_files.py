@@ -52,6 +52,11 @@ class SparkFiles:
         self._lock = threading.Lock()
         self._folder: Path | None = None
 
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """For fsspec, as given."""
+        return self._storage_options
+
     def url_for_spark(self, url: str) -> str:
         """Return the name under which Spark knows a URL, whether it can read it or not."""
         scheme, _, rest = url.partition(":")

@@ -21,6 +21,8 @@ from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.scan.file_changes import FileChanges
+from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
@@ -209,6 +211,22 @@ class DeltaLog:
             last_checkpoint_hint=last_checkpoint_hint,
             min_file_retention_timestamp=min_file_retention_timestamp,
             catalog=catalog,
+        )
+
+    def file_changes(self, from_version: int, to_version: int, *, options: ScanOptions | None = None) -> FileChanges:
+        """Return the files that came and went, net, from one version to another, which may be the earlier one.
+
+        Errors: as get_snapshot_at.
+        """
+        before, after = (self.get_snapshot_at(version) for version in (from_version, to_version))
+        first, last = sorted((from_version, to_version))
+        return FileChanges(
+            after.scanned_table(options),
+            before.all_files,
+            after.all_files,
+            from_version=from_version,
+            to_version=to_version,
+            commits=self.history.get_history(start=first + 1, end=last),
         )
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import forget, once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.table_features import table_properties
@@ -27,7 +27,12 @@ from deltasnap_core.replay.spark_failures import on_ladder
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.table_schema import parse_schema
+from deltasnap_core.scan.metadata_tables import MetadataTables
+from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
 from deltasnap_core.snapshot.state_cache import StateCache, job_description
 from deltasnap_core.snapshot.state_computation import (
     ComputedVersion,
@@ -151,6 +156,43 @@ class Snapshot:
         if self._files is None:
             return no_rows(self._context.spark, ADD)
         return live_files(self._files)
+
+    def scan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        options: ScanOptions | None = None,
+    ) -> Scan:
+        """Return a scan of the version's rows: which files may hold them, and the rows themselves.
+
+        where: a condition over the table's columns, as Spark SQL. columns: None: all.
+        Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
+        """
+        return Scan(self.scanned_table(options), self.all_files, where=where, columns=columns)
+
+    @once
+    def tables(self) -> MetadataTables:
+        """The metadata tables: files, entries, history, partitions, versions, log_files, tombstones, column_stats."""
+        return snapshot_tables(
+            self._context,
+            self._log,
+            self.scanned_table(),
+            files=lambda: self.all_files,
+            tombstones=self._every_tombstone,
+        )
+
+    def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
+        """Return what a scan must know of the version."""
+        return ScannedTable(
+            self._context.spark,
+            table_path=self._context.log.table_path,
+            version=self.version,
+            metadata=self.metadata,
+            store=self._context.log.store,
+            spark_files=self._context.files,
+            options=options,
+        )
 
     @once
     def tombstones(self) -> DataFrame:
@@ -308,6 +350,10 @@ class Snapshot:
     @property
     def _checksum_hint(self) -> VersionChecksum | None:
         return self.checksum if value_if_computed(self, "computed_state") is None else None
+
+    def _every_tombstone(self) -> DataFrame:
+        files = self._files
+        return no_rows(self._context.spark, REMOVE) if files is None else unexpired_tombstones(files, KEEP_ALL)
 
     def _live_files_with_stats(self) -> list[AddFile]:
         def collected(log: LoadedLog) -> list[AddFile]:

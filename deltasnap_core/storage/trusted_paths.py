@@ -12,13 +12,19 @@ from urllib.parse import unquote
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.redaction import redacted
-from deltasnap_core.storage.urls import is_url, join_url, to_url
+from deltasnap_core.storage.urls import is_local, is_url, join_url, to_url
 
 _MOST_SHOWN = 200
 
 
 def resolve_path(
-    root: str, path: str, *, named_in: str, base: str | None = None, allowed_roots: Sequence[str] = ()
+    root: str,
+    path: str,
+    *,
+    named_in: str,
+    base: str | None = None,
+    allowed_roots: Sequence[str] = (),
+    by_spark: bool = False,
 ) -> str:
     """Return the full URL of a file that a log names, found to be one that may be opened.
 
@@ -27,6 +33,8 @@ def resolve_path(
                    scheme. It is percent-decoded once, as the protocol says, and checked as decoded.
     named_in:      the file of the log that names it, for the error.
     allowed_roots: URLs of further folders whose files may be opened by their absolute path.
+    by_spark:      whether a local file is opened by Spark alone, to which `::` means nothing: a partition's value may
+                   hold it.
     Symbolic links are followed: whoever may put one into the table's folder may put the file there too.
     Errors: CorruptLogError for a path that leads elsewhere, or cannot be one.
     Source: PROTOCOL.md, Add File and Remove File; Sidecar File Information; Deletion Vector Descriptor Schema.
@@ -38,7 +46,8 @@ def resolve_path(
         raise _refused(named_in, path, "is no UTF-8") from error
     if not decoded or "\0" in decoded:
         raise _refused(named_in, path, "cannot be the path of a file")
-    if "::" in decoded:  # fsspec takes it for a chain of protocols, the first of which may be anything
+    if "::" in decoded and not (by_spark and is_local(root) and ":/" not in decoded):
+        # fsspec takes it for a chain of protocols, the last of which may be anything
         raise _refused(named_in, path, "holds '::'")
     if ".." in re.split(r"[/\\]", decoded):
         raise _refused(named_in, path, "leads out of its folder by '..'")

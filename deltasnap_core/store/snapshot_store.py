@@ -35,7 +35,7 @@ last counts: both have the same content.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -43,12 +43,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.scan.file_changes import FileChanges
+from deltasnap_core.scan.metadata_tables import MetadataTables
+from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -61,6 +66,7 @@ from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune,
 from deltasnap_core.store.range_writer import Progress
 from deltasnap_core.store.store_writer import StoredRange, StoreWriter
 from deltasnap_core.store.stored_rows import StoredRows
+from deltasnap_core.store.stored_scan import scanned_version, stored_history, stored_tables
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.version_documents import non_file_actions_of
 
@@ -86,8 +92,10 @@ class SnapshotStore:
         storage: WritableFiles,
         spark_files: SparkFiles | None,
         policy: ChangePolicy | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._spark = spark
+        self._storage_options = storage_options
         self._storage = storage
         self._spark_files = spark_files
         self._policy = policy or ChangePolicy()
@@ -110,7 +118,14 @@ class SnapshotStore:
         """
         root = to_url(root_url)
         spark_files = None if spark is None else SparkFiles(storage_options, partial(can_read, spark))
-        return cls(spark, root, storage=WritableFiles(root, storage_options), spark_files=spark_files, policy=policy)
+        return cls(
+            spark,
+            root,
+            storage=WritableFiles(root, storage_options),
+            spark_files=spark_files,
+            policy=policy,
+            storage_options=storage_options,
+        )
 
     def __repr__(self) -> str:
         return f"SnapshotStore({self.root})"
@@ -212,6 +227,63 @@ class SnapshotStore:
             return rows.parquet.no_rows(REMOVE)
         return unexpired_tombstones(files, _retention(manifest, min_file_retention_timestamp))
 
+    def scan(
+        self,
+        table: str,
+        version: int,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        options: ScanOptions | None = None,
+    ) -> Scan:
+        """Return a scan of the rows of a version, as Snapshot.scan; its log may be gone, its data files may not.
+
+        Errors besides those of Snapshot.scan: UnsupportedProtocolError.
+        """
+        stored, manifest = self._found(table, version)
+        return Scan(
+            self._scanned(stored, manifest, options), self.all_files(table, version), where=where, columns=columns
+        )
+
+    def file_changes(
+        self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
+    ) -> FileChanges:
+        """Return the files that came and went between two stored versions, as DeltaLog.file_changes.
+
+        Of the commits between them, those that the log still has are told.
+        """
+        stored, manifest = self._found(table, to_version)
+        scanned = self._scanned(stored, manifest, options)
+        first, last = sorted((from_version, to_version))
+        return FileChanges(
+            scanned,
+            self.all_files(table, from_version),
+            self.all_files(table, to_version),
+            from_version=from_version,
+            to_version=to_version,
+            commits=stored_history(scanned, manifest, first + 1, last),
+        )
+
+    def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
+        """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
+
+        `versions` are the stored ones, `history` and `log_files` what the log still has, and `entries` goes back to
+        the version that the stored changes begin at.
+        """
+        if version is None:
+            version = max(self.versions(table), default=-1)
+        stored, manifest = self._found(table, version)
+        rows = self._rows(stored, manifest)
+        return stored_tables(
+            self._scanned(stored, manifest, options),
+            stored,
+            manifest,
+            files=lambda: self.all_files(table, manifest.version),
+            tombstones=lambda: self.tombstones(table, manifest.version, min_file_retention_timestamp=0),
+            events=lambda: rows.changes(manifest.changes, manifest.version),
+            now_ms=system_clock(),
+        )
+
     def write_range(
         self,
         table: str,
@@ -286,6 +358,9 @@ class SnapshotStore:
     ) -> PruneReport:
         """Remove old versions, generations that were replaced, and files of no version. See `pruning.prune`."""
         return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
+
+    def _scanned(self, stored: StoredTable, manifest: VersionManifest, options: ScanOptions | None) -> ScannedTable:
+        return scanned_version(self._session, stored, manifest, options or ScanOptions(), self._storage_options)
 
     def _table(self, name: str) -> StoredTable:
         return StoredTable(storage=self._storage, root=self.root, name=name)

@@ -1,0 +1,241 @@
+"""What the log says of the values of a column in one file, as SQL: its partition value, or its statistics.
+
+Statistics are bounds, not values. Where it is not sure that a bound is one, it is not used:
+- A maximum of a string may be cut short, or longer than any value: what begins with it may still be a value.
+- A maximum of a timestamp is cut to the millisecond.
+- NaN is above every number, and not every writer counts it: a maximum of a float says nothing of what is above it.
+- Decimals of more than 15 digits have been through a float on their way into JSON.
+- With a deletion vector the statistics are those of all rows of the file: bounds still, and `nullCount` the most.
+- In a struct that may be null, `nullCount` may leave out the rows without the struct.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from deltasnap_core.scan.predicate_values import PredicateValue
+from deltasnap_core.scan.table_columns import TableColumn
+
+_INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_NAMES = {sql: name for name, sql in _SQL_NAMES.items()}
+_EXACT_DIGITS = 15
+_WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
+_ATOMIC = {"string", "date", "timestamp", "timestamp_ntz", "float", "double", "boolean", "binary", *_INTEGERS}
+_NO_VALUES = ("boolean", "binary", "collated")
+_DATED = ("date", "timestamp", "timestamp_ntz")
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def statistic(kind: str, *path: str) -> str:
+    """Return one of the statistics as SQL over `s`."""
+    return ".".join(["s", kind, *map(quoted, path)])
+
+
+def sql_type(data_type: str) -> str:
+    """Return the name that SQL has for the type of a column."""
+    return _SQL_NAMES.get(data_type, data_type)
+
+
+def partition_value(column: TableColumn) -> str | None:
+    """Return the value of a partition column, typed; an empty one is null. None: of a type that has none.
+
+    Source: PROTOCOL.md, Partition Value Serialization.
+    """
+    if column.data_type not in _ATOMIC and not column.data_type.startswith("decimal("):
+        return None
+    name = column.physical_path[0].replace("\\", "\\\\").replace("'", "\\'")
+    text = f"nullif(partitionValues['{name}'], '')"
+    return text if column.data_type == "string" else f"cast({text} as {sql_type(column.data_type)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The lowest and the highest value of a column in a file, and how many are null; SQL, None where not known.
+
+    cast_to: the type of the bounds, where the column is cast. is_value: both bounds are the one value of the file.
+    fields:  the statistics that the SQL reads.
+    """
+
+    data_type: str
+    lower: str | None
+    upper: str | None
+    nulls: str | None = None
+    counts_nulls: bool = True
+    is_value: bool = False
+    slack: bool = False
+    fields: frozenset[tuple[str, ...]] = frozenset()
+
+    def is_null(self) -> str | None:
+        """Return whether there may be a null."""
+        if self.is_value:
+            return f"({self.lower} is null)"
+        return f"({self.nulls} > 0)" if self.counts_nulls else None
+
+    def is_not_null(self) -> str | None:
+        """Return whether there may be a value."""
+        return f"({self.lower} is not null)" if self.is_value else f"({self.nulls} < s.numRecords)"
+
+    def of_values(self, condition: str | None) -> str | None:
+        """Return a condition that null does not meet: whether a file that has values may meet it."""
+        if self.is_value:
+            return None if condition is None else f"coalesce({condition}, false)"
+        return self.is_not_null() if condition is None else f"({self.is_not_null()} and {condition})"
+
+    def compared(self, operator: str, value: PredicateValue) -> str | None:
+        """Return whether there may be a value that compares so with a constant; `<!>`: differs."""
+        if not comparable(self.data_type, value):
+            return None
+        operator = {"<=>": "=", "<!>": "!="}.get(operator, operator)
+        constant = f"cast({value.sql} as double)" if self.slack else value.sql
+        if self.is_value:
+            return f"({self.lower} {operator} {constant})"
+        conditions = {
+            "=": _all(self._below(constant, "<="), self._above(constant, ">=", value)),
+            "!=": self._differs(constant),
+            "<": self._below(constant, "<"),
+            "<=": self._below(constant, "<="),
+            ">": None if self._may_hide_nan else self._above(constant, ">", value),
+            ">=": None if self._may_hide_nan else self._above(constant, ">=", value),
+        }
+        return conditions[operator]
+
+    def starting_with(self, prefix: str, length: int, *, negated: bool) -> str | None:
+        """Return whether there may be a string that begins with a prefix, or that does not."""
+        if self.data_type != "string" or self.lower is None or self.upper is None:
+            return None
+        if self.is_value:
+            return f"({'not ' if negated else ''}startswith({self.lower}, {prefix}))"
+        if negated:
+            return f"(not (startswith({self.lower}, {prefix}) and startswith({self.upper}, {prefix})))"
+        low = f"left({self.lower}, {length}) <= {prefix}"
+        return f"({low} and (left({self.upper}, {length}) >= {prefix} or startswith({prefix}, {self.upper})))"
+
+    @property
+    def _may_hide_nan(self) -> bool:
+        return self.data_type in ("float", "double")
+
+    def _below(self, constant: str, operator: str) -> str | None:
+        return None if self.lower is None else f"({self.lower} {operator} {constant})"
+
+    def _above(self, constant: str, operator: str, value: PredicateValue) -> str | None:
+        if self.upper is None:
+            return None
+        above = f"{self.upper} {operator} {constant}"
+        cut_short = self.data_type == "string" and value.kind == "string"
+        return f"({above} or startswith({constant}, {self.upper}))" if cut_short else f"({above})"
+
+    def _differs(self, constant: str) -> str | None:
+        if self.lower is None or self.upper is None or self.data_type == "string" or self._may_hide_nan:
+            return None
+        return f"({self.lower} < {constant} or {self.upper} > {constant})"
+
+
+def bounds_of(column: TableColumn, cast_to: str | None = None) -> Bounds | None:
+    """Return what is known of a column in a file, or of the column cast to a type; None: nothing.
+
+    A cast is looked through where it keeps the order of the values.
+    """
+    found = _partition_bounds(column) if column.is_partition else _statistics(column)
+    if found is None or cast_to is None:
+        return found
+    target = _NAMES.get(cast_to, cast_to.replace(" ", ""))
+    return found if target == found.data_type else _cast(found, target)
+
+
+def comparable(data_type: str, value: PredicateValue) -> bool:
+    """Whether Spark compares a column of a type with a constant in the order of the column's own values."""
+    if data_type in _INTEGERS or data_type.startswith("decimal(") or data_type in ("float", "double"):
+        return value.kind == "number"
+    if data_type in ("string", "boolean"):
+        return value.kind == data_type
+    if data_type == "timestamp_ntz":
+        return value.kind in ("string", "date", "timestamp_ntz")
+    return data_type in _DATED and value.kind in ("string", *_DATED)
+
+
+def _partition_bounds(column: TableColumn) -> Bounds | None:
+    value = partition_value(column)
+    return None if value is None else Bounds(data_type=column.data_type, lower=value, upper=value, is_value=True)
+
+
+def _statistics(column: TableColumn) -> Bounds | None:
+    if not column.is_leaf:
+        return None
+    path = column.physical_path
+    counts = frozenset({("numRecords",), ("nullCount", *path)})
+    lower, upper, slack = _typed_bounds(column)
+    read = frozenset({("minValues", *path), ("maxValues", *path)}) if lower is not None else frozenset()
+    return Bounds(
+        data_type=column.data_type,
+        lower=lower,
+        upper=upper,
+        nulls=_field("nullCount", column),
+        counts_nulls=not column.in_nullable,
+        slack=slack,
+        fields=counts | read,
+    )
+
+
+def _field(kind: str, column: TableColumn) -> str:
+    return statistic(kind, *column.physical_path)
+
+
+def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
+    """Return the lowest and highest value, and whether they are doubles with room for what a float loses."""
+    low, high, kind = _field("minValues", column), _field("maxValues", column), column.data_type
+    if column.was_float or kind in _NO_VALUES:
+        return None, None, False
+    if kind == "string":
+        return low, high, False
+    if kind == "timestamp":
+        # A time without a zone is of a zone that nobody tells.
+        low, high = (f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp), null)" for text in (low, high))
+        return low, f"try_add({high}, interval 1 millisecond)", False
+    if kind == "timestamp_ntz":
+        low, high = (f"try_cast({text} as timestamp_ntz)" for text in (low, high))
+        return low, f"try_add({high}, interval 1 millisecond)", False
+    if kind.startswith("decimal(") and int(kind[len("decimal(") :].split(",")[0]) > _EXACT_DIGITS:
+        low, high = (f"try_cast({text} as double)" for text in (low, high))
+        return f"({low} - abs({low}) * 1e-15D)", f"({high} + abs({high}) * 1e-15D)", True
+    if kind in _INTEGERS or kind in ("date", "float", "double") or kind.startswith("decimal("):
+        return f"try_cast({low} as {sql_type(kind)})", f"try_cast({high} as {sql_type(kind)})", False
+    return None, None, False
+
+
+def _cast(bounds: Bounds, target: str) -> Bounds | None:
+    if not _keeps_order(bounds.data_type, target) or bounds.slack:
+        return None
+    lower, upper = bounds.lower, bounds.upper
+    if bounds.data_type == "timestamp" and not bounds.is_value:
+        # Where clocks are put back over midnight, a later time is of an earlier day.
+        lower, upper = f"try_add({lower}, interval '-3' hour)", f"try_add({upper}, interval '3' hour)"
+    sql = [None if bound is None else f"try_cast({bound} as {sql_type(target)})" for bound in (lower, upper)]
+    return replace(bounds, data_type=target, lower=sql[0], upper=sql[1])
+
+
+def _keeps_order(source: str, target: str) -> bool:
+    """Whether a greater value never becomes a smaller one, and none is lost."""
+    if source in _INTEGERS:
+        if target in _INTEGERS:
+            return _INTEGERS[source] <= _INTEGERS[target]
+        if target.startswith("decimal("):
+            precision, scale = map(int, target[len("decimal(") : -1].split(","))
+            return precision - scale >= _INTEGERS[source]
+        return target == "double"
+    casts = {
+        "float": ("double",),
+        "date": ("timestamp", "timestamp_ntz"),
+        "timestamp": ("date",),
+        "timestamp_ntz": ("date",),
+    }
+    return target in casts.get(source, ())
+
+
+def _all(*conditions: str | None) -> str | None:
+    known = [condition for condition in conditions if condition is not None]
+    return f"({' and '.join(known)})" if known else None

@@ -1,0 +1,48 @@
+"""Where the files that a log names are: one place that says which of them may be opened. No Spark."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from deltasnap_core.errors import CorruptLogError, DataPathError
+from deltasnap_core.storage.trusted_paths import resolve_path
+from deltasnap_core.storage.urls import split_url
+
+_AS_THEY_ARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*:@&=+$,;/")
+_SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
+
+
+def data_file_url(path: str, table_path: str, roots: Sequence[str] = ()) -> str:
+    """Return the URL, nothing encoded, of a file that a log names by a URI, relative to the table or absolute.
+
+    roots: folders (URLs) besides that of the table that files may lie in, as those of a shallow clone do.
+    Errors: DataPathError for a file that lies in none of them.
+    Source: PROTOCOL.md, Add File and Remove File.
+    """
+    try:
+        return resolve_path(table_path, path, named_in=table_path, allowed_roots=roots, by_spark=True)
+    except CorruptLogError as error:
+        raise DataPathError(
+            path=path, table=table_path, reason=f"{error.reason} (`data_roots` allows folders)"
+        ) from error
+
+
+def spark_name(url: str) -> str:
+    """Return a URL as Spark's `_metadata.file_path` gives it: as `java.net.URI` quotes a path."""
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{authority}{slash}{''.join(map(_quoted, path))}"
+
+
+def _quoted(character: str) -> str:
+    kept = character in _AS_THEY_ARE
+    if ord(character) >= 128:
+        kept = unicodedata.category(character) not in _SPACES_AND_CONTROLS
+    return character if kept else "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def is_hidden(url: str) -> bool:
+    """Whether Spark passes over a file of this name, even if it is told to read it."""
+    name = split_url(url)[1]
+    return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)

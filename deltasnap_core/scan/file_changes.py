@@ -1,0 +1,126 @@
+"""What changed between two versions: the files that came and the files that went, net."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.log.delta_history_manager import DeltaHistory
+from deltasnap_core.once import once
+from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_table import ScannedTable
+
+_KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "deletionVector.offset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSummary:
+    """How many files came and went, in files and bytes.
+
+    rearranged_files: those that came with `dataChange` false: their rows were there before, in other files.
+    files_with_other_vector: those that came for one of the same path: of their rows some were deleted, none came.
+    """
+
+    added_files: int
+    added_bytes: int
+    removed_files: int
+    removed_bytes: int
+    rearranged_files: int
+    files_with_other_vector: int
+
+    @property
+    def is_append_only(self) -> bool:
+        """Whether the rows of the files that came are all that changed: a scan of them is the increment."""
+        return self.removed_files == 0 and self.rearranged_files == 0
+
+    @property
+    def why_not_append_only(self) -> tuple[str, ...]:
+        """Why a scan of the files that came is more, or less, than the rows that came; nothing where it is those."""
+        rewritten = self.removed_files - self.files_with_other_vector
+        reasons = (
+            (rewritten, "files went: rows were deleted, updated or moved, and what replaces them is among those added"),
+            (self.files_with_other_vector, "files have another deletion vector: their rows are not new"),
+            (self.rearranged_files, "files only rearrange rows that were there, or that came meanwhile"),
+        )
+        return tuple(f"{count} {reason}" for count, reason in reasons if count)
+
+
+class FileChanges:
+    """The net change of a table's files from one version to another, which may be the earlier one; immutable.
+
+    A file that came and went in between is in neither; one that was added again, with other statistics or tags but
+    the same deletion vector, did not change.
+    """
+
+    def __init__(
+        self,
+        table: ScannedTable,
+        before: DataFrame,
+        after: DataFrame,
+        *,
+        from_version: int,
+        to_version: int,
+        commits: Sequence[DeltaHistory],
+    ) -> None:
+        """table: at `to_version`. before, after: the files of the two versions, with the columns of AddFile.
+
+        commits: see the attribute.
+        """
+        self._table = table
+        self._before = before
+        self._after = after
+        self.from_version = from_version
+        self.to_version = to_version
+        self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=to_version < from_version))
+        """Why: the commits between, in the order gone through; undone where the way leads back. Those whose log is
+        gone are left out."""
+
+    def __repr__(self) -> str:
+        return f"FileChanges({self.from_version} to {self.to_version})"
+
+    @once
+    def added(self) -> DataFrame:
+        """The files that the later version asked for has and the other has not; the columns of AddFile."""
+        return _without(self._after, self._before)
+
+    @once
+    def removed(self) -> DataFrame:
+        """The files that went; the columns of AddFile, as they were before."""
+        return _without(self._before, self._after)
+
+    @once
+    def summary(self) -> ChangeSummary:
+        """How many files came and went, and whether that is all that happened to the rows; one job."""
+        came, went = (
+            files.selectExpr(f"{flag} as came", "path", "size", "dataChange")
+            for files, flag in ((self.added, "true"), (self.removed, "false"))
+        )
+        by_path = came.unionAll(went).groupBy("path").agg(
+            F.expr("count_if(came)").alias("added_files"),
+            F.expr("sum(if(came, size, 0))").alias("added_bytes"),
+            F.expr("count_if(not came)").alias("removed_files"),
+            F.expr("sum(if(came, 0, size))").alias("removed_bytes"),
+            F.expr("count_if(came and not dataChange)").alias("rearranged_files"),
+        )  # fmt: skip
+        sums = ("added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files")
+        both = "count_if(added_files > 0 and removed_files > 0) as files_with_other_vector"
+        (row,) = by_path.selectExpr(*(f"coalesce(sum({name}), 0) as {name}" for name in sums), both).collect()
+        return ChangeSummary(**row.asDict())
+
+    def scan_added(self, where: str | None = None, columns: Sequence[str] | None = None) -> Scan:
+        """Return a scan of the files that came, as Snapshot.scan.
+
+        Their rows are the increment where `summary.is_append_only`; otherwise `summary.why_not_append_only` tells what
+        else there is to know.
+        """
+        return Scan(self._table, self.added, where=where, columns=columns)
+
+
+def _without(files: DataFrame, others: DataFrame) -> DataFrame:
+    names = [f"_key{number}" for number in range(len(_KEY))]
+    keys = others.select(*(F.col(key).alias(name) for key, name in zip(_KEY, names, strict=True)))
+    condition = [F.col(key).eqNullSafe(F.col(name)) for key, name in zip(_KEY, names, strict=True)]
+    return files.join(keys, condition, "left_anti")

@@ -1,0 +1,129 @@
+"""The schema of a table as its data files have it, and how a column of theirs becomes one of the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
+
+from deltasnap_core.protocol.table_config import ColumnMappingMode
+from deltasnap_core.scan.bounds import quoted
+from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
+
+_FIELD_ID = "delta.columnMapping.id"
+_PARQUET_ID = "parquet.field.id"
+_KEPT = ("comment",)
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Of every integer that a Parquet file may store such a column in."""
+
+
+def logical_schema(schema: StructType) -> StructType:
+    """Return the schema of the rows of a scan: every column may be null, char and varchar are strings."""
+    return _struct(schema, None)
+
+
+def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
+    """Return the schema to read data files with: names (and with mode `id` ids) as in the files.
+
+    Columns without data (of type void) are left out, since no file has them.
+    Source: PROTOCOL.md, Column Mapping.
+    """
+    return _struct(schema, mode)
+
+
+def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
+    """Return the column of the table that a column of the data files is."""
+    (logical,) = logical_schema(StructType([field])).fields
+    if isinstance(field.dataType, NullType):
+        return F.lit(None).alias(field.name)
+    (physical,) = physical_schema(StructType([field]), mode).fields
+    column = F.col(quoted(physical.name))
+    if physical.dataType.simpleString() != logical.dataType.simpleString():
+        column = _renamed(column, physical.dataType, logical.dataType)
+    return column.alias(field.name, metadata=logical.metadata)
+
+
+def _renamed(column: Column, physical: DataType, logical: DataType) -> Column:
+    if not _has_void(logical):
+        return column.cast(logical)
+    if not isinstance(physical, StructType) or not isinstance(logical, StructType):
+        return column  # a void deep inside arrays or maps: Spark says what it thinks of it
+    inner = iter(physical.fields)
+    fields: list[Column] = []
+    for field in logical.fields:
+        if isinstance(field.dataType, NullType):
+            fields.append(F.lit(None).alias(field.name))
+        else:
+            found = next(inner)
+            fields.append(_renamed(column.getField(found.name), found.dataType, field.dataType).alias(field.name))
+    return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def _struct(schema: StructType, mode: ColumnMappingMode | None) -> StructType:
+    fields = schema.fields if mode is None else [f for f in schema.fields if not isinstance(f.dataType, NullType)]
+    return StructType([_field(field, mode) for field in fields])
+
+
+def _field(field: StructField, mode: ColumnMappingMode | None) -> StructField:
+    data_type = _type(field.dataType, mode)
+    if mode is not None:
+        data_type = _readable_decimal(field) or data_type
+    if mode is None:
+        kept = {name: value for name, value in field.metadata.items() if name in _KEPT}
+        return StructField(field.name, data_type, True, kept)
+    if mode == "none":
+        return StructField(field.name, data_type, True)
+    ids: dict[str, Any] = {}
+    if mode == "id" and _FIELD_ID in field.metadata:
+        ids = {_PARQUET_ID: field.metadata[_FIELD_ID]}
+    return StructField(field.metadata.get(PHYSICAL_NAME, field.name), data_type, True, ids)
+
+
+def _type(data_type: DataType, mode: ColumnMappingMode | None) -> DataType:
+    match data_type:
+        case StructType():
+            return _struct(data_type, mode)
+        case ArrayType():
+            return ArrayType(_type(data_type.elementType, mode), True)
+        case MapType():
+            return MapType(_type(data_type.keyType, mode), _type(data_type.valueType, mode), True)
+        case CharType() | VarcharType():
+            return StringType()
+    return data_type
+
+
+def _readable_decimal(field: StructField) -> DataType | None:
+    """Return the type to read a decimal with that was an integer once; None: no such column.
+
+    Spark reads the integers of older files as decimals that have room for all of them, whatever the column's own.
+    """
+    if not isinstance(field.dataType, DecimalType):
+        return None
+    digits = [_DIGITS.get(str(change.get("fromType")), 0) for change in field.metadata.get(TYPE_CHANGES) or ()]
+    precision, scale = field.dataType.precision, field.dataType.scale
+    needed = max(digits, default=0) + scale
+    return DecimalType(min(needed, 38), scale) if precision < needed else None
+
+
+def _has_void(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            return any(_has_void(field.dataType) for field in data_type.fields)
+        case ArrayType():
+            return _has_void(data_type.elementType)
+        case MapType():
+            return _has_void(data_type.valueType)
+    return isinstance(data_type, NullType)

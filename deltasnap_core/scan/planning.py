@@ -1,0 +1,84 @@
+"""Choosing files by their partition values and statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.scan.skipping import Skipping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """What a predicate did to the files of a table.
+
+    files, bytes_in_files: of the version. after_partitions: what its partition values leave; after_statistics: what
+    the statistics leave of that, which is what is read.
+    used, unused: the conditions of the predicate that chose files, and those that could not: they choose rows only.
+    """
+
+    files: int
+    bytes_in_files: int
+    files_after_partitions: int
+    bytes_after_partitions: int
+    files_after_statistics: int
+    bytes_after_statistics: int
+    used: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.files_after_statistics} of {self.files} files, "
+            f"{self.bytes_after_statistics} of {self.bytes_in_files} bytes "
+            f"({self.files_after_partitions} files after partitions)",
+            *(f"chooses files: {text}" for text in self.used),
+            *(f"chooses rows only: {text}" for text in self.unused),
+        ]
+        return "\n".join(lines)
+
+
+def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
+    """Return the files (the columns of AddFile) that may hold rows for which the predicate is true."""
+    condition = condition_on_files(skipping)
+    return files if condition is None else files.where(condition)
+
+
+def condition_on_files(skipping: Skipping) -> str | None:
+    """Return the condition as SQL over the columns of AddFile, never null; None: every file may."""
+    conditions = [condition for condition in (_by_partitions(skipping), _by_statistics(skipping)) if condition]
+    return " and ".join(conditions) or None
+
+
+def report_of(files: DataFrame, skipping: Skipping) -> ScanReport:
+    """Return what a predicate does to files; one job."""
+    by_partitions = _by_partitions(skipping) or "true"
+    by_statistics = _by_statistics(skipping) or "true"
+    judged = files.selectExpr("size", f"{by_partitions} as in_partitions", f"{by_statistics} as in_statistics")
+    kept = "in_partitions and in_statistics"
+    (row,) = judged.agg(
+        F.count(F.lit(1)).alias("files"),
+        F.expr("coalesce(sum(size), 0)").alias("bytes_in_files"),
+        F.expr("count_if(in_partitions)").alias("files_after_partitions"),
+        F.expr("coalesce(sum(if(in_partitions, size, 0)), 0)").alias("bytes_after_partitions"),
+        F.expr(f"count_if({kept})").alias("files_after_statistics"),
+        F.expr(f"coalesce(sum(if({kept}, size, 0)), 0)").alias("bytes_after_statistics"),
+    ).collect()
+    return ScanReport(**row.asDict(), used=skipping.used, unused=skipping.unused)
+
+
+def _by_partitions(skipping: Skipping) -> str | None:
+    return None if skipping.partitions is None else f"coalesce({skipping.partitions}, true)"
+
+
+def _by_statistics(skipping: Skipping) -> str | None:
+    """Return the condition on the statistics; the lambda is there so that the JSON is parsed once for all of it."""
+    if skipping.statistics is None:
+        return None
+    if skipping.schema is None:
+        return f"coalesce({skipping.statistics}, true)"
+    schema = skipping.schema.replace("\\", "\\\\").replace("'", "\\'")
+    # Statistics that are no JSON, or of another shape, are nulls: the file is kept.
+    parsed = f"from_json(stats, '{schema}', map('mode', 'PERMISSIVE'))"
+    return f"coalesce(exists(array({parsed}), s -> {skipping.statistics}), true)"

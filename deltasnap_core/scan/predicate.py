@@ -1,0 +1,215 @@
+"""The predicate of a scan: Spark SQL text taken apart into what must all be true of a row. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects import Spark
+from sqlglot.errors import ParseError, TokenError
+
+from deltasnap_core.errors import PredicateError
+from deltasnap_core.scan.table_columns import TableColumn, TableColumns
+
+_NOT_OF_ROWS = {
+    exp.Query: "a query",
+    exp.AggFunc: "an aggregate",
+    exp.Window: "a window function",
+    exp.Star: "a star",
+    exp.Placeholder: "a parameter",
+    exp.Parameter: "a parameter",
+    exp.Explode: "a generator",
+}
+# What a column stands below, for sqlglot to be trusted that it is one: arguments of functions it may not know.
+_KNOWN_PARENTS = (
+    exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Cast, exp.Tuple, exp.Dot, exp.Binary, exp.Neg
+)  # fmt: skip
+_MOMENTS = ("now", "today", "tomorrow", "yesterday")
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+
+
+class NotParsedError(PredicateError):
+    """The parser does not understand the text. Spark has the last word on whether there is sense in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conjunct:
+    """One of the conditions that a predicate joins with AND.
+
+    text: as the caller wrote it, `tree`: the same, parsed. columns: by where each begins and ends in the text.
+    is_plain: whether `tree` is made of nothing but comparisons and functions that give the same for the same
+    arguments, so that `text` may be evaluated for a whole partition in place of its rows.
+    """
+
+    text: str
+    tree: exp.Expr
+    columns: tuple[tuple[int, int, TableColumn], ...]
+    is_plain: bool
+
+    def with_columns(self, replacements: dict[TableColumn, str]) -> str:
+        """Return the text with other SQL in the place of each column."""
+        text = self.text
+        for begin, end, column in sorted(self.columns, key=lambda found: found[0], reverse=True):
+            text = f"{text[:begin]}{replacements[column]}{text[end:]}"
+        return text
+
+
+def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
+    """Take a predicate apart; its parts joined by AND mean the same.
+
+    Columns are found whatever their case, fields of structs by dots.
+    Errors: PredicateError (which is a ValueError) for what is no predicate over the columns: with the place, where
+    there is one; NotParsedError, one of those, where Spark may still understand it.
+    """
+    tree = _parse(where)
+    for node in tree.walk():
+        for kind, name in _NOT_OF_ROWS.items():
+            if isinstance(node, kind):
+                raise PredicateError(predicate=where, position=_place(node), reason=f"{name} cannot be used here")
+        if isinstance(node, exp.Column) and isinstance(node.parent, (*_KNOWN_PARENTS, type(None))):
+            _check_known(where, node, columns)
+    return tuple(_conjunct(text, columns) for text in _split(where, tree))
+
+
+def column_of(node: exp.Expr, columns: TableColumns) -> TableColumn | None:
+    """Return the column that a node names; None: it names none of the table's."""
+    names = _names(node)
+    return None if names is None else columns.resolve(names)
+
+
+def has_only(node: exp.Expr, *names: str) -> bool:
+    """Whether nothing but these parts makes up a node: one that we do not know of may turn its meaning around."""
+    return not any(value for name, value in node.args.items() if name not in names)
+
+
+def is_of_the_moment(node: exp.Expr) -> bool:
+    """Whether a node is a text that Spark takes for a time of today, as in `date'today'`."""
+    return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _MOMENTS
+
+
+def _parse(where: str) -> exp.Expr:
+    try:
+        tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
+    except ParseError as error:
+        told = error.errors[0] if error.errors else {}
+        reason = told.get("description") or "an empty predicate"
+        raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
+    except TokenError as error:
+        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
+    if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
+        raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
+    return tree
+
+
+def _offset(where: str, told: dict[str, object]) -> int | None:
+    line, highlight, column = told.get("line"), told.get("highlight"), told.get("col")
+    if not isinstance(line, int) or not isinstance(column, int):
+        return None
+    before = sum(len(text) + 1 for text in where.split("\n")[: line - 1])
+    return max(before + column - len(str(highlight or "")), 0)  # sqlglot gives where the token ends
+
+
+def _check_known(where: str, node: exp.Column, columns: TableColumns) -> None:
+    if column_of(node, columns) is not None or node.find_ancestor(exp.Lambda, exp.Anonymous):
+        return
+    whole = node
+    while isinstance(whole.parent, exp.Dot) and whole.parent.this is whole:
+        whole = whole.parent  # type: ignore[assignment]
+    names = _names(whole) or [node.name]
+    if columns.resolve(names) is None:
+        known = ", ".join(column.name for column in columns.top)
+        reason = f"the table has no column {'.'.join(names)}; it has {known}"
+        raise PredicateError(predicate=where, position=_place(node), reason=reason)
+
+
+def _names(node: exp.Expr) -> list[str] | None:
+    if isinstance(node, exp.Column):
+        return [part.name for part in node.parts]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        inner = _names(node.this)
+        return None if inner is None else [*inner, node.expression.name]
+    return None
+
+
+def _place(node: exp.Expr) -> int | None:
+    starts = [part.meta["start"] for part in node.find_all(exp.Identifier) if "start" in part.meta]
+    return min(starts, default=None)
+
+
+def _conjunct(text: str, columns: TableColumns) -> Conjunct:
+    tree = _unnested(sqlglot.parse_one(text, read="spark", into=exp.Condition))
+    found: list[tuple[int, int, TableColumn]] = []
+    is_plain = all(isinstance(node, _PLAIN) and not is_of_the_moment(node) for node in tree.walk())
+    for node in tree.find_all(exp.Column, exp.Dot):
+        if isinstance(node.parent, exp.Dot):
+            continue
+        column = column_of(node, columns)
+        places = [part.meta for part in node.find_all(exp.Identifier) if "start" in part.meta]
+        if column is None or not places:
+            is_plain = False
+        else:
+            begin = min(place["start"] for place in places)
+            found.append((begin, max(place["end"] for place in places) + 1, column))
+    return Conjunct(text=text, tree=tree, columns=tuple(found), is_plain=is_plain)
+
+
+def _unnested(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
+
+
+def _split(where: str, tree: exp.Expr) -> Iterator[str]:
+    """Yield the texts of the conditions; the whole, where the text is not sure to fall apart as the tree does."""
+    tokens: list[Token] = Spark().tokenize(where)
+    # From token to token: a comment at the end of the text would swallow what we write behind it.
+    whole = where[tokens[0].start : tokens[-1].end + 1]
+    texts = [where[begin:end] for begin, end in _spans(tokens)]
+    try:
+        parsed = [sqlglot.parse_one(text, read="spark", into=exp.Condition) for text in texts]
+    except ParseError:
+        parsed = []
+    conditions = list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]
+    yield from texts if parsed == conditions else [whole]
+
+
+def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
+    """Yield where the conditions begin and end that AND joins outside of all brackets; one, where OR does."""
+    depth, betweens, begin, end = 0, 0, tokens[0].start, tokens[-1].end + 1
+    if any(token.token_type is TokenType.OR for token in _outermost(tokens)):
+        yield begin, end
+        return
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        depth += (before.token_type in _OPENING) - (before.token_type in _CLOSING)
+        if depth:
+            continue
+        if token.token_type is TokenType.BETWEEN:
+            betweens += 1
+        elif token.token_type is TokenType.AND and betweens:
+            betweens -= 1
+        elif token.token_type is TokenType.AND:
+            yield begin, before.end + 1
+            begin = after.start
+    yield begin, end
+
+
+def _outermost(tokens: list[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth == 0:
+            yield token
+
+
+# Comparisons, and functions without a state, a clock, a session's setting of their own, or a name sqlglot lacks.
+_PLAIN = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.EqualNull, exp.LT, exp.LTE, exp.GT,
+    exp.GTE, exp.In, exp.Between, exp.Is, exp.Like, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean,
+    exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Upper, exp.Lower,
+    exp.StartsWith, exp.EndsWith, exp.Contains, exp.Length, exp.Substring, exp.Coalesce, exp.Year, exp.Month, exp.Day,
+    exp.TsOrDsToDate, exp.Abs, exp.RegexpLike, exp.Case, exp.If, exp.Concat, exp.Trim, exp.DateAdd, exp.Interval,
+    exp.Var, exp.Tuple,
+)  # fmt: skip

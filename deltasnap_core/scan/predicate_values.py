@@ -1,0 +1,88 @@
+"""The constants of a predicate, as SQL of our own that means the same to Spark. No Spark."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from deltasnap_core.scan.predicate import has_only, is_of_the_moment
+
+ValueKind = Literal["null", "boolean", "number", "string", "date", "timestamp", "timestamp_ntz"]
+
+_KINDS: dict[exp.DType, ValueKind] = {
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMPLTZ: "timestamp",
+    exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
+}
+_NUMBERS: dict[exp.DType, str] = {
+    exp.DType.TINYINT: "tinyint",
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "int",
+    exp.DType.BIGINT: "bigint",
+    exp.DType.FLOAT: "float",
+    exp.DType.DOUBLE: "double",
+}
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredicateValue:
+    """A constant: its kind, the SQL of it, and where it is a string its text."""
+
+    kind: ValueKind
+    sql: str
+    text: str | None = None
+
+
+def string_sql(text: str) -> str:
+    """Return a string as SQL whatever is in it and however the session reads escapes."""
+    return f"cast(X'{text.encode().hex()}' as string)"
+
+
+def value_of(node: exp.Expr) -> PredicateValue | None:
+    """Return the constant that a node is; None: none, or none that is sure to mean the same to Spark."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Null):
+        return PredicateValue(kind="null", sql="null")
+    if isinstance(node, exp.Boolean):
+        return PredicateValue(kind="boolean", sql="true" if node.this else "false")
+    if isinstance(node, exp.Neg):
+        number = value_of(node.this)
+        if number is None or number.kind != "number":
+            return None
+        return PredicateValue(kind="number", sql=f"(-{number.sql})")
+    if isinstance(node, exp.Literal):
+        return _literal(node)
+    return _typed(node) if isinstance(node, exp.Cast) else None
+
+
+def _literal(node: exp.Literal) -> PredicateValue | None:
+    if node.is_string:
+        if is_of_the_moment(node):
+            return None
+        return PredicateValue(kind="string", sql=string_sql(node.name), text=node.name)
+    return PredicateValue(kind="number", sql=node.name) if _NUMBER.fullmatch(node.name) else None
+
+
+def _typed(node: exp.Cast) -> PredicateValue | None:
+    inner = node.this
+    if not isinstance(inner, exp.Literal) or is_of_the_moment(inner) or not has_only(node, "this", "to"):
+        return None
+    target = node.to.this
+    if inner.is_string and target in _KINDS:
+        kind = _KINDS[target]
+        return PredicateValue(kind=kind, sql=f"try_cast({string_sql(inner.name)} as {kind})")
+    if not _NUMBER.fullmatch(inner.name):
+        return None
+    if target is exp.DType.DECIMAL and node.to.expressions:
+        places = ",".join(part.name for part in node.to.expressions)
+        return PredicateValue(kind="number", sql=f"try_cast({inner.name} as decimal({places}))")
+    if not inner.is_string and target in _NUMBERS:
+        return PredicateValue(kind="number", sql=f"try_cast({inner.name} as {_NUMBERS[target]})")
+    return None

@@ -1,0 +1,110 @@
+"""The rows of a deletion vector from its bytes: a RoaringBitmapArray. No Spark.
+
+Source: PROTOCOL.md, Deletion Vector Format; RoaringFormatSpec (github.com/RoaringBitmap/RoaringFormatSpec).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+MAGIC = 1681511377
+_WITH_RUNS = 12347
+_WITHOUT_RUNS = 12346
+_OFFSETS_FROM = 4
+_MOST_IN_ARRAY = 4096
+
+
+def decode_rows(content: bytes) -> Rows:
+    """Return the row indexes that a serialized RoaringBitmapArray holds, ascending, in 64 bits.
+
+    Errors: ValueError where the bytes are no such array, or go on behind it.
+    """
+    stream = _Bytes(content)
+    magic = stream.number("<i")
+    if magic != MAGIC:
+        raise ValueError(f"expected the magic number {MAGIC} of a RoaringBitmapArray, found {magic}")
+    count = stream.number("<q")
+    if not 0 <= count <= len(content):
+        raise ValueError(f"expected a number of bitmaps, found {count}")
+    parts: list[Rows] = []
+    last = -1
+    for _ in range(count):
+        key = stream.number("<I")
+        if key <= last:
+            raise ValueError(f"expected the keys of bitmaps ascending, found {key} after {last}")
+        parts.append(_bitmap(stream) + (key << 32))
+        last = key
+    if stream.left:
+        raise ValueError(f"expected the end of the bitmaps, found {stream.left} bytes more")
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+class _Bytes:
+    """Bytes taken one piece after the other; ValueError where they end too early."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._position = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._content) - self._position
+
+    def number(self, layout: str) -> int:
+        (value,) = struct.unpack(layout, self.take(struct.calcsize(layout)))
+        return int(value)
+
+    def array(self, kind: str, count: int) -> Rows:
+        width = np.dtype(kind).itemsize
+        return np.frombuffer(self.take(width * count), kind).astype(np.int64)
+
+    def take(self, count: int) -> bytes:
+        if count > self.left:
+            raise ValueError(f"expected {count} bytes more, found {self.left}")
+        self._position += count
+        return self._content[self._position - count : self._position]
+
+
+def _bitmap(stream: _Bytes) -> Rows:
+    """Return the values of one 32-bit bitmap."""
+    cookie = stream.number("<I")
+    if cookie & 0xFFFF == _WITH_RUNS:
+        count = (cookie >> 16) + 1
+        runs = np.unpackbits(np.frombuffer(stream.take((count + 7) // 8), np.uint8), bitorder="little")[:count] == 1
+    elif cookie == _WITHOUT_RUNS:
+        count = stream.number("<I")
+        if count > 1 << 16:
+            raise ValueError(f"expected at most {1 << 16} containers, found {count}")
+        runs = np.zeros(count, bool)
+    else:
+        raise ValueError(f"expected the cookie of a bitmap, found {cookie}")
+    described = stream.array("<u2", 2 * count).reshape(count, 2)
+    if cookie == _WITHOUT_RUNS or count >= _OFFSETS_FROM:
+        stream.take(4 * count)  # where each container begins: they follow one another
+    if (np.diff(described[:, 0]) <= 0).any():
+        raise ValueError("expected the keys of containers ascending")
+    parts = [
+        _container(stream, int(cardinality) + 1, is_run=bool(is_run)) + (int(key) << 16)
+        for (key, cardinality), is_run in zip(described, runs, strict=True)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _container(stream: _Bytes, cardinality: int, *, is_run: bool) -> Rows:
+    if is_run:
+        runs = stream.array("<u2", 2 * stream.number("<H")).reshape(-1, 2)
+        ranges = [np.arange(start, start + length + 1, dtype=np.int64) for start, length in runs.tolist()]
+        values = np.concatenate(ranges) if ranges else np.empty(0, np.int64)
+    elif cardinality > _MOST_IN_ARRAY:
+        bits = np.unpackbits(np.frombuffer(stream.take(8192), np.uint8), bitorder="little")
+        values = np.flatnonzero(bits).astype(np.int64)
+    else:
+        values = stream.array("<u2", cardinality)
+    if len(values) != cardinality or (np.diff(values) <= 0).any() or (values > 0xFFFF).any():
+        raise ValueError(f"expected a container of {cardinality} values ascending, found another")
+    return values

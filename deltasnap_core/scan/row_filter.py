@@ -1,0 +1,74 @@
+"""Spark's own word on a predicate and on the columns asked for, before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+
+from deltasnap_core.errors import PredicateError
+from deltasnap_core.replay.local_rows import no_rows
+from deltasnap_core.scan.bounds import quoted
+from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.predicate import NotParsedError
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping import Skipping, skipping_of
+from deltasnap_core.scan.table_columns import TableColumns
+
+_DOUBLE_QUOTED_NAMES = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
+
+
+def checked_skipping(table: ScannedTable, where: str) -> Skipping:
+    """Return what a predicate says of files in the session, once Spark's analyzer has found sense in it.
+
+    Errors: PredicateError.
+    """
+    try:
+        skipping = skipping_of(where, table.columns)
+    except NotParsedError:
+        skipping = Skipping(unused=(where,))
+    rows = no_rows(table.spark, logical_schema(table.schema))
+    try:
+        _ = rows.where(where).schema
+    except PySparkException as error:
+        raise PredicateError(predicate=where, position=_position(where, error), reason=_reason(error)) from error
+    if '"' in where and all(_is_on(table, name) for name in _DOUBLE_QUOTED_NAMES):
+        # What we took for strings are names here.
+        return Skipping(unused=(*skipping.used, *skipping.unused))
+    return skipping
+
+
+def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:
+    """Return names as Spark takes them for columns: one that the table has as it stands is no path.
+
+    Errors: ValueError on what is no column.
+    """
+    return tuple(_selected(name, columns) for name in names)
+
+
+def _selected(name: str, columns: TableColumns) -> str:
+    column = columns.resolve([name]) or columns.resolve(name.replace("`", "").split("."))
+    if column is None:
+        known = ", ".join(column.name for column in columns.top)
+        raise ValueError(f"The table has no column {name!r}; it has {known}")
+    return ".".join(map(quoted, column.path))
+
+
+def _is_on(table: ScannedTable, name: str) -> bool:
+    return str(table.spark.conf.get(name, "false")).lower() == "true"
+
+
+def _position(where: str, error: PySparkException) -> int | None:
+    for context in error.getQueryContext() or ():
+        try:
+            start = int(context.startIndex())
+        except PySparkException:  # of a DataFrame, not of a text
+            continue
+        if 0 <= start < len(where):
+            return start
+    return None
+
+
+def _reason(error: PySparkException) -> str:
+    message = str(error.getMessage() or error)
+    return message.partition(" SQLSTATE:")[0].partition("\n")[0].strip()

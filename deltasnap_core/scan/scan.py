@@ -1,0 +1,64 @@
+"""Scan: which files of a version may hold the rows asked for, and the rows themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from deltasnap_core.once import once
+from deltasnap_core.scan.planning import ScanReport, chosen_files, report_of
+from deltasnap_core.scan.row_filter import checked_skipping, selected_names
+from deltasnap_core.scan.rows import RowReader
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping import Skipping
+
+
+class Scan:
+    """Rows of one version of a table: planned, not read. Immutable; threads may share it.
+
+    The predicate is checked when the scan is made; files are chosen, and rows read, when they are asked for.
+    """
+
+    def __init__(
+        self,
+        table: ScannedTable,
+        files: DataFrame,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        """files: of the version, with the columns of AddFile. where: a condition over the table's columns, as SQL.
+
+        columns: names of columns or, with dots, of fields; None: all.
+        Errors: PredicateError, a ValueError; ValueError on a column that the table does not have.
+        """
+        self._table = table
+        self._all_files = files
+        self.where = where
+        self.columns = None if columns is None else selected_names(columns, table.columns)
+        self._skipping = Skipping() if where is None else checked_skipping(table, where)
+
+    def __repr__(self) -> str:
+        return f"Scan(version={self._table.version}, where={self.where!r}, columns={self.columns})"
+
+    @once
+    def files(self) -> DataFrame:
+        """The files that may hold rows for which the predicate is true, with the columns of AddFile."""
+        return chosen_files(self._all_files, self._skipping)
+
+    @once
+    def report(self) -> ScanReport:
+        """How many files and bytes the predicate leaves, and which parts of it chose them; one job."""
+        return report_of(self._all_files, self._skipping)
+
+    def to_df(self) -> DataFrame:
+        """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
+
+        Errors: DataFileNotFoundError naming a file that is gone; DataPathError; CorruptLogError on a deletion vector
+        or a partition value.
+        """
+        rows = RowReader(self._table).read(self.files)
+        if self.where is not None:
+            rows = rows.where(self.where)
+        return rows if self.columns is None else rows.select(*self.columns)

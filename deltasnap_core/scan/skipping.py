@@ -1,0 +1,268 @@
+"""From a predicate over rows to predicates over files: pure functions from text and schema to text.
+
+A predicate over files is true where a file may hold a row for which the predicate over rows is true, false where it
+cannot, null where that is not known: the file is kept unless it is false. NOT goes down to the comparisons first, so
+that AND and OR of such predicates mean what they should. Delta's `PartitionFiltering` and `DataSkippingReader`.
+
+Source: PROTOCOL.md, Per-file Statistics; Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+from deltasnap_core.scan.bounds import Bounds, bounds_of, partition_value, quoted, statistic
+from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
+from deltasnap_core.scan.predicate_values import PredicateValue, string_sql, value_of
+from deltasnap_core.scan.table_columns import TableColumns
+
+NEVER = "false"
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "<=>": "<!>", "<!>": "<=>"}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
+    exp.EqualNull: "<=>",
+}  # fmt: skip
+_PARTS = ("this", "expression", "expressions", "low", "high", "negate")
+_MOST_ALTERNATIVES = 200
+_PLAIN_NUMBER = re.compile(r"\(?-?\d+(\.\d*)?\)?")
+_PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipping:
+    """What a predicate says of files; None: nothing.
+
+    partitions:  SQL over the column `partitionValues` of AddFile. Never null.
+    statistics:  SQL over `s`, the statistics of a file as `schema` reads them, and over `partitionValues`.
+    schema:      the statistics that `statistics` asks for, as a type for `from_json`.
+    used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
+    """
+
+    partitions: str | None = None
+    statistics: str | None = None
+    schema: str | None = None
+    used: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+def skipping_of(where: str, columns: TableColumns) -> Skipping:
+    """Return what a predicate over the rows of a table says of its files.
+
+    Errors: PredicateError.
+    """
+    # What a backslash means in a string is for the session to say: no constant is sure to be the one that we see.
+    strings_are_sure = "\\" not in where
+    partitions: list[str] = []
+    statistics: list[str] = []
+    used: list[str] = []
+    unused: list[str] = []
+    fields: set[tuple[str, ...]] = set()
+    for conjunct in parse_predicate(where, columns):
+        by_partition = _exact(conjunct)
+        by_statistics = None
+        if by_partition is None:
+            by_partition = _Rewriting(columns, strings_are_sure, with_statistics=False).rewritten(conjunct.tree)
+            full = _Rewriting(columns, strings_are_sure, with_statistics=True)
+            by_statistics = full.rewritten(conjunct.tree)
+            if by_statistics == by_partition:
+                by_statistics = None
+            else:
+                fields |= full.fields
+        partitions += [by_partition] if by_partition is not None else []
+        statistics += [by_statistics] if by_statistics is not None else []
+        (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
+    sql = _and(statistics)
+    read = {path for path in fields if statistic(*path) in (sql or "")}
+    return Skipping(
+        partitions=_and(partitions),
+        statistics=sql,
+        schema=_schema(read) if read else None,
+        used=tuple(used),
+        unused=tuple(unused),
+    )
+
+
+def _exact(conjunct: Conjunct) -> str | None:
+    """Return the SQL for a condition over partition columns alone: the caller's own, the values put in."""
+    if not conjunct.is_plain or not all(column.is_partition for _, _, column in conjunct.columns):
+        return None
+    values = {column: partition_value(column) for _, _, column in conjunct.columns}
+    if None in values.values():
+        return None
+    sql = conjunct.with_columns({column: f"({value})" for column, value in values.items()})
+    return f"coalesce(({sql}), false)"
+
+
+class _Rewriting:
+    """Rewrites one condition, and notes which statistics that takes.
+
+    with_statistics: False: what the partition values alone say.
+    """
+
+    def __init__(self, columns: TableColumns, strings_are_sure: bool, *, with_statistics: bool) -> None:
+        self._columns = columns
+        self._strings_are_sure = strings_are_sure
+        self._with_statistics = with_statistics
+        self.fields: set[tuple[str, ...]] = set()
+
+    def rewritten(self, node: exp.Expr, negated: bool = False) -> str | None:
+        """Return the predicate over files for one over rows, or for its negation; None: it says nothing of them."""
+        if not has_only(node, *_PARTS):
+            return None
+        if isinstance(node, exp.Paren):
+            return self.rewritten(node.this, negated)
+        if isinstance(node, exp.Not):
+            return self.rewritten(node.this, not negated)
+        if isinstance(node, (exp.And, exp.Or)):
+            both = [self.rewritten(side, negated) for side in (node.this, node.expression)]
+            return _and(both) if isinstance(node, exp.And) is not negated else _or(both)
+        if isinstance(node, exp.Between):
+            low = self._comparison(node.this, ">=", node.args["low"], negated)
+            high = self._comparison(node.this, "<=", node.args["high"], negated)
+            return _or([low, high]) if negated else _and([low, high])
+        if isinstance(node, exp.In):
+            return self._in(node, negated)
+        if isinstance(node, exp.Is):
+            return self._is(node, negated)
+        if isinstance(node, (exp.Like, exp.StartsWith)):
+            return self._prefix(node, negated is not bool(node.args.get("negate")))
+        return self._other(node, negated)
+
+    def _other(self, node: exp.Expr, negated: bool) -> str | None:
+        if isinstance(node, exp.Boolean):
+            return NEVER if node.this is negated else None
+        if isinstance(node, exp.Null):
+            return NEVER
+        if isinstance(node, exp.Column):
+            return self._comparison(node, "=", exp.Boolean(this=not negated), negated=False)
+        if isinstance(node, exp.Anonymous) and node.name.lower() in ("isnull", "isnotnull"):
+            operator = "<=>" if (node.name.lower() == "isnull") is not negated else "<!>"
+            return self._comparison(node.expressions[0], operator, exp.Null(), negated=False)
+        operator = _OPERATORS.get(type(node), "")
+        return self._comparison(node.this, operator, node.expression, negated) if operator else None
+
+    def _comparison(self, left: exp.Expr, operator: str, right: exp.Expr, negated: bool) -> str | None:
+        if value_of(left) is not None:
+            left, right, operator = right, left, _MIRRORED.get(operator, operator)
+        if negated:
+            operator = _NEGATED[operator]
+        value = self._value(right)
+        bounds = None if value is None else self._bounds(left)
+        if value is None or bounds is None:
+            return None
+        if value.kind == "null":
+            if operator not in ("<=>", "<!>"):
+                return NEVER
+            return bounds.is_null() if operator == "<=>" else bounds.is_not_null()
+        compared = bounds.compared(operator, value)
+        if operator == "<!>":
+            return _or([bounds.is_null(), compared])
+        return bounds.of_values(compared)
+
+    def _in(self, node: exp.In, negated: bool) -> str | None:
+        if not 0 < len(node.expressions) <= _MOST_ALTERNATIVES or not self._is_of_one_type(node):
+            return None
+        each = [self._comparison(node.this, "=", item, negated) for item in node.expressions]
+        return _and(each) if negated else _or(each)
+
+    def _is_of_one_type(self, node: exp.In) -> bool:
+        """Whether Spark, which casts both sides of IN to what all of them have in common, compares as with `=`."""
+        found = [self._value(item) for item in node.expressions]
+        values = [value for value in found if value is not None and value.kind != "null"]
+        if None in found or len({value.kind for value in values}) > 1:
+            return False
+        if all(value.kind == "number" for value in values):
+            return len(values) == 1 or all(_PLAIN_NUMBER.fullmatch(value.sql) for value in values)
+        if not any(value.kind == "string" for value in values):
+            return True
+        bounds = self._bounds(node.this)
+        if bounds is not None and bounds.data_type == "date":  # the common type may be that of the strings
+            return all(_PLAIN_DATE.fullmatch(value.text or "") for value in values)
+        return bounds is not None and bounds.data_type == "string"
+
+    def _is(self, node: exp.Is, negated: bool) -> str | None:
+        if isinstance(node.expression, exp.Null):
+            return self._comparison(node.this, "<!>" if negated else "<=>", node.expression, negated=False)
+        if isinstance(node.expression, exp.Boolean) and not negated:
+            # True or false, and so not null: as where the condition itself, or its negation, is asked for.
+            return self.rewritten(node.this, not node.expression.this)
+        return None
+
+    def _prefix(self, node: exp.Like | exp.StartsWith, negated: bool) -> str | None:
+        value = self._value(node.expression)
+        if value is None or value.text is None:
+            return None
+        bounds = self._bounds(node.this)
+        if bounds is None:
+            return None
+        prefix, is_whole = value.text, isinstance(node, exp.StartsWith)
+        if isinstance(node, exp.Like):
+            end = min((prefix.find(wildcard) for wildcard in "%_" if wildcard in prefix), default=len(prefix))
+            is_whole = prefix[end:] == "%"
+            if end == len(prefix):
+                return self._comparison(node.this, "=", node.expression, negated)
+            prefix = prefix[:end]
+        if not prefix or (negated and not is_whole):
+            return bounds.of_values(None)
+        return bounds.of_values(bounds.starting_with(string_sql(prefix), len(prefix), negated=negated))
+
+    def _value(self, node: exp.Expr) -> PredicateValue | None:
+        value = value_of(node)
+        is_sure = self._strings_are_sure or value is None or value.kind in ("null", "boolean", "number")
+        return value if is_sure else None
+
+    def _bounds(self, node: exp.Expr) -> Bounds | None:
+        target = None
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Cast) and has_only(node, "this", "to"):
+            node, target = node.this, node.args["to"].sql(dialect="spark").lower()
+        elif isinstance(node, exp.TsOrDsToDate) and has_only(node, "this", "safe"):
+            node, target = node.this, "date"
+        column = column_of(node, self._columns)
+        if column is None or not (column.is_partition or self._with_statistics):
+            return None
+        bounds = bounds_of(column, target)
+        if bounds is not None:
+            self.fields |= bounds.fields
+        return bounds
+
+
+def _and(parts: Iterable[str | None]) -> str | None:
+    known = [part for part in parts if part is not None]
+    return NEVER if NEVER in known else _joined(" and ", known)
+
+
+def _or(parts: Iterable[str | None]) -> str | None:
+    known = list(parts)
+    if None in known:
+        return None
+    return _joined(" or ", [part for part in known if part is not None and part != NEVER]) or NEVER
+
+
+def _joined(word: str, parts: list[str]) -> str | None:
+    distinct = list(dict.fromkeys(parts))
+    return f"({word.join(distinct)})" if len(distinct) > 1 else (distinct[0] if distinct else None)
+
+
+def _schema(fields: set[tuple[str, ...]]) -> str:
+    """Return the type of the statistics that are asked for, each by its path: values as text, counts as numbers."""
+    tree: dict[str, dict[str, object]] = {}
+    for path in sorted(fields):
+        reduce(lambda node, name: node.setdefault(name, {}), path, tree)  # type: ignore[arg-type,return-value]
+    return f"struct<{', '.join(_typed(tree, ()))}>"
+
+
+def _typed(tree: dict[str, dict[str, object]], above: tuple[str, ...]) -> Iterator[str]:
+    for name, inner in tree.items():
+        path = (*above, name)
+        if inner:
+            yield f"{quoted(name)}: struct<{', '.join(_typed(inner, path))}>"  # type: ignore[arg-type]
+        else:
+            yield f"{quoted(name)}: {'bigint' if path[0] in ('nullCount', 'numRecords') else 'string'}"

@@ -1,0 +1,152 @@
+"""The columns of a table by every name they go by, from the JSON of its schema. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.table_config import column_mapping_mode
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+TYPE_CHANGES = "delta.typeChanges"
+COLLATIONS = "__COLLATIONS"
+
+_FLOATS = ("float", "double")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """A column, or a field inside a struct.
+
+    path:             the name of the column, then those of the fields that lead to this one.
+    physical_path:    the same as data files, statistics and partition values have it.
+    data_type:        the name of its type as in the schema, `long` or `decimal(10,2)`; a struct, array or map by
+                      that word alone. A string of a collation of its own is `collated`.
+    is_partition:     whether its values are in `partitionValues`.
+    in_nullable:      whether a struct around it may be null.
+    was_float:        whether older files may have it as a `float`, whose decimals mean another number as a `double`.
+
+    Source: PROTOCOL.md, Column Mapping; Type Widening.
+    """
+
+    path: tuple[str, ...]
+    physical_path: tuple[str, ...]
+    data_type: str
+    is_partition: bool = False
+    in_nullable: bool = False
+    was_float: bool = False
+
+    @property
+    def name(self) -> str:
+        """How a person would write it."""
+        return ".".join(self.path)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it may hold NaN."""
+        return self.data_type in _FLOATS
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is no struct, array, map or variant."""
+        return self.data_type not in ("struct", "array", "map", "variant")
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of one version of a table."""
+
+    metadata: Metadata
+
+    @cached_property
+    def top(self) -> tuple[TableColumn, ...]:
+        """The columns in the order of the schema."""
+        return tuple(column for column, _ in self._children(self._fields, None))
+
+    @cached_property
+    def partition(self) -> tuple[TableColumn, ...]:
+        """The partition columns that the schema has, in their own order."""
+        by_name = {column.path[0]: column for column in self.top}
+        return tuple(by_name[name] for name in self.metadata.partition_columns if name in by_name)
+
+    @cached_property
+    def leaves(self) -> tuple[TableColumn, ...]:
+        """Every column and field that is no struct, in the order of the schema."""
+        return tuple(self._leaves(self._fields, None))
+
+    def resolve(self, names: Sequence[str]) -> TableColumn | None:
+        """Return what a path of names means, whatever their case, as Spark has it by default; None: nothing."""
+        fields, parent = self._fields, None
+        found: TableColumn | None = None
+        for name in names:
+            matches = [
+                (column, field)
+                for column, field in self._children(fields, parent)
+                if column.path[-1].lower() == name.lower()
+            ]
+            exact = [match for match in matches if match[0].path[-1] == name]
+            if len(exact or matches) != 1:
+                return None
+            found, field = (exact or matches)[0]
+            parent, fields = (found, field), _fields_of(field)
+        return found
+
+    @cached_property
+    def _fields(self) -> Sequence[Mapping[str, Any]]:
+        return _fields_of({"type": json.loads(self.metadata.schema_string or '{"type":"struct","fields":[]}')})
+
+    @cached_property
+    def _is_mapped(self) -> bool:
+        return column_mapping_mode(self.metadata.configuration) != "none"
+
+    def _children(
+        self, fields: Sequence[Mapping[str, Any]], parent: tuple[TableColumn, Mapping[str, Any]] | None
+    ) -> Iterator[tuple[TableColumn, Mapping[str, Any]]]:
+        for field in fields:
+            properties = field.get("metadata") or {}
+            name = str(field["name"])
+            physical = str(properties.get(PHYSICAL_NAME, name)) if self._is_mapped else name
+            above = None if parent is None else parent[0]
+            yield (
+                TableColumn(
+                    path=(*(above.path if above else ()), name),
+                    physical_path=(*(above.physical_path if above else ()), physical),
+                    data_type=_type_name(field["type"], properties),
+                    is_partition=above is None and name in self.metadata.partition_columns,
+                    in_nullable=parent is not None and (parent[0].in_nullable or parent[1].get("nullable", True)),
+                    was_float=any(change.get("fromType") == "float" for change in properties.get(TYPE_CHANGES) or ()),
+                ),
+                field,
+            )
+
+    def _leaves(
+        self, fields: Sequence[Mapping[str, Any]], parent: tuple[TableColumn, Mapping[str, Any]] | None
+    ) -> Iterator[TableColumn]:
+        for column, field in self._children(fields, parent):
+            if column.data_type == "struct":
+                yield from self._leaves(_fields_of(field), (column, field))
+            else:
+                yield column
+
+
+def _fields_of(field: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    data_type = field["type"]
+    if isinstance(data_type, Mapping) and data_type.get("type") == "struct":
+        fields: Sequence[Mapping[str, Any]] = data_type["fields"]
+        return fields
+    return ()
+
+
+def _type_name(data_type: object, properties: Mapping[str, Any]) -> str:
+    if isinstance(data_type, Mapping):
+        return str(data_type.get("type"))
+    name = str(data_type)
+    if name.startswith(("char(", "varchar(")):
+        return "string"
+    if name == "string" and properties.get(COLLATIONS):
+        return "collated"
+    return "collated" if name.startswith("string collate") else name

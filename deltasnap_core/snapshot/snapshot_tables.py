@@ -1,0 +1,78 @@
+"""The metadata tables of a snapshot: from its files, and from the log as it lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from deltasnap_core.log.commit_batch import read_commits
+from deltasnap_core.log.log_listing import LogListing, list_log
+from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.protocol.table_config import deleted_file_retention_ms
+from deltasnap_core.replay.version_range import changes_of_versions
+from deltasnap_core.scan.log_tables import listed_versions, log_files_table, versions_table
+from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.snapshot.history_frame import history_frame
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.storage.writable_files import WritableFiles
+
+
+def snapshot_tables(
+    context: TableContext,
+    log: VersionLog,
+    table: ScannedTable,
+    *,
+    files: Callable[[], DataFrame],
+    tombstones: Callable[[], DataFrame],
+) -> MetadataTables:
+    """Return the metadata tables of a version. files, tombstones: as LogFacts has them."""
+    retention = deleted_file_retention_ms(log.configuration)
+    source = _SnapshotLog(context=context, log=log)
+    facts = LogFacts(
+        files=files,
+        tombstones=tombstones,
+        events=source.events,
+        history=source.history,
+        versions=source.versions,
+        log_files=source.log_files,
+        listing=source.listed_files,
+        retention_ms=retention,
+        now_ms=log.min_file_retention_timestamp + retention,
+    )
+    return MetadataTables(table, facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SnapshotLog:
+    """What the log of a table tells up to a version, by a listing of its own."""
+
+    context: TableContext
+    log: VersionLog
+
+    def events(self) -> DataFrame | None:
+        batch = read_commits(self.context.log.store, tuple(self._listing().commits.values()))
+        actions = self.context.reader().commit_actions(batch)
+        return None if actions is None else changes_of_versions(actions)
+
+    def history(self) -> DataFrame:
+        return history_frame(self.context.spark, self.context.log.history.get_history(end=self.log.version))
+
+    def versions(self) -> DataFrame:
+        timestamps = self.context.log.history.commit_timestamps(end=self.log.version)
+        return versions_table(self.context.spark, listed_versions(self._listing(), timestamps))
+
+    def log_files(self) -> DataFrame:
+        files = self.context.log.store.list_from(join_url(self.context.log.log_path, ""))
+        return log_files_table(self.context.spark, files, self.log.segment)
+
+    def listed_files(self) -> list[FileStatus]:
+        table = self.context.log.table_path
+        return WritableFiles(table, self.context.files.storage_options).walk(table)
+
+    def _listing(self) -> LogListing:
+        return list_log(self.context.log.store, self.context.log.log_path, last=self.log.version)

@@ -1,0 +1,100 @@
+"""A stored version as scans and metadata tables see it; its log is asked for its history alone, and may be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
+from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
+from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.protocol.table_config import deleted_file_retention_ms
+from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.scan.log_tables import log_files_table, versions_table
+from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
+from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.snapshot.history_frame import history_frame
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_core.store.stored_table import StoredTable
+
+
+def scanned_version(
+    spark: SparkSession,
+    stored: StoredTable,
+    manifest: VersionManifest,
+    options: ScanOptions,
+    storage_options: Mapping[str, Any] | None,
+) -> ScannedTable:
+    """Return what a scan must know of a stored version. storage_options: of the store, for those of the table.
+
+    Errors: UnsupportedProtocolError; ActionNotFoundError where the version was stored without metadata.
+    """
+    state = stored.computed_states([manifest])[manifest.version]
+    path = table_path(manifest.log_path)
+    if state.protocol is not None:
+        check_readable(state.protocol, path=path, version=manifest.version)
+    if state.metadata is None:
+        raise ActionNotFoundError(action="metadata", version=manifest.version, path=path)
+    data_options = storage_options if options.storage_options is None else options.storage_options
+    return ScannedTable(
+        spark,
+        table_path=path,
+        version=manifest.version,
+        metadata=state.metadata,
+        store=FsspecLogStore(data_options),
+        spark_files=SparkFiles(data_options, partial(can_read, spark)),
+        options=options,
+    )
+
+
+def stored_history(table: ScannedTable, manifest: VersionManifest, first: int, last: int) -> list[DeltaHistory]:
+    """Return the commits of versions that the log still has; none where it is gone."""
+    try:
+        return DeltaHistoryManager(table.store, manifest.log_path).get_history(start=first, end=last)
+    except DeltaTableNotFoundError:
+        return []
+
+
+def stored_tables(
+    table: ScannedTable,
+    stored: StoredTable,
+    manifest: VersionManifest,
+    *,
+    files: Callable[[], DataFrame],
+    tombstones: Callable[[], DataFrame],
+    events: Callable[[], DataFrame | None],
+    now_ms: int,
+) -> MetadataTables:
+    """Return the metadata tables of a stored version. files, tombstones, events: as LogFacts has them."""
+    segment = stored.log_segments([manifest])[manifest.version]
+    facts = LogFacts(
+        files=files,
+        tombstones=tombstones,
+        events=events,
+        history=lambda: history_frame(table.spark, stored_history(table, manifest, 0, manifest.version)),
+        versions=lambda: versions_table(table.spark, _versions(stored)),
+        log_files=lambda: log_files_table(table.spark, (*segment.deltas, *segment.checkpoint_provider.files), segment),
+        listing=lambda: WritableFiles(table.table_path, table.spark_files.storage_options).walk(table.table_path),
+        retention_ms=deleted_file_retention_ms(table.metadata.configuration),
+        now_ms=now_ms,
+    )
+    return MetadataTables(table, facts)
+
+
+def _versions(stored: StoredTable) -> Iterator[dict[str, Any]]:
+    """Yield the versions stored; what the log has of them is not asked."""
+    for manifest in stored.read_sound_manifests(stored.stored_versions().current()):
+        problems = stored.missing_files([manifest])
+        yield {
+            "version": manifest.version,
+            "ms": manifest.timestamp,
+            "loadable": not problems,
+            "why_not": next((f"{url}: {problem}" for url, problem in problems.items()), None),
+        }

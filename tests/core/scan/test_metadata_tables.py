@@ -1,0 +1,174 @@
+"""Metadata tables and changes between versions, on one table that deltalake writes and that then loses its log."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.scan.metadata_tables import NAMES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltasnap_core import MetadataTables
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Made:
+    """A table: version 0 and 1 append, 2 deletes a partition, 3 compacts the other, 4 appends."""
+
+    path: Path
+    log: DeltaLog
+    store: SnapshotStore
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    from deltalake import DeltaTable, write_deltalake
+
+    path = tmp_path_factory.mktemp("tables") / "events"
+    for day, ids in (("2026-01-01", [1, 2]), ("2026-01-02", [3, None]), (None, None), (None, []), ("2026-01-02", [9])):
+        if ids:
+            rows = pa.table({"id": pa.array(ids, pa.int64()), "day": [day] * len(ids)})
+            rows = rows.append_column("raw", pa.array([b"x"] * len(ids)))
+            write_deltalake(path, rows, mode="append", partition_by=["day"])
+        elif ids is None:
+            DeltaTable(path).delete("day = '2026-01-01'")
+        else:
+            rows = pa.table({"id": pa.array([4], pa.int64()), "day": ["2026-01-02"], "raw": [b"y"]})
+            write_deltalake(path, rows, mode="append")
+    DeltaTable(path).optimize.compact()
+    log = DeltaLog.for_table(spark, path)
+    store = SnapshotStore.open(spark, path.parent / "store")
+    store.write_range("events", log, 0, log.update().version)
+    (path / "day=2026-01-02" / "orphan.parquet").write_bytes(b"?")
+    yield Made(path, log, store)
+    shutil.rmtree(path.parent)
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+@pytest.fixture(params=["snapshot", "store"])
+def tables(made: Made, request: pytest.FixtureRequest) -> MetadataTables:
+    return made.log.snapshot.tables if request.param == "snapshot" else made.store.tables("events")
+
+
+def test_every_table_has_its_documented_columns_and_is_a_view_by_one_call(
+    spark: SparkSession, tables: MetadataTables
+) -> None:
+    for name in NAMES:
+        view = tables.create_view(name, f"events_{name}")
+        frame = spark.sql(f"select * from {view}")
+        documented = (getattr(type(tables), name).__doc__ or "").replace("\n", " ")
+        assert name == "history" or [c for c in frame.columns if c not in documented] == []
+        assert frame.count() == len(frame.collect())
+    with pytest.raises(ValueError, match="no metadata table 'nope'"):
+        tables.create_view("nope")
+
+
+def test_files_have_typed_partitions_and_readable_statistics(made: Made, tables: MetadataTables) -> None:
+    (compacted,) = (row for row in rows(tables.files) if row["records"] == 4)
+    assert compacted["partition"] == {"day": "2026-01-02"}
+    assert compacted["stats"]["id"] == {"min": 3, "max": 9, "null_count": 1}
+    assert compacted["deleted_records"] == 0
+
+
+def test_partitions_are_summed_up(made: Made, tables: MetadataTables) -> None:
+    (partition,) = rows(tables.partitions)
+    assert (partition["partition"], partition["files"], partition["records"]) == ({"day": "2026-01-02"}, 1, 4)
+    assert partition["smallest_file"] == partition["largest_file"] == partition["bytes"]
+
+
+def test_entries_say_when_each_file_came_and_went(made: Made) -> None:
+    found = [(row["added_version"], row["removed_version"]) for row in rows(made.log.snapshot.tables.entries)]
+    assert sorted(found, key=repr) == sorted([(0, 2), (1, 5), (3, 5), (4, 5), (5, None)], key=repr)
+
+
+def test_versions_history_and_log_files_show_the_log(made: Made) -> None:
+    tables = made.log.snapshot.tables
+    assert [(row["version"], row["loadable"], row["has_checkpoint"]) for row in rows(tables.versions)] == [
+        (version, True, False) for version in range(6)
+    ]
+    assert [row["version"] for row in rows(tables.history)] == [5, 4, 3, 2, 1, 0]
+    assert [(row["version"], row["kind"], row["in_segment"]) for row in rows(tables.log_files)] == [
+        (version, "commit", True) for version in range(6)
+    ]
+
+
+def test_tombstones_expire_after_the_retention(made: Made, tables: MetadataTables) -> None:
+    found = rows(tables.tombstones)
+    assert len(found) == 4
+    for row in found:
+        assert (row["expires_at"] - row["deletion_timestamp"]).days == 7
+        assert not row["expired"]
+    assert [row["expires_at"] for row in found] == sorted(row["expires_at"] for row in found)
+
+
+def test_column_stats_say_how_far_statistics_go(made: Made, tables: MetadataTables) -> None:
+    by_column = {row["column"]: row for row in rows(tables.column_stats)}
+    assert set(by_column) == {"id", "raw"}
+    assert (by_column["id"]["share_of_files"], by_column["id"]["share_of_records"]) == (1.0, 1.0)
+    assert (by_column["id"]["min"], by_column["id"]["max"], by_column["id"]["null_count"]) == ("3", "9", 1)
+    assert by_column["id"]["type"] == "long"
+
+
+def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_by_a_listing(
+    made: Made, tables: MetadataTables
+) -> None:
+    told = rows(tables.vacuum_candidates())
+    assert {(row["reason"], row["protected"]) for row in told} == {("tombstone has not expired", True)}
+    listed = {row["path"]: row for row in rows(tables.vacuum_candidates(list_files=True))}
+    assert len(listed) == 5
+    orphan = listed["day=2026-01-02/orphan.parquet"]
+    assert (orphan["reason"], orphan["size"]) == ("orphan younger than the retention", 1)
+
+
+def test_changes_are_net_and_tell_why(made: Made) -> None:
+    for changes in (made.log.file_changes(0, 1), made.store.file_changes("events", 0, 1)):
+        assert changes.summary.is_append_only
+        assert changes.summary.why_not_append_only == ()
+        assert (changes.added.count(), changes.removed.count()) == (1, 0)
+        assert sorted(row.id or 0 for row in changes.scan_added().to_df().collect()) == [0, 3]
+        assert [commit.version for commit in changes.commits] == [1]
+
+
+def test_changes_that_are_more_than_appends_say_so(made: Made) -> None:
+    changes = made.log.file_changes(1, 5)
+    assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)
+    assert changes.summary.rearranged_files == 1
+    assert not changes.summary.is_append_only
+    assert len(changes.summary.why_not_append_only) == 2
+    assert changes.commits[0].operation == "DELETE"
+
+
+def test_changes_go_backwards_too(made: Made) -> None:
+    there, back = made.log.file_changes(0, 5), made.log.file_changes(5, 0)
+    assert rows(there.added) == rows(back.removed)
+    assert rows(there.removed) == rows(back.added)
+    assert [commit.version for commit in back.commits] == [5, 4, 3, 2, 1]
+
+
+def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made, tmp_path: Path) -> None:
+    log = made.path / "_delta_log"
+    log.rename(tmp_path / "log")
+    try:
+        found = made.store.scan("events", 5, "id > 3", ["id"]).to_df().collect()
+        assert sorted(row.id for row in found) == [4, 9]
+        changes = made.store.file_changes("events", 0, 1)
+        assert changes.added.count() == 1
+        assert changes.commits == ()
+        assert made.store.tables("events").history.count() == 0
+        assert made.store.tables("events", 1).files.count() == 2
+    finally:
+        (tmp_path / "log").rename(log)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from deltasnap_core.scan.roaring import MAGIC, decode_rows
+
+
+def array_container(key: int, values: list[int]) -> tuple[bytes, bytes]:
+    return struct.pack("<HH", key, len(values) - 1), struct.pack(f"<{len(values)}H", *values)
+
+
+def bitmap_of(*containers: tuple[bytes, bytes]) -> bytes:
+    """A 32-bit bitmap without runs."""
+    offsets = bytes(4 * len(containers))
+    descriptions, contents = (b"".join(part) for part in zip(*containers, strict=True))
+    return struct.pack("<II", 12346, len(containers)) + descriptions + offsets + contents
+
+
+def run_bitmap(key: int, cardinality: int, runs: list[tuple[int, int]]) -> bytes:
+    """A 32-bit bitmap of one container of runs, each a first value and how many follow it."""
+    pairs = b"".join(struct.pack("<HH", *run) for run in runs)
+    cookie = struct.pack("<I", 12347 | (0 << 16))
+    return cookie + b"\x01" + struct.pack("<HH", key, cardinality - 1) + struct.pack("<H", len(runs)) + pairs
+
+
+def array_of(**bitmaps: bytes) -> bytes:
+    """A RoaringBitmapArray; the names are `k` and the key."""
+    parts = b"".join(struct.pack("<I", int(name[1:])) + bitmap for name, bitmap in bitmaps.items())
+    return struct.pack("<iq", MAGIC, len(bitmaps)) + parts
+
+
+def test_arrays_give_their_rows_in_64_bits() -> None:
+    content = array_of(
+        k0=bitmap_of(array_container(0, [1, 7]), array_container(2, [5])), k3=bitmap_of(array_container(0, [0]))
+    )
+    assert decode_rows(content).tolist() == [1, 7, 2 * 65536 + 5, 3 << 32]
+
+
+def test_runs_give_every_row_of_a_run() -> None:
+    assert decode_rows(array_of(k0=run_bitmap(1, 5, [(3, 2), (9, 1)]))).tolist() == [
+        65536 + row for row in (3, 4, 5, 9, 10)
+    ]
+
+
+def test_dense_container_is_read_bit_by_bit() -> None:
+    rows = [row for row in range(10_000) if row % 2]
+    bits = bytearray(8192)
+    for row in rows:
+        bits[row // 8] |= 1 << row % 8
+    content = array_of(k0=bitmap_of((struct.pack("<HH", 0, len(rows) - 1), bytes(bits))))
+    assert decode_rows(content).tolist() == rows
+
+
+def test_no_bitmaps_are_no_rows() -> None:
+    assert decode_rows(array_of()).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "bytes more"),
+        (struct.pack("<iq", 7, 0), "magic number"),
+        (array_of() + b"x", "expected the end"),
+        (array_of(k0=bitmap_of(array_container(0, [1]))[:-1]), "bytes more"),
+        (array_of(k0=bitmap_of(array_container(0, [7, 1]))), "ascending"),
+        (array_of(k0=struct.pack("<I", 99)), "cookie"),
+        (array_of(k0=run_bitmap(0, 4, [(3, 2)])), "of 4 values"),
+        (array_of(k1=bitmap_of(array_container(0, [1])), k0=bitmap_of(array_container(0, [1]))), "ascending"),
+    ],
+    ids=["nothing", "magic", "more", "cut short", "unsorted", "cookie", "cardinality", "keys"],
+)
+def test_damaged_content_is_told(content: bytes, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        decode_rows(content)

@@ -1,0 +1,273 @@
+"""Scans of tables made for one rule each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core import DeltaLog, ScanOptions
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
+from tests.builders import Action, add, metadata, protocol, write_log
+from tests.core.scan.test_deletion_vectors import encode_z85
+from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deltasnap_core import Scan, Snapshot
+
+pytestmark = pytest.mark.spark
+
+
+def field(name: str, kind: Any, **properties: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": properties}
+
+
+def schema(*fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "struct", "fields": list(fields)})
+
+
+def file(table: Path, path: str, rows: pa.Table, *, name: str | None = None, **fields: Any) -> Action:
+    """Write a data file (`name`: where, else `path` is) and give its add action."""
+    target = table / (name or path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, target)
+    return add(path, size=target.stat().st_size, **fields)
+
+
+def ids(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def snapshot_of(spark: SparkSession, table: Path, adds: Iterable[Action], **fields: Any) -> Snapshot:
+    features = fields.pop("features", None)
+    first = protocol(3, 7, readerFeatures=features, writerFeatures=features) if features else protocol()
+    write_log(table, {0: [first, metadata(**fields), *adds]})
+    return DeltaLog.for_table(spark, table).snapshot
+
+
+def found(scan: Scan) -> list[Any]:
+    return sorted((tuple(row) for row in scan.to_df().collect()), key=repr)
+
+
+def stats(low: int, high: int, *, nulls: int = 0, rows: int = 2) -> str:
+    return json.dumps(
+        {"numRecords": rows, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": nulls}}
+    )
+
+
+def test_partitions_and_statistics_choose_files_and_the_report_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [
+        file(tmp_path, "a", ids(1, 2), partitionValues={"day": "2026-01-01"}, stats=stats(1, 2)),
+        file(tmp_path, "b", ids(5, 6), partitionValues={"day": "2026-01-01"}, stats=stats(5, 6)),
+        file(tmp_path, "c", ids(1, 9), partitionValues={"day": "2026-01-01"}),
+        file(tmp_path, "d", ids(1, 2), partitionValues={"day": "2026-01-02"}, stats=stats(1, 2)),
+        file(tmp_path, "e", ids(1), partitionValues={"day": ""}, stats=stats(1, 1, rows=1)),
+    ]
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        adds,
+        schemaString=schema(field("id", "long"), field("day", "date")),
+        partitionColumns=["day"],
+    )
+    scan = snapshot.scan("day = '2026-01-01' and ID > 4 and id % 2 = 1")
+    size = adds[0]["add"]["size"]
+    assert sorted(row.path for row in scan.files.collect()) == ["b", "c"]
+    assert (scan.report.files, scan.report.files_after_partitions, scan.report.files_after_statistics) == (5, 3, 2)
+    assert scan.report.bytes_after_partitions == pytest.approx(3 * size, abs=size)
+    assert scan.report.used == ("day = '2026-01-01'", "ID > 4")
+    assert scan.report.unused == ("id % 2 = 1",)
+    assert found(scan) == [(5, date(2026, 1, 1)), (9, date(2026, 1, 1))]
+    assert found(snapshot.scan("day is null", columns=["DAY", "id"])) == [(None, 1)]
+    assert found(snapshot.scan("day > '2030-01-01'")) == []
+
+
+def test_names_of_files_are_taken_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "a{b} 100%25 é+[c]"
+    names = ["p=x y%20z/part 1.parquet", "p=é+?#[]{}&'!$,;=@:/a.parquet", "p=%41/a*.parquet", "a\u00a0b.parquet"]
+    adds = []
+    for number, name in enumerate(names):
+        path = "".join(c if (c.isalnum() and c.isascii()) or c in "/._-" else _encoded(c) for c in name)
+        adds.append(file(table, path, ids(number), name=name, partitionValues={"p": name[:3]}))
+    snapshot = snapshot_of(
+        spark, table, adds, schemaString=schema(field("p", "string"), field("id", "long")), partitionColumns=["p"]
+    )
+    assert found(snapshot.scan()) == sorted(((name[:3], number) for number, name in enumerate(names)), key=repr)
+
+
+def _encoded(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def test_columns_that_a_file_lacks_are_null_and_older_types_become_wider(spark: SparkSession, tmp_path: Path) -> None:
+    old = pa.schema([("n", pa.int32()), ("d", pa.date32()), ("x", pa.float32()), ("c", pa.int8())])
+    new = pa.schema([("n", pa.int64()), ("c", pa.decimal128(4, 1))])
+    adds = [
+        file(tmp_path, "old", pa.Table.from_pylist([{"n": 1, "d": date(2026, 1, 1), "x": 1.5, "c": -7}], old)),
+        file(tmp_path, "new", pa.Table.from_pylist([{"n": 2**40, "c": Decimal("2.5")}], new)),
+    ]
+    fields = schema(
+        field("n", "long"),
+        field("d", "timestamp_ntz"),
+        field("x", "double"),
+        field("c", "decimal(4,1)", **{"delta.typeChanges": [{"fromType": "byte", "toType": "decimal(4,1)"}]}),
+        field("later", "string"),
+        field("nothing", "void"),
+    )
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, features=["typeWidening", "timestampNtz"])
+    rows = found(snapshot.scan(columns=["n", "x", "c", "later", "nothing"]))
+    assert rows == [(1, 1.5, Decimal(-7), None, None), (2**40, None, Decimal("2.5"), None, None)]
+    assert [str(row.d) for row in snapshot.scan("d is not null").to_df().collect()] == ["2026-01-01 00:00:00"]
+
+
+def test_char_and_varchar_are_strings(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [file(tmp_path, "a", pa.table({"c": ["ab "], "v": ["x"]}))]
+    fields = schema(field("c", "char(3)"), field("v", "varchar(9)"))
+    assert found(snapshot_of(spark, tmp_path, adds, schemaString=fields).scan("c = 'ab '")) == [("ab ", "x")]
+
+
+def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path) -> None:
+    inner = [pa.field("y", pa.int64(), metadata={"PARQUET:field_id": "3"})]
+    physical = pa.schema(
+        [
+            pa.field("col-1", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+            pa.field("col-2", pa.struct(inner), metadata={"PARQUET:field_id": "2"}),
+        ]
+    )
+    rows = pa.Table.from_pylist([{"col-1": 7, "col-2": {"y": 8}}], physical)
+
+    def mapped(name: str, kind: Any, number: int, column: str) -> dict[str, Any]:
+        return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column})
+
+    for mode, names in {"name": ("col-1", "col-2", "y"), "id": ("of", "another", "name")}.items():
+        table = tmp_path / mode
+        struct = {"type": "struct", "fields": [mapped("b", "long", 3, names[2])]}
+        snapshot = snapshot_of(
+            spark,
+            table,
+            [file(table, "a", rows)],
+            schemaString=schema(mapped("a.b", "long", 1, names[0]), mapped("s", struct, 2, names[1])),
+            configuration={"delta.columnMapping.mode": mode},
+            features=["columnMapping"],
+        )
+        assert found(snapshot.scan("`a.b` = 7 and s.b = 8", columns=["a.b", "s.b"])) == [(7, 8)], mode
+
+
+def test_deleted_rows_are_left_out_with_and_without_partitions(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = array_of(k0=bitmap_of(array_container(0, [0, 3])))
+    vector = {"storageType": "i", "pathOrInlineDv": encode_z85(content), "sizeInBytes": len(content), "cardinality": 2}
+    for partitioned in (False, True):
+        table = tmp_path / str(partitioned)
+        values = ({"p": "1"}, {"p": "2"}) if partitioned else ({}, {})
+        adds = [
+            file(table, "dir a/x", ids(*range(5)), name="dir a/x", deletionVector=vector, partitionValues=values[0]),
+            file(table, "y", ids(10, 11), partitionValues=values[1]),
+        ]
+        snapshot = snapshot_of(
+            spark,
+            table,
+            adds,
+            schemaString=schema(field("id", "long"), *([field("p", "integer")] if partitioned else [])),
+            partitionColumns=["p"] if partitioned else [],
+            features=["deletionVectors"],
+        )
+        assert [row[0] for row in found(snapshot.scan())] == [1, 10, 11, 2, 4]
+        assert [row[0] for row in found(snapshot.scan("id < 3"))] == [1, 2]
+        snapshot.scan("id < 3", columns=["id"]).to_df().explain()
+        plan = capsys.readouterr().out
+        assert plan.count("LessThan(id,3)") == 2, plan  # by the reader of each of the two kinds of files
+
+
+def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": encode_z85(b"12345678"), "sizeInBytes": 8, "cardinality": 2}
+    snapshot = snapshot_of(
+        spark, tmp_path, [file(tmp_path, "a", ids(1), deletionVector=vector)], features=["deletionVectors"]
+    )
+    with pytest.raises(CorruptLogError, match="magic number"):
+        snapshot.scan().to_df()
+
+
+def test_file_that_is_gone_is_told_with_path_and_version(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1)), add("gone.parquet")])
+    with pytest.raises(DataFileNotFoundError, match=r"Version 0 of .*gone\.parquet") as raised:
+        snapshot.scan().to_df()
+    assert raised.value.version == 0
+
+
+def test_file_outside_the_table_is_read_with_leave_only(spark: SparkSession, tmp_path: Path) -> None:
+    action = file(tmp_path / "source", (tmp_path / "source" / "a").as_uri(), ids(1), name="a")
+    snapshot = snapshot_of(spark, tmp_path / "clone", [action])
+    with pytest.raises(DataPathError, match="outside the table"):
+        snapshot.scan().to_df()
+    allowed = ScanOptions(data_roots=(str(tmp_path / "source"),))
+    assert found(snapshot.scan(options=allowed)) == [(1,)]
+
+
+def test_file_that_spark_would_pass_over_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
+    with pytest.raises(DataPathError, match="passes over"):
+        snapshot.scan().to_df()
+
+
+@pytest.mark.parametrize("where", ["id + 1", "id > array(1)", "id = no_such_function(1)", "nope = 1", "id = "])
+def test_what_has_no_sense_is_told_before_anything_is_read(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
+    with pytest.raises(PredicateError) as raised:
+        snapshot.scan(where)
+    assert isinstance(raised.value, ValueError)
+    assert where in str(raised.value)
+
+
+def test_what_only_spark_understands_chooses_rows(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [file(tmp_path, "a", ids(1, 2), stats=stats(1, 2)), file(tmp_path, "b", ids(5), stats=stats(5, 5))]
+    scan = snapshot_of(spark, tmp_path, adds).scan("id = 1 and not struct(id as lateral).lateral = 2")
+    assert found(scan) == [(1,)]
+
+
+def test_column_that_is_not_there_is_a_value_error(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
+    with pytest.raises(ValueError, match="no column 'nope'"):
+        snapshot.scan(columns=["id", "nope"])
+
+
+def test_statistics_that_are_no_json_keep_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    broken = ["{", "[]", '{"minValues": 7}', '{"numRecords": "x", "minValues": {"id": {}}}', "null", ""]
+    adds = [file(tmp_path, f"f{number}", ids(5), stats=text) for number, text in enumerate(broken)]
+    scan = snapshot_of(spark, tmp_path, adds).scan("id = 5")
+    assert scan.report.files_after_statistics == len(broken)
+    assert len(found(scan)) == len(broken)
+
+
+def test_file_of_nulls_alone_is_left_out_by_a_comparison(spark: SparkSession, tmp_path: Path) -> None:
+    nulls = json.dumps({"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"id": 2}})
+    adds = [file(tmp_path, "nulls", pa.table({"id": pa.array([None, None], pa.int64())}), stats=nulls)]
+    snapshot = snapshot_of(spark, tmp_path, adds)
+    assert snapshot.scan("id != 5").report.files_after_statistics == 0
+    assert snapshot.scan("id is null").report.files_after_statistics == 1
+
+
+def test_timestamp_within_the_millisecond_of_the_maximum_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    text = json.dumps(
+        {
+            "numRecords": 1,
+            "minValues": {"at": "2026-01-01T00:00:00.123Z"},
+            "maxValues": {"at": "2026-01-01T00:00:00.123Z"},
+            "nullCount": {"at": 0},
+        }
+    )
+    rows = pa.table({"at": pa.array([1_767_225_600_123_456], pa.timestamp("us", "UTC"))})
+    adds = [file(tmp_path, "a", rows, stats=text)]
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp")))
+    assert len(found(snapshot.scan("at > timestamp'2026-01-01 00:00:00.123400Z'"))) == 1
+    assert snapshot.scan("at > timestamp'2026-01-01 00:00:00.124001Z'").report.files_after_statistics == 0

@@ -1,0 +1,253 @@
+"""What a predicate over rows says of files, case by case. No Spark: these are texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from deltasnap_core.errors import DeltaSnapError, PredicateError
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.scan.skipping import Skipping, skipping_of
+from deltasnap_core.scan.table_columns import TableColumns
+
+
+def field(name: str, kind: Any, **properties: Any) -> dict[str, Any]:
+    nullable = properties.pop("nullable", True)
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": properties}
+
+
+FIELDS = [
+    field("id", "long"),
+    field("x", "double"),
+    field("name", "string"),
+    field("at", "timestamp"),
+    field("wall", "timestamp_ntz"),
+    field("on_day", "date"),
+    field("price", "decimal(10,2)"),
+    field("huge", "decimal(20,2)"),
+    field("flag", "boolean"),
+    field("raw", "binary"),
+    field("widened", "double", **{"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}),
+    field("s", {"type": "struct", "fields": [field("a", "integer"), field("b.c", "string")]}),
+    field("must", {"type": "struct", "fields": [field("a", "integer")]}, nullable=False),
+    field("items", {"type": "array", "elementType": "integer", "containsNull": True}),
+    field("day", "date"),
+    field("region", "string"),
+]
+
+
+def columns(fields: list[dict[str, Any]] = FIELDS, **metadata: Any) -> TableColumns:
+    schema = json.dumps({"type": "struct", "fields": fields})
+    return TableColumns(Metadata(id="t", schema_string=schema, partition_columns=("day", "region"), **metadata))
+
+
+def plain(sql: str | None) -> str | None:
+    """SQL as a person would write it."""
+    if sql is None:
+        return None
+    sql = re.sub(r"cast\(X'([0-9a-f]*)' as string\)", lambda hexed: f"'{bytes.fromhex(hexed[1]).decode()}'", sql)
+    sql = re.sub(r"cast\(nullif\(partitionValues\['(\w+)'\], ''\) as \w+\)", r"\1", sql)
+    sql = re.sub(r"nullif\(partitionValues\['(\w+)'\], ''\)", r"\1", sql)
+    for kind, short in (("minValues", "min"), ("maxValues", "max"), ("nullCount", "nulls")):
+        sql = re.sub(rf"try_cast\(s\.{kind}\.([`\w.]+) as \w+(?:\(\d+,\d+\))?\)", rf"{short}.\1", sql)
+        sql = re.sub(rf"s\.{kind}\.", f"{short}.", sql)
+    sql = re.sub(r"if\((\w+\.`\w+`) rlike '[^']+', \1, null\)", r"\1", sql).replace("`", "")
+    return sql.replace("s.numRecords", "rows")
+
+
+STATISTICS = {
+    "id = 5": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
+    "ID = 5": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
+    "5 < id": "((nulls.id < rows) and (max.id > 5))",
+    "not id > 5": "((nulls.id < rows) and (min.id <= 5))",
+    "id != 5": "((nulls.id < rows) and (min.id < 5 or max.id > 5))",
+    "id <=> 5": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
+    "not id <=> 5": "((nulls.id > 0) or (min.id < 5 or max.id > 5))",
+    "id <=> null": "(nulls.id > 0)",
+    "id is null": "(nulls.id > 0)",
+    "isnull(id)": "(nulls.id > 0)",
+    "id is not null": "(nulls.id < rows)",
+    "not (id is null)": "(nulls.id < rows)",
+    "id = null": "false",
+    "id in (1, null)": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
+    "id not in (1, null)": "false",
+    "id > -5": "((nulls.id < rows) and (max.id > (-5)))",
+    "id between 1 and 3": "(((nulls.id < rows) and (max.id >= 1)) and ((nulls.id < rows) and (min.id <= 3)))",
+    "id not between 1 and 3": "(((nulls.id < rows) and (min.id < 1)) or ((nulls.id < rows) and (max.id > 3)))",
+    "cast(id as decimal(38,2)) > 3.5": "((nulls.id < rows) and (try_cast(max.id as decimal(38,2)) > 3.5))",
+    # A number above the maximum may be NaN, which not every writer counts.
+    "x > 5": "(nulls.x < rows)",
+    "x <= 5": "((nulls.x < rows) and (min.x <= 5))",
+    "x = 5": "((nulls.x < rows) and ((min.x <= 5) and (max.x >= 5)))",
+    # A maximum may be cut short: what begins with it may be a value.
+    "name > 'abc'": "((nulls.name < rows) and (max.name > 'abc' or startswith('abc', max.name)))",
+    "name = 'abc'": (
+        "((nulls.name < rows) and ((min.name <= 'abc') and (max.name >= 'abc' or startswith('abc', max.name))))"
+    ),
+    "name != 'abc'": "(nulls.name < rows)",
+    "name like 'ab%'": (
+        "((nulls.name < rows) and (left(min.name, 2) <= 'ab' and "
+        "(left(max.name, 2) >= 'ab' or startswith('ab', max.name))))"
+    ),
+    "name not like 'ab%'": (
+        "((nulls.name < rows) and (not (startswith(min.name, 'ab') and startswith(max.name, 'ab'))))"
+    ),
+    "name not like 'ab%c'": "(nulls.name < rows)",
+    "name like '%b'": "(nulls.name < rows)",
+    "name like 'ab'": (
+        "((nulls.name < rows) and ((min.name <= 'ab') and (max.name >= 'ab' or startswith('ab', max.name))))"
+    ),
+    # A maximum is cut to the millisecond.
+    "wall >= '2026-01-01'": "((nulls.wall < rows) and (try_add(max.wall, interval 1 millisecond) >= '2026-01-01'))",
+    "wall < '2026-01-01'": "((nulls.wall < rows) and (min.wall < '2026-01-01'))",
+    "at < '2026-01-01'": "((nulls.at < rows) and (min.at < '2026-01-01'))",
+    "cast(wall as date) <= '2026-01-01'": "((nulls.wall < rows) and (try_cast(min.wall as date) <= '2026-01-01'))",
+    "on_day in ('2026-01-01')": (
+        "((nulls.on_day < rows) and ((min.on_day <= '2026-01-01') and (max.on_day >= '2026-01-01')))"
+    ),
+    "price < 1.5": "((nulls.price < rows) and (min.price < 1.5))",
+    "huge < 1.5": "((nulls.huge < rows) and ((min.huge - abs(min.huge) * 1e-15D) < cast(1.5 as double)))",
+    # Types without minimum and maximum: null does not compare.
+    "flag": "(nulls.flag < rows)",
+    "not flag": "(nulls.flag < rows)",
+    "raw = X'00'": None,
+    "widened = 1": "(nulls.widened < rows)",
+    # In a struct that may be null, nulls may not be counted.
+    "s.a = 1": "((nulls.s.a < rows) and ((min.s.a <= 1) and (max.s.a >= 1)))",
+    "s.a is null": None,
+    "must.a is null": "(nulls.must.a > 0)",
+    "s is null": None,
+    "items is null": None,
+    "id = 1 and length(name) > 3": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
+    "id = 1 or length(name) > 3": None,
+    "day = '2026-01-01' and id = 1": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
+    "(region = 'eu' and id > 5) or region = 'us'": (
+        "((coalesce((region = 'eu'), false) and ((nulls.id < rows) and (max.id > 5)))"
+        " or coalesce((region = 'us'), false))"
+    ),
+    "case when id = 1 and flag then true else false end and id > 5": "((nulls.id < rows) and (max.id > 5))",
+}
+
+NOTHING = [
+    "id + 1 = 5",
+    "cast(id as int) = 5",
+    "cast(id as string) = '5'",
+    "name = upper(name)",
+    "id = 1 is not true",
+    "name = 'a\\tb'",
+    "name like 'a' escape '/'",
+    "rand() > 0.5",
+    "day < current_date()",
+    "day = date'today'",
+    "on_day in ('2026-01-01', timestamp'2026-01-01 00:00:00')",
+    "at in ('2026-01-01')",
+    "id in (9007199254740993, 1e0)",
+    "exists(items, x -> x > 1)",
+    "name like any ('a%', 'b%')",
+]
+
+PARTITIONS = {
+    "day >= '2026-03-01'": "coalesce(((day) >= '2026-03-01'), false)",
+    "upper(region) = 'EU' and id = 1": "coalesce((upper((region)) = 'EU'), false)",
+    "`Region` = 'a' or day is null": "coalesce(((region) = 'a' or (day) is null), false)",
+    "(region = 'eu' and id > 5) or region = 'us'": (
+        "(coalesce((region = 'eu'), false) or coalesce((region = 'us'), false))"
+    ),
+    "not (region = 'eu' or id > 5)": "coalesce((region != 'eu'), false)",
+    "region = 'eu' or id > 5": None,
+    "1 = 1": "coalesce((1 = 1), false)",
+}
+
+
+@pytest.mark.parametrize("where", STATISTICS)
+def test_statistics_say_which_files_may_match(where: str) -> None:
+    assert plain(skipping_of(where, columns()).statistics) == STATISTICS[where]
+
+
+@pytest.mark.parametrize("where", PARTITIONS)
+def test_partition_values_say_which_files_may_match(where: str) -> None:
+    assert plain(skipping_of(where, columns()).partitions) == PARTITIONS[where]
+
+
+@pytest.mark.parametrize("where", NOTHING)
+def test_what_is_not_sure_chooses_no_files_and_is_told(where: str) -> None:
+    assert skipping_of(where, columns()) == Skipping(unused=(where,))
+
+
+def test_conditions_are_told_as_they_were_written() -> None:
+    skipping = skipping_of("day = '2026-01-01'  AND id between 1 and 2 and (id + 1 = 2)", columns())
+    assert skipping.used == ("day = '2026-01-01'", "id between 1 and 2")
+    assert skipping.unused == ("(id + 1 = 2)",)
+
+
+@pytest.mark.parametrize("name", ["date", "timestamp", "comment", "pivot", "value", "key", "order", "user", "set"])
+def test_column_may_be_named_as_a_keyword_is(name: str) -> None:
+    named = TableColumns(
+        Metadata(id="t", schema_string=json.dumps({"type": "struct", "fields": [field(name, "long")]}))
+    )
+    for where in (f"{name} > 5", f"not {name} in (5)", f"{name} between 1 and 2", f"5 = {name} and {name} is not null"):
+        assert skipping_of(where, named).unused == (), where
+
+
+def test_comments_are_left_out_of_what_is_made_of_a_predicate() -> None:
+    skipping = skipping_of("day = '2026-01-01' -- the first\n and /* or */ region = 'eu' -- and no more", columns())
+    assert skipping.used == ("day = '2026-01-01'", "region = 'eu'")
+    assert "--" not in (skipping.partitions or "")
+
+
+def test_no_more_statistics_are_read_than_asked_for() -> None:
+    skipping = skipping_of("id > 5 and s.`b.c` is not null", columns())
+    assert skipping.schema == (
+        "struct<`maxValues`: struct<`id`: string>, `nullCount`: struct<`id`: bigint, `s`: struct<`b.c`: bigint>>, "
+        "`numRecords`: bigint>"
+    )
+
+
+def test_statistics_and_partition_values_go_by_physical_names() -> None:
+    fields = [
+        field("id", "long", **{"delta.columnMapping.physicalName": "col-1"}),
+        field("region", "string", **{"delta.columnMapping.physicalName": "col-2"}),
+    ]
+    mapped = columns(fields, configuration={"delta.columnMapping.mode": "name"})
+    skipping = skipping_of("id > 5 and region = 'eu'", mapped)
+    assert "s.maxValues.`col-1`" in (skipping.statistics or "")
+    assert "partitionValues['col-2']" in (skipping.partitions or "")
+
+
+def test_constant_is_never_sql_of_the_caller() -> None:
+    statistics = skipping_of('name = "x\' or 1 = 1 --"', columns()).statistics or ""
+    assert "or 1 = 1" not in statistics
+    assert b"x' or 1 = 1 --".hex() in statistics
+
+
+@pytest.mark.parametrize(
+    ("where", "position", "told"),
+    [
+        ("nope = 1", 0, "no column nope"),
+        ("id = 1 and\n s.z > 2", 12, "no column s.z"),
+        ("id = ", 3, "missing"),
+        ("sum(id) > 1", 4, "aggregate"),
+        ("id in (select 1)", None, "query"),
+        ("row_number() over (order by id) = 1", None, "window"),
+        ("id = ?", None, "parameter"),
+        ("select 1", None, ""),
+        ("id = 1; drop table t", None, ""),
+        ("id = 'x", None, ""),
+        ("", None, "empty"),
+    ],
+)
+def test_what_is_no_predicate_over_the_table_is_a_value_error_with_the_place(
+    where: str, position: int | None, told: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)) as raised:
+        skipping_of(where, columns())
+    error: Any = raised.value
+    assert isinstance(error, DeltaSnapError)
+    assert isinstance(error, PredicateError)
+    assert error.predicate == where
+    assert where.rpartition("\n")[2] in str(error)
+    if position is not None:
+        assert error.position == position
