@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import logging
 import os
-import resource
 import sys
 import time
 from collections import Counter
@@ -14,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fuzz.judge import try_table
+from tests.fuzz.questions import limited_memory
 
-GIB = 1 << 30
 QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -41,19 +40,6 @@ def main() -> None:
         print(f"{count:6} {kind}")
     sys.stdout.flush()
     os._exit(1 if kinds else 0)  # a thread may still wait for a pipe
-
-
-@contextlib.contextmanager
-def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
-    """Let this process take so many bytes more and no others: who wants all there is gets a MemoryError."""
-    with open("/proc/self/statm", encoding="ascii") as told:  # noqa: PTH123
-        taken = int(told.read().split()[0]) * resource.getpagesize()
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (taken + more, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 @contextlib.contextmanager

@@ -59,10 +59,16 @@ def _failures(answers: list[Answer]) -> Iterator[tuple[str, str]]:
         error = answer.failure
         if error is None or (answer.question in FRAMES and _is_of_spark(error)):
             continue
-        frames = traceback.extract_tb(error.__traceback__)
-        ours = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "deltasnap_" in frame.filename]
-        where = ours[-1] if ours else "?"
-        yield f"{type(error).__name__} in {where}", f"{answer.question} of {answer.version}: {str(error)[:600]}"
+        yield f"{type(error).__name__} in {_place(error)}", f"{answer.question} of {answer.version}: {str(error)[:600]}"
+
+
+def _place(error: BaseException) -> str:
+    """The function of ours that an error came from, or one that was on its way when it came."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "deltasnap_" in frame.filename]
+    if ours:
+        return ours[-1]
+    return "?" if error.__context__ is None else _place(error.__context__)
 
 
 def _is_of_spark(error: BaseException) -> bool:

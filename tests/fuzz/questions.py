@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from deltasnap_core.log.version_log import VersionLog
 
 
+GIB = 1 << 30
+
+
 @dataclass(frozen=True)
 class Answer:
     """What came of a question.
@@ -44,6 +49,19 @@ class Answer:
 
 class TooLongError(BaseException):
     """A question took longer than its limit. No `Exception`, lest what is tried takes it for an error of its own."""
+
+
+@contextmanager
+def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
+    """Let this process take so many bytes more and no others: who wants all there is gets a MemoryError."""
+    with open("/proc/self/statm", encoding="ascii") as told:  # noqa: PTH123
+        taken = int(told.read().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def ask(question: str, version: int | None, answer: Callable[[], Any], *, seconds: float) -> Answer:
@@ -73,7 +91,7 @@ def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> An
         return Answer(question, version, failure=error)
 
 
-def log_answers(folder: Path, versions: list[int], *, seconds: float = 5) -> list[Answer]:
+def log_answers(folder: Path, versions: list[int], *, seconds: float = 20) -> list[Answer]:
     """Ask all that needs no Spark: of the latest version, of some versions, and of the log as a whole."""
     log = TableLog.for_path(folder, clock=lambda: NOW_MS)
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
@@ -118,7 +136,7 @@ def _json_of(action: Any) -> list[str] | None:
 
 
 def spark_answers(
-    spark: SparkSession, folder: Path, store_folder: Path, versions: list[int], *, seconds: float = 60
+    spark: SparkSession, folder: Path, store_folder: Path, versions: list[int], *, seconds: float = 120
 ) -> list[Answer]:
     """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
     options = SnapshotOptions(cache_state=False)
