@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
+from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import Action
 from tests.conftest import NOW_MS
 from tests.fuzz.made_tables import EXPIRED
+from tests.fuzz.watched_store import WatchedStore
 from tests.oracle import comparable
 
 if TYPE_CHECKING:
@@ -91,9 +93,12 @@ def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> An
         return Answer(question, version, failure=error)
 
 
-def log_answers(folder: Path, versions: list[int], *, seconds: float = 20) -> list[Answer]:
+def log_answers(
+    folder: Path, versions: list[int], vanishing: Mapping[Path, int] | None = None, *, seconds: float = 20
+) -> list[Answer]:
     """Ask all that needs no Spark: of the latest version, of some versions, and of the log as a whole."""
-    log = TableLog.for_path(folder, clock=lambda: NOW_MS)
+    store, log_path = WatchedStore(folder, vanishing), join_url(to_url(folder), LOG_FOLDER)
+    log = TableLog(store, log_path, clock=lambda: NOW_MS)
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
     answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]
     _release_pipes(folder)
@@ -136,11 +141,19 @@ def _json_of(action: Any) -> list[str] | None:
 
 
 def spark_answers(
-    spark: SparkSession, folder: Path, store_folder: Path, versions: list[int], *, seconds: float = 120
+    spark: SparkSession,
+    folder: Path,
+    store_folder: Path,
+    versions: list[int],
+    vanishing: Mapping[Path, int] | None = None,
+    *,
+    check_pages: bool = False,
+    seconds: float = 120,
 ) -> list[Answer]:
     """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
-    options = SnapshotOptions(cache_state=False)
-    log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options)
+    options = SnapshotOptions(cache_state=False, check_pages=check_pages)
+    store = WatchedStore(folder, vanishing)
+    log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options, store=store)
     answers = [answer for version in versions for answer in _of_a_snapshot(log, version, seconds)]
     answers += _store_answers(spark, log, store_folder, versions, seconds)
     DeltaLog.clear_cache()
