@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from deltasnap_core.errors import (
+    CorruptLogError,
     DeltaTableNotFoundError,
     TimestampNotFoundError,
     VersionGapError,
@@ -237,7 +238,7 @@ class _Timeline:
         commit = self._commits[version]
         for _, timestamp in read_in_commit_timestamps(self._store, [commit]):
             return timestamp
-        raise FileNotFoundError(commit.path)
+        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
         """Return the last version committed at or before a time, the first one where there is none."""

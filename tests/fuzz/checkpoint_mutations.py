@@ -235,7 +235,8 @@ def _names(file: Path) -> bool:
     if file.suffix == ".json":
         return any("sidecar" in action for action in actions_of(file))
     try:
-        return pq.read_table(file).column("sidecar").null_count < pq.read_metadata(file).num_rows
+        column = pq.read_table(file).column("sidecar")
+        return bool(column.null_count < len(column))
     except (pa.ArrowException, OSError, KeyError):
         return False
 

@@ -16,7 +16,7 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.protocol.file_names import checksum_file
+from deltasnap_core.protocol.file_names import checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from tests.builders import (
@@ -89,6 +89,16 @@ def test_timestamps_in_the_commits_count_only_from_the_enabling_version_on() -> 
 )
 def test_time_travel_across_the_enabling_version(timestamp: int, version: int) -> None:
     assert enabled_at_2().get_active_commit_at_time(timestamp).version == version
+
+
+def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:
+    manager = enabled_at_2()
+    listing = manager._list()
+    store = counted(manager).store
+    assert isinstance(store, MemoryLogStore)
+    store.delete(listing.commits[3])
+    with pytest.raises(CorruptLogError, match=commit_file(3)):
+        DeltaHistoryManager(store, LOG_PATH, listing=listing).get_active_commit_at_time(6500)
 
 
 def test_timestamps_enabled_from_the_start_need_no_enabling_version() -> None:
