@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
 from typing import Any
 
 from deltasnap_core.errors import (
@@ -103,8 +102,8 @@ class DeltaHistoryManager:
         if limit is not None and limit < 0:
             raise ValueError(f"limit must be 0 or more, not {limit}")
         listing = self._list()
-        versions = (v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end))
-        return self._histories(listing, [listing.commits[version] for version in islice(versions, limit)])
+        versions = [v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end)]
+        return self._histories(listing, [listing.commits[version] for version in versions[:limit]])
 
     def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
         """Return the timestamp in ms by version, ascending, from version `start` to `end`, both included.

@@ -77,6 +77,11 @@ def test_timestamps_by_modification_time_are_made_strictly_increasing() -> None:
     assert [entry.timestamp for entry in manager.get_history(limit=3)] == [15, 14, 12]
 
 
+@pytest.mark.parametrize(("limit", "versions"), [(0, []), (1, [2]), (2**70, [2, 1, 0]), (None, [2, 1, 0])])
+def test_history_has_as_many_commits_as_asked_for(limit: int | None, versions: list[int]) -> None:
+    assert [entry.version for entry in by_mtimes(0, 1, 2).get_history(limit)] == versions
+
+
 def test_timestamps_in_the_commits_count_only_from_the_enabling_version_on() -> None:
     manager = enabled_at_2()
     assert manager.commit_timestamps() == {0: 1000, 1: 2000, 2: 5000, 3: 6000, 4: 7000}
