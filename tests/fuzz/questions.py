@@ -172,7 +172,7 @@ def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
         return [opened]
     snapshot: Snapshot = opened.value
     answers = [
-        ask("computed state", version, lambda: _counts(snapshot.computed_state), seconds=seconds),
+        ask("computed state", version, lambda: counts_of(snapshot.computed_state), seconds=seconds),
         ask("validate checksum", version, lambda: [d.field for d in snapshot.validate_checksum()], seconds=seconds),
     ]
     frames = ask("state", version, lambda: _frames(snapshot), seconds=seconds)
@@ -213,11 +213,11 @@ def _store_answers(
 
 
 def _stored_counts(store: SnapshotStore, version: int) -> dict[str, Any]:
-    return _counts(store.computed_state("t", version))
+    return counts_of(store.computed_state("t", version))
 
 
 def _stored_rows(store: SnapshotStore, version: int) -> list[str]:
-    return _rows(store.state("t", version, min_file_retention_timestamp=EXPIRED))
+    return rows_of(store.state("t", version, min_file_retention_timestamp=EXPIRED))
 
 
 def _collected(frame: DataFrame) -> list[dict[str, Any]]:
@@ -225,14 +225,14 @@ def _collected(frame: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows(frame: DataFrame) -> list[str]:
+def rows_of(frame: DataFrame) -> list[str]:
     rows: list[Action] = [
         {name: values for name, values in row.items() if values is not None} for row in _collected(frame)
     ]
     return comparable(rows)
 
 
-def _counts(state: Any) -> dict[str, Any]:
+def counts_of(state: Any) -> dict[str, Any]:
     return {
         "num_files": state.num_of_files,
         "size_in_bytes": state.size_in_bytes,
