@@ -190,7 +190,8 @@ class _Search:
 
 
 def _check_version(version: int | None) -> None:
-    if version is not None and (not isinstance(version, Integral) or version < 0):
+    given: object = version
+    if version is not None and not (isinstance(given, Integral) and version >= 0):
         raise ValueError(f"A version is an integer of 0 or more, not {version!r}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import traceback
 from collections import defaultdict
@@ -36,11 +37,24 @@ class Finding:
     mutations: tuple[str, ...]
     text: str
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is an exception that is no DeltaSnapError, or no answer in time; otherwise a wrong answer."""
+        return re.match(r"\w+ in ", self.kind) is not None
+
     def __str__(self) -> str:
         return f"seed {self.seed}: {self.kind}\n    {'; '.join(self.mutations)}\n    {self.text}"
 
 
-def try_table(seed: int, spark: SparkSession | None = None) -> list[Finding]:
+@dataclass(frozen=True)
+class Tried:
+    """What came of one table: the kinds of what was done to it, and what is wrong with the answers."""
+
+    kinds: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
     """Make the table of a seed, mutate it, ask, and give what is wrong with the answers."""
     rng = Random(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +75,8 @@ def try_table(seed: int, spark: SparkSession | None = None) -> list[Finding]:
         *_disagreements(answers),
     ]
     texts = tuple(mutation.text for mutation in mutations)
-    return [Finding(seed, kind, texts, text[:1500]) for kind, text in wrong]
+    findings = tuple(Finding(seed, kind, texts, text[:1500]) for kind, text in wrong)
+    return Tried(tuple(mutation.kind for mutation in mutations) or ("nothing",), findings)
 
 
 def _failures(answers: list[Answer], *, check_pages: bool) -> Iterator[tuple[str, str]]:

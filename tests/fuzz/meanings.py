@@ -31,12 +31,14 @@ class Mutation:
     """What was done to a table: in words, with the names of the files that it changed.
 
     vanishing: files that go while they are read, each after so many files have been opened.
+    kind: the name of the mutation.
     """
 
     meaning: Meaning
     text: str
     touched: frozenset[str]
     vanishing: Mapping[Path, int] = field(default_factory=dict)
+    kind: str = ""
 
 
 Mutate = Callable[[MadeTable, Random], Mutation | None]

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,9 +37,10 @@ def mutated(table: MadeTable, rng: Random) -> list[Mutation]:
     """Do nothing, one thing, seldom two or three to a table; give what was done."""
     done = []
     for _ in range(rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 3))):
-        mutation = rng.choice(ALL)(table, rng)
+        mutate = rng.choice(ALL)
+        mutation = mutate(table, rng)
         if mutation is not None:
-            done.append(mutation)
+            done.append(replace(mutation, kind=mutate.__name__.replace("_", " ")))
     return done
 
 

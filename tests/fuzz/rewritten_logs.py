@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from deltasnap_core import DeltaLog, LogCursor, SnapshotStore, TableLog
 from deltasnap_core.protocol import file_names
 from tests.builders import content
 from tests.checkpoint_files import STYLES, write_checkpoint
-from tests.fuzz.judge import Finding
+from tests.fuzz.judge import Finding, Tried
 from tests.fuzz.made_tables import EXPIRED, MadeTable, make_table
 from tests.fuzz.questions import Answer, ask, counts_of, rows_of
 from tests.oracle import OracleState, comparable, replay
@@ -36,7 +37,7 @@ SAME_LENGTH = {
 """Texts of commits that others of their length may replace."""
 
 
-def try_rewriting(seed: int, spark: SparkSession | None = None) -> list[Finding]:
+def try_rewriting(seed: int, spark: SparkSession | None = None) -> Tried:
     """Read and store a table, rewrite its log, read and store it again, and give what is wrong with the answers."""
     rng = Random(seed)
     with tempfile.TemporaryDirectory() as name:
@@ -44,9 +45,9 @@ def try_rewriting(seed: int, spark: SparkSession | None = None) -> list[Finding]
         table = make_table(folder / "a table", rng)
         readers = _Readers(table, folder / "store", spark)
         readers.read_all()
-        text, table = _rewritten(table, rng)
+        kind, text, table = _rewritten(table, rng)
         wrong = [*_wrong_answers(table, readers), *_wrong_polls(table, readers)]
-    return [Finding(seed, kind, (text,), told[:1500]) for kind, told in wrong]
+    return Tried((kind,), tuple(Finding(seed, name, (text,), told[:1500]) for name, told in wrong))
 
 
 class _Readers:
@@ -73,8 +74,8 @@ def _contents(table: MadeTable) -> dict[int, bytes]:
     return {int(file.name[:20]): file.read_bytes() for file in commits if len(file.name) == 25}
 
 
-def _rewritten(table: MadeTable, rng: Random) -> tuple[str, MadeTable]:
-    """Roll the log back to a version, and write on, or not; give the table as it then is."""
+def _rewritten(table: MadeTable, rng: Random) -> tuple[str, str, MadeTable]:
+    """Roll the log back to a version, and write on, or not; give what was done and the table as it then is."""
     kept = rng.choice(table.versions)
     times = {version: (table.log / file_names.commit_file(version)).stat().st_mtime_ns for version in table.versions}
     for file in table.files():
@@ -103,7 +104,7 @@ def _rewritten(table: MadeTable, rng: Random) -> tuple[str, MadeTable]:
         hint = json.dumps({"version": rng.choice((kept, kept + 1, kept + 9, table.versions[-1])), "size": 1})
         (table.log / file_names.LAST_CHECKPOINT).write_text(hint, encoding="utf-8")
     text = f"rolled back to {kept}, {len(commits) - kept - 1} commits written on: {how}"
-    return text, replace(table, commits=tuple(commits), states=states)
+    return f"rolled back and written on: {how}", text, replace(table, commits=tuple(commits), states=states)
 
 
 def _commit(table: MadeTable, version: int, how: str, rng: Random) -> list[dict[str, Any]]:
@@ -117,7 +118,9 @@ def _commit(table: MadeTable, version: int, how: str, rng: Random) -> list[dict[
         return commit
     source = rng.choice(table.commits[1:] or table.commits)
     own_time = {"inCommitTimestamp": table.timestamp(version)} if table.in_commit_timestamps else {}
-    info = {"commitInfo": {"operation": rng.choice(("RESTORE", "WRITE")), "operationParameters": {}, **own_time}}
+    info: dict[str, Any] = {
+        "commitInfo": {"operation": rng.choice(("RESTORE", "WRITE")), "operationParameters": {}, **own_time}
+    }
     return [info, *(action for action in source if "commitInfo" not in action)]
 
 
@@ -127,7 +130,7 @@ def _wrong_answers(table: MadeTable, readers: _Readers) -> Iterator[tuple[str, s
         version = latest if answer.version is None else answer.version
         error = answer.failure or answer.refusal
         if error is not None:
-            yield f"{type(error).__name__} after a rewrite", f"{answer.question} of {answer.version}: {error}"
+            yield f"{type(error).__name__} in a rewritten log", f"{answer.question} of {answer.version}: {error}"
         elif answer.value != (right := _right(table.states[version], answer.question, version)):
             yield f"{answer.question}: not what the rewritten log says", f"of {version}: {answer.value}, but {right}"
 
@@ -145,10 +148,11 @@ def _answers(table: MadeTable, readers: _Readers) -> Iterator[Answer]:
     first = table.versions[0]
     yield ask("stored versions", None, lambda: _stored(store, delta_log, first, latest), seconds=120)
     for version in table.versions:
-        yield ask("stored rows", version, lambda v=version: rows_of(store.state("t", v, **_ALL)), seconds=120)
+        yield ask("stored rows", version, partial(_stored_rows, store, version), seconds=120)
 
 
-_ALL = {"min_file_retention_timestamp": EXPIRED}
+def _stored_rows(store: SnapshotStore, version: int) -> list[str]:
+    return rows_of(store.state("t", version, min_file_retention_timestamp=EXPIRED))
 
 
 def _stored(store: SnapshotStore, log: DeltaLog, first: int, last: int) -> int:
@@ -179,7 +183,7 @@ def _wrong_polls(table: MadeTable, readers: _Readers) -> Iterator[tuple[str, str
     answer = ask("poll", None, lambda: readers.log.new_commits(cursor), seconds=20)
     error = answer.failure or answer.refusal
     if error is not None:
-        yield f"{type(error).__name__} after a rewrite", f"poll: {error}"
+        yield f"{type(error).__name__} in a rewritten log", f"poll: {error}"
         return
     before, now = readers.commits.get(cursor.version), _contents(table).get(cursor.version)
     if now is None and before is not None and (answer.value is None or not answer.value.is_fork):
