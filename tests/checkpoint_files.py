@@ -62,6 +62,7 @@ _METADATA = pa.struct(
     [
         ("id", pa.string()),
         ("name", pa.string()),
+        ("description", pa.string()),
         ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
         ("schemaString", pa.string()),
         ("partitionColumns", pa.list_(pa.string())),

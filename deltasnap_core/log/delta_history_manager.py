@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
 from typing import Any
 
 from deltasnap_core.errors import (
+    CorruptLogError,
     DeltaTableNotFoundError,
     TimestampNotFoundError,
     VersionGapError,
@@ -102,8 +102,8 @@ class DeltaHistoryManager:
         if limit is not None and limit < 0:
             raise ValueError(f"limit must be 0 or more, not {limit}")
         listing = self._list()
-        versions = (v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end))
-        return self._histories(listing, [listing.commits[version] for version in islice(versions, limit)])
+        versions = [v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end)]
+        return self._histories(listing, [listing.commits[version] for version in versions[:limit]])
 
     def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
         """Return the timestamp in ms by version, ascending, from version `start` to `end`, both included.
@@ -237,7 +237,7 @@ class _Timeline:
         commit = self._commits[version]
         for _, timestamp in read_in_commit_timestamps(self._store, [commit]):
             return timestamp
-        raise FileNotFoundError(commit.path)
+        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
         """Return the last version committed at or before a time, the first one where there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from numbers import Integral
 from typing import NoReturn
 
 from deltasnap_core.errors import DeltaTableNotFoundError, NoFilesystemError, VersionNotFoundError
@@ -189,8 +190,9 @@ class _Search:
 
 
 def _check_version(version: int | None) -> None:
-    if version is not None and version < 0:
-        raise ValueError(f"A version is 0 or more, not {version}")
+    given: object = version
+    if version is not None and not (isinstance(given, Integral) and version >= 0):
+        raise ValueError(f"A version is an integer of 0 or more, not {version!r}")
 
 
 def _start_of_listing(version: int | None, hint: LastCheckpointInfo | None) -> int:

@@ -184,8 +184,13 @@ class TableLog:
 def milliseconds(timestamp: datetime | int | None) -> int:
     """Return a time in ms since the epoch. Errors: ValueError for what is no time."""
     if isinstance(timestamp, datetime):
-        # Not by way of a float: it would lose the milliseconds of far dates.
-        return (timestamp.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        try:
+            aware = timestamp if timestamp.utcoffset() is not None else timestamp.astimezone()
+        except OverflowError as error:
+            raise ValueError(f"{timestamp!r} is out of range in the local time zone") from error
+        # Not by way of a float, which would lose the milliseconds of far dates, nor of UTC, where the first and the
+        # last day of some zones are no date.
+        return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if isinstance(timestamp, int):
         return timestamp
     raise ValueError(f"A timestamp is a datetime or milliseconds since the epoch, not {timestamp!r}")

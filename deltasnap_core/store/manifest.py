@@ -1,12 +1,15 @@
 """What one stored version consists of: pure.
 
 A manifest is one JSON document a version. It is written last and in one piece, so it is the commit point: what it
-names is there, and what no manifest names is not part of the store.
+names is there, and what no manifest names is not part of the store. It ends with the digest of its own bytes, so that
+a flipped one is damage and not another number.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,11 +19,13 @@ from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.store.log_identity import VersionIdentity
 from deltasnap_core.store.shared_documents import JsonObject, Part
 
-FORMAT = 2
+FORMAT = 3
 """Of the documents written here; a document of a higher format is refused, never misread."""
 
-_READABLE_FORMATS = (1, FORMAT)
-"""Format 1 has neither the identity of the version nor the summary of its commit."""
+_READABLE_FORMATS = (1, 2, FORMAT)
+"""Formats 1 and 2 have no digest, format 1 neither the identity of the version nor the summary of its commit."""
+
+_DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,10 +198,12 @@ class VersionManifest:
             values = json.loads(content)
             if values["format"] not in _READABLE_FORMATS:
                 raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
+            if values["format"] == FORMAT or "digest" in values:
+                _check_digest(content)
             return cls._from_json(values)
         except KeyError as error:
             raise ValueError(f"expected a field {error}, found none") from error
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"expected a manifest, found other JSON: {error}") from error
 
     @classmethod
@@ -247,7 +254,18 @@ class VersionManifest:
         values["computedState"] = dict(self.computed_state)
         values["logSegment"] = dict(self.log_segment)
         values["parts"] = {name: part.to_json() for name, part in self.parts.items()}
-        return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+        content = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+        return b'%s,"digest":"%s"}' % (content[:-1], _digest(content))
+
+
+def _check_digest(content: bytes) -> None:
+    found = _DIGEST.search(content)
+    if found is None or found[1] != _digest(content[: found.start()] + b"}"):
+        raise ValueError("expected the bytes that its digest was made of, found others")
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _check_sets(manifest: VersionManifest) -> None:

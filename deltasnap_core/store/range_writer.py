@@ -9,6 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import (
@@ -20,6 +21,7 @@ from deltasnap_core.log.log_range import (
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.aggregates import MissingSizeError
 from deltasnap_core.replay.computed_state import compute_state
 from deltasnap_core.replay.file_action_layout import FULL, digest
 from deltasnap_core.replay.spark_failures import on_ladder, translated
@@ -60,20 +62,8 @@ class RangeWriter:
         loaded: the log of the version, where it is read already. Errors: those of reading the log.
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
-
-        def written(log: LoadedLog) -> tuple[LoadedLog, DataSet]:
-            files = reconciled_files(self.context.reader(), log)
-            return log, self.rows.write_base(files, new_folder(BASE, version, version), version)
-
-        loaded, base = on_ladder(loaded or self.logged.load(version), written, self.logged.loader.next_rung)
-        commits = self._commits_of(loaded)
-        timestamp = commit_timestamps(self.logged, {version: loaded.non_file}, commits.infos)[version]
-        retention = retention_at(loaded.non_file, timestamp)
-        draft = self._manifest(version, timestamp, loaded.non_file, base, retention)
-        kept = loaded.non_file.without_expired_transactions(timestamp)
-        with translated(stored_files=self.rows.urls(draft)):
-            rows = self.digest_rows.state_of(draft)
-            state = compute_state(None if rows is None else digest(rows), kept, retention)
+        log = loaded or self.logged.load(version)
+        commits, draft, state = on_ladder(log, self._write_base, self.logged.loader.next_rung)
         documents = VersionDocuments(None, {})
         manifest = documents.added_to(draft, state, self.logged.segments[version])
         self.stored.write_documents(self.generation, documents.new)
@@ -137,6 +127,23 @@ class RangeWriter:
             retention=previous.retention,
         )
         return replay_range(base, changes, in_force, retentions, broadcast=broadcast)
+
+    def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
+        """Write the base of a version, and return what is known of its commit, a draft of its manifest, its state."""
+        version = log.version
+        files = reconciled_files(self.context.reader(), log)
+        base = self.rows.write_base(files, new_folder(BASE, version, version), version)
+        commits = self._commits_of(log)
+        timestamp = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)[version]
+        retention = retention_at(log.non_file, timestamp)
+        draft = self._manifest(version, timestamp, log.non_file, base, retention)
+        in_force = log.non_file.without_expired_transactions(timestamp)
+        with translated(stored_files=self.rows.urls(draft)):
+            rows = self.digest_rows.state_of(draft)
+            try:
+                return commits, draft, compute_state(None if rows is None else digest(rows), in_force, retention)
+            except MissingSizeError as error:  # the base has what the log has
+                raise CorruptLogError(path=log.files[0], reason=str(error)) from error
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return what the commit of a version is, read again only where a checkpoint stood in for it."""

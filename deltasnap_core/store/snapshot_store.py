@@ -35,7 +35,7 @@ last counts: both have the same content.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -47,6 +47,7 @@ from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark_failures import translated
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.scan.file_changes import FileChanges
@@ -55,7 +56,7 @@ from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.generations import CommonVersion, find_common_version
@@ -82,6 +83,10 @@ class SnapshotStore:
     A version is one that counts: of the generation begun last, or shared with those that it forked off. It is named by
     its number, or by its manifest where that is at hand: then the store is not asked for it again.
     Errors of all that reads a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
+
+    `state`, `all_files` and `tombstones` are frames that the caller runs, of files found to be there in their sizes.
+    Where one fails on a file of the store, its pages are damaged: a store opened with `check_pages=True` reads them
+    all first, and raises CorruptStoreError naming it. `write_range` stores such a version anew once the file is gone.
     """
 
     def __init__(
@@ -93,9 +98,11 @@ class SnapshotStore:
         spark_files: SparkFiles | None,
         policy: ChangePolicy | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        check_pages: bool = False,
     ) -> None:
         self._spark = spark
         self._storage_options = storage_options
+        self._check_pages = check_pages
         self._storage = storage
         self._spark_files = spark_files
         self._policy = policy or ChangePolicy()
@@ -109,12 +116,14 @@ class SnapshotStore:
         storage_options: Mapping[str, Any] | None = None,
         *,
         policy: ChangePolicy | None = None,
+        check_pages: bool = False,
     ) -> SnapshotStore:
         """Open a store; the folder need not be there yet.
 
         spark:           None: only what needs no Spark can be asked (versions, manifests, the small values).
         root_url:        local path or fsspec URL. storage_options: for fsspec.
         policy:          when changes are merged and when a new base is written.
+        check_pages:     whether every frame is read once before it is handed out.
         """
         root = to_url(root_url)
         spark_files = None if spark is None else SparkFiles(storage_options, partial(can_read, spark))
@@ -125,6 +134,7 @@ class SnapshotStore:
             spark_files=spark_files,
             policy=policy,
             storage_options=storage_options,
+            check_pages=check_pages,
         )
 
     def __repr__(self) -> str:
@@ -202,30 +212,26 @@ class SnapshotStore:
         the commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the answer is always the same.
         """
         stored, manifest = self._found(table, version)
-        state = stored.computed_states([manifest])[manifest.version]
+        non_file = non_file_actions_of(stored.computed_states([manifest])[manifest.version])
         retention = _retention(manifest, min_file_retention_timestamp)
-        rows = self._rows(stored, manifest).state_of(manifest)
-        return state_actions(self._session, rows, non_file_actions_of(state), retention)
+        rows = self._rows(stored, manifest)
+
+        def frame() -> DataFrame:
+            return state_actions(self._session, rows.state_of(manifest), non_file, retention)
+
+        return self._checked(rows, manifest, frame)
 
     def all_files(self, table: str, version: Version) -> DataFrame:
         """Return the live files of a version, with the columns of AddFile."""
         stored, manifest = self._found(table, version)
         rows = self._rows(stored, manifest)
-        if manifest.plain_parquet is not None:
-            return rows.parquet.read_file(manifest.plain_parquet.all_files, ADD)
-        files = rows.state_of(manifest)
-        return rows.parquet.no_rows(ADD) if files is None else live_files(files)
+        return self._checked(rows, manifest, lambda: _all_files(rows, manifest))
 
     def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
         """Return the files removed whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
         stored, manifest = self._found(table, version)
         rows = self._rows(stored, manifest)
-        if manifest.plain_parquet is not None and min_file_retention_timestamp is None:
-            return rows.parquet.read_file(manifest.plain_parquet.tombstones, REMOVE)
-        files = rows.state_of(manifest)
-        if files is None:
-            return rows.parquet.no_rows(REMOVE)
-        return unexpired_tombstones(files, _retention(manifest, min_file_retention_timestamp))
+        return self._checked(rows, manifest, lambda: _tombstones(rows, manifest, min_file_retention_timestamp))
 
     def scan(
         self,
@@ -377,6 +383,13 @@ class SnapshotStore:
         stored.check_files(manifest)
         return stored, manifest
 
+    def _checked(self, rows: StoredRows, manifest: VersionManifest, frame: Callable[[], DataFrame]) -> DataFrame:
+        with translated(stored_files=[join_url(rows.parquet.folder, file.path) for file in manifest.data_files]):
+            found = frame()
+            if self._check_pages:
+                found.write.format("noop").mode("overwrite").save()
+            return found
+
     def _rows(self, stored: StoredTable, manifest: VersionManifest) -> StoredRows:
         parquet = self._parquet(stored.generation_folder(manifest.generation))
         return StoredRows(parquet=parquet, log_path=manifest.log_path)
@@ -391,6 +404,22 @@ class SnapshotStore:
         if self._spark is None:
             raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
         return self._spark
+
+
+def _all_files(rows: StoredRows, manifest: VersionManifest) -> DataFrame:
+    if manifest.plain_parquet is not None:
+        return rows.parquet.read_file(manifest.plain_parquet.all_files, ADD)
+    files = rows.state_of(manifest)
+    return rows.parquet.no_rows(ADD) if files is None else live_files(files)
+
+
+def _tombstones(rows: StoredRows, manifest: VersionManifest, min_file_retention_timestamp: int | None) -> DataFrame:
+    if manifest.plain_parquet is not None and min_file_retention_timestamp is None:
+        return rows.parquet.read_file(manifest.plain_parquet.tombstones, REMOVE)
+    files = rows.state_of(manifest)
+    if files is None:
+        return rows.parquet.no_rows(REMOVE)
+    return unexpired_tombstones(files, _retention(manifest, min_file_retention_timestamp))
 
 
 def _retention(manifest: VersionManifest, chosen: int | None) -> Retention:

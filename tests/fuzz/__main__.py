@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seed 1 --count 1000 [--spark]`: each kind of wrong answer once, and how often it came."""
+"""`python -m tests.fuzz --seed 1 --count 1000 [--spark] [--rewrite]`: the table of faults, each wrong answer once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import contextlib
 import logging
 import os
 import resource
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.fuzz.judge import try_table
+from tests.fuzz.judge import Tried, try_table
+from tests.fuzz.questions import limited_memory
+from tests.fuzz.rewritten_logs import try_rewriting
 
-GIB = 1 << 30
 QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -25,35 +27,55 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the first table")
     parser.add_argument("--count", type=int, default=1000, help="how many tables, of one seed after another")
     parser.add_argument("--spark", action="store_true", help="ask Spark and the store too: about a second a table")
+    parser.add_argument("--rewrite", action="store_true", help="rewrite the logs rather than damage them")
     parser.add_argument("--all", action="store_true", help="print every wrong answer, not one of each kind")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    kinds: Counter[str] = Counter()
-    started = time.monotonic()
-    with _session(arguments.spark) as spark, limited_memory():
+    signal.signal(signal.SIGTERM, lambda *_: _interrupt())
+    tally = _Tally(print_all=arguments.all)
+    attempt = try_rewriting if arguments.rewrite else try_table
+    with _session(arguments.spark) as spark, limited_memory(), contextlib.suppress(KeyboardInterrupt):
         for seed in range(arguments.seed, arguments.seed + arguments.count):
-            for finding in try_table(seed, spark):
-                if arguments.all or not kinds[finding.kind]:
-                    print(finding, flush=True)
-                kinds[finding.kind] += 1
-    print(f"\n{arguments.count} tables in {time.monotonic() - started:.0f} s, {sum(kinds.values())} wrong answers:")
-    for kind, count in kinds.most_common():
-        print(f"{count:6} {kind}")
+            tally.add(attempt(seed, spark))
+    tally.print_all_kinds()
     sys.stdout.flush()
-    os._exit(1 if kinds else 0)  # a thread may still wait for a pipe
+    os._exit(1 if tally.kinds else 0)  # a thread may still wait for a pipe
 
 
-@contextlib.contextmanager
-def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
-    """Let this process take so many bytes more and no others: who wants all there is gets a MemoryError."""
-    with open("/proc/self/statm", encoding="ascii") as told:  # noqa: PTH123
-        taken = int(told.read().split()[0]) * resource.getpagesize()
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (taken + more, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+class _Tally:
+    """What came of the tables so far."""
+
+    def __init__(self, *, print_all: bool) -> None:
+        self._print_all = print_all
+        self._started = time.monotonic()
+        self._tables = 0
+        self._tried: Counter[str] = Counter()
+        self._foreign: Counter[str] = Counter()
+        self._wrong: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+
+    def add(self, tried: Tried) -> None:
+        self._tables += 1
+        self._tried.update(set(tried.kinds))
+        for finding in tried.findings:
+            if self._print_all or not self.kinds[finding.kind]:
+                print(finding, flush=True)
+            self.kinds[finding.kind] += 1
+            (self._foreign if finding.is_foreign else self._wrong).update(set(tried.kinds))
+
+    def print_all_kinds(self) -> None:
+        """Print the table of faults, then the kinds of wrong answers."""
+        print("\n| what was done | tables | foreign exceptions, hangs | wrong answers |\n|-|-|-|-|")
+        for kind, count in self._tried.most_common():
+            print(f"| {kind} | {count} | {self._foreign[kind]} | {self._wrong[kind]} |")
+        seconds, peak = time.monotonic() - self._started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(f"\n{self._tables} tables in {seconds:.0f} s, {peak} MiB, {sum(self.kinds.values())} wrong answers:")
+        for kind, count in self.kinds.most_common():
+            print(f"{count:6} {kind}")
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

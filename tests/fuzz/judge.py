@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import traceback
 from collections import defaultdict
@@ -13,7 +14,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.fuzz.made_tables import EXPIRED, MadeTable, make_table
-from tests.fuzz.mutations import Meaning, Mutation, mutated
+from tests.fuzz.meanings import Meaning, Mutation
+from tests.fuzz.mutations import mutated
 from tests.fuzz.questions import Answer, log_answers, of_kind, spark_answers
 from tests.oracle import comparable
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 MOST_VERSIONS = 3
 OF_A_VERSION = {"timestamp", "protocol", "metadata", "transactions", "domains"}
 # What is handed out as a frame fails where it is collected: see README.
-FRAMES = {"state", "all files", "tombstones", "stored state"}
+FRAMES = {"state", "all files", "tombstones"}
 
 
 @dataclass(frozen=True)
@@ -35,34 +37,63 @@ class Finding:
     mutations: tuple[str, ...]
     text: str
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is an exception that is no DeltaSnapError, or no answer in time; otherwise a wrong answer."""
+        return re.match(r"\w+ in ", self.kind) is not None
+
     def __str__(self) -> str:
         return f"seed {self.seed}: {self.kind}\n    {'; '.join(self.mutations)}\n    {self.text}"
 
 
-def try_table(seed: int, spark: SparkSession | None = None) -> list[Finding]:
+@dataclass(frozen=True)
+class Tried:
+    """What came of one table: the kinds of what was done to it, and what is wrong with the answers."""
+
+    kinds: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
     """Make the table of a seed, mutate it, ask, and give what is wrong with the answers."""
     rng = Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         table = make_table(Path(folder, "a table"), rng)
         mutations = mutated(table, rng)
         versions = sorted(rng.sample(table.versions, min(MOST_VERSIONS, len(table.versions))))
-        answers = log_answers(table.folder, versions)
-        if spark is not None:
-            answers += spark_answers(spark, table.folder, Path(folder, "store"), versions[-2:])
-    wrong = [*_failures(answers), *_against_oracle(table, mutations, answers), *_disagreements(answers)]
+        vanishing = {file: after for mutation in mutations for file, after in mutation.vanishing.items()}
+        check_pages = rng.random() < 0.5
+        if spark is None:
+            answers = log_answers(table.folder, versions, vanishing)
+        else:
+            store, asked = Path(folder, "store"), versions[-2:]
+            answers = spark_answers(spark, table.folder, store, asked, vanishing, check_pages=check_pages)
+            answers += log_answers(table.folder, versions)
+    wrong = [
+        *_failures(answers, check_pages=check_pages),
+        *_against_oracle(table, mutations, answers),
+        *_disagreements(answers),
+    ]
     texts = tuple(mutation.text for mutation in mutations)
-    return [Finding(seed, kind, texts, text[:1500]) for kind, text in wrong]
+    findings = tuple(Finding(seed, kind, texts, text[:1500]) for kind, text in wrong)
+    return Tried(tuple(mutation.kind for mutation in mutations) or ("nothing",), findings)
 
 
-def _failures(answers: list[Answer]) -> Iterator[tuple[str, str]]:
+def _failures(answers: list[Answer], *, check_pages: bool) -> Iterator[tuple[str, str]]:
     for answer in answers:
         error = answer.failure
-        if error is None or (answer.question in FRAMES and _is_of_spark(error)):
+        if error is None or (answer.question in FRAMES and _is_of_spark(error) and not check_pages):
             continue
-        frames = traceback.extract_tb(error.__traceback__)
-        ours = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "deltasnap_" in frame.filename]
-        where = ours[-1] if ours else "?"
-        yield f"{type(error).__name__} in {where}", f"{answer.question} of {answer.version}: {str(error)[:600]}"
+        yield f"{type(error).__name__} in {_place(error)}", f"{answer.question} of {answer.version}: {str(error)[:600]}"
+
+
+def _place(error: BaseException) -> str:
+    """The function of ours that an error came from, or one that was on its way when it came."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "deltasnap_" in frame.filename]
+    if ours:
+        return ours[-1]
+    return "?" if error.__context__ is None else _place(error.__context__)
 
 
 def _is_of_spark(error: BaseException) -> bool:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
+from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import Action
 from tests.conftest import NOW_MS
 from tests.fuzz.made_tables import EXPIRED
+from tests.fuzz.watched_store import WatchedStore
 from tests.oracle import comparable
 
 if TYPE_CHECKING:
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
     from deltasnap_core import Snapshot
     from deltasnap_core.log.version_log import VersionLog
+
+
+GIB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,19 @@ class Answer:
 
 class TooLongError(BaseException):
     """A question took longer than its limit. No `Exception`, lest what is tried takes it for an error of its own."""
+
+
+@contextmanager
+def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
+    """Let this process take so many bytes more and no others: who wants all there is gets a MemoryError."""
+    with open("/proc/self/statm", encoding="ascii") as told:  # noqa: PTH123
+        taken = int(told.read().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def ask(question: str, version: int | None, answer: Callable[[], Any], *, seconds: float) -> Answer:
@@ -73,9 +93,12 @@ def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> An
         return Answer(question, version, failure=error)
 
 
-def log_answers(folder: Path, versions: list[int], *, seconds: float = 5) -> list[Answer]:
+def log_answers(
+    folder: Path, versions: list[int], vanishing: Mapping[Path, int] | None = None, *, seconds: float = 20
+) -> list[Answer]:
     """Ask all that needs no Spark: of the latest version, of some versions, and of the log as a whole."""
-    log = TableLog.for_path(folder, clock=lambda: NOW_MS)
+    store, log_path = WatchedStore(folder, vanishing), join_url(to_url(folder), LOG_FOLDER)
+    log = TableLog(store, log_path, clock=lambda: NOW_MS)
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
     answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]
     _release_pipes(folder)
@@ -118,11 +141,19 @@ def _json_of(action: Any) -> list[str] | None:
 
 
 def spark_answers(
-    spark: SparkSession, folder: Path, store_folder: Path, versions: list[int], *, seconds: float = 60
+    spark: SparkSession,
+    folder: Path,
+    store_folder: Path,
+    versions: list[int],
+    vanishing: Mapping[Path, int] | None = None,
+    *,
+    check_pages: bool = False,
+    seconds: float = 120,
 ) -> list[Answer]:
     """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
-    options = SnapshotOptions(cache_state=False)
-    log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options)
+    options = SnapshotOptions(cache_state=False, check_pages=check_pages)
+    store = WatchedStore(folder, vanishing)
+    log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options, store=store)
     answers = [answer for version in versions for answer in _of_a_snapshot(log, version, seconds)]
     answers += _store_answers(spark, log, store_folder, versions, seconds)
     DeltaLog.clear_cache()
@@ -141,7 +172,7 @@ def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
         return [opened]
     snapshot: Snapshot = opened.value
     answers = [
-        ask("computed state", version, lambda: _counts(snapshot.computed_state), seconds=seconds),
+        ask("computed state", version, lambda: counts_of(snapshot.computed_state), seconds=seconds),
         ask("validate checksum", version, lambda: [d.field for d in snapshot.validate_checksum()], seconds=seconds),
     ]
     frames = ask("state", version, lambda: _frames(snapshot), seconds=seconds)
@@ -182,11 +213,11 @@ def _store_answers(
 
 
 def _stored_counts(store: SnapshotStore, version: int) -> dict[str, Any]:
-    return _counts(store.computed_state("t", version))
+    return counts_of(store.computed_state("t", version))
 
 
 def _stored_rows(store: SnapshotStore, version: int) -> list[str]:
-    return _rows(store.state("t", version, min_file_retention_timestamp=EXPIRED))
+    return rows_of(store.state("t", version, min_file_retention_timestamp=EXPIRED))
 
 
 def _collected(frame: DataFrame) -> list[dict[str, Any]]:
@@ -194,14 +225,14 @@ def _collected(frame: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows(frame: DataFrame) -> list[str]:
+def rows_of(frame: DataFrame) -> list[str]:
     rows: list[Action] = [
         {name: values for name, values in row.items() if values is not None} for row in _collected(frame)
     ]
     return comparable(rows)
 
 
-def _counts(state: Any) -> dict[str, Any]:
+def counts_of(state: Any) -> dict[str, Any]:
     return {
         "num_files": state.num_of_files,
         "size_in_bytes": state.size_in_bytes,

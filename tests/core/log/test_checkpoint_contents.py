@@ -65,6 +65,18 @@ def test_a_column_is_read_from_the_row_groups_that_have_it_only() -> None:
     assert read_column(store, contents.top_level[0], "txn", "appId") == [{"appId": "a", "version": 7}]
 
 
+def test_flipped_byte_of_a_page_with_a_checksum_is_an_error_naming_the_file() -> None:
+    store, sink = MemoryLogStore(), BytesIO()
+    rows = pa.Table.from_pylist([{"txn": {"appId": "a", "version": 7}}] * 9, schema=SCHEMA)
+    pq.write_table(rows, sink, compression="none", use_dictionary=False, write_page_checksum=True)
+    content, group = bytearray(sink.getvalue()), pq.read_metadata(sink).row_group(0)
+    (column,) = [c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == "txn.version"]
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    contents = opened(store, store.put(checkpoint(3)[0].name, bytes(content)))
+    with pytest.raises(CorruptLogError, match="column txn"):
+        read_column(store, contents.top_level[0], "txn", "appId")
+
+
 def test_sidecars_are_found_by_their_encoded_names() -> None:
     store = MemoryLogStore()
     sidecar = store.put("_sidecars/part %1.parquet", parquet([{"add": {"path": "x", "size": 1}}]))

@@ -16,7 +16,7 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.protocol.file_names import checksum_file
+from deltasnap_core.protocol.file_names import checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from tests.builders import (
@@ -77,6 +77,11 @@ def test_timestamps_by_modification_time_are_made_strictly_increasing() -> None:
     assert [entry.timestamp for entry in manager.get_history(limit=3)] == [15, 14, 12]
 
 
+@pytest.mark.parametrize(("limit", "versions"), [(0, []), (1, [2]), (2**70, [2, 1, 0]), (None, [2, 1, 0])])
+def test_history_has_as_many_commits_as_asked_for(limit: int | None, versions: list[int]) -> None:
+    assert [entry.version for entry in by_mtimes(0, 1, 2).get_history(limit)] == versions
+
+
 def test_timestamps_in_the_commits_count_only_from_the_enabling_version_on() -> None:
     manager = enabled_at_2()
     assert manager.commit_timestamps() == {0: 1000, 1: 2000, 2: 5000, 3: 6000, 4: 7000}
@@ -89,6 +94,16 @@ def test_timestamps_in_the_commits_count_only_from_the_enabling_version_on() -> 
 )
 def test_time_travel_across_the_enabling_version(timestamp: int, version: int) -> None:
     assert enabled_at_2().get_active_commit_at_time(timestamp).version == version
+
+
+def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:
+    manager = enabled_at_2()
+    listing = manager._list()
+    store = counted(manager).store
+    assert isinstance(store, MemoryLogStore)
+    store.delete(listing.commits[3])
+    with pytest.raises(CorruptLogError, match=commit_file(3)):
+        DeltaHistoryManager(store, LOG_PATH, listing=listing).get_active_commit_at_time(6500)
 
 
 def test_timestamps_enabled_from_the_start_need_no_enabling_version() -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
 from deltasnap_core import LogCursor, LogStatus, TableLog
-from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    DeltaTableNotFoundError,
+    TimestampNotFoundError,
+    VersionGapError,
+    VersionNotFoundError,
+)
 from deltasnap_core.log.catalog_commits import CatalogCommits
 from deltasnap_core.protocol.file_names import checkpoint_file, checksum_file, commit_file, uuid_checkpoint_file
 from tests.builders import (
@@ -79,6 +87,28 @@ def test_version_is_found_by_number_or_by_time() -> None:
             log.at(**wrong)  # type: ignore[arg-type]
     with pytest.raises(VersionNotFoundError):
         log.at(4)
+
+
+FAR_WEST, FAR_EAST = timezone(timedelta(hours=-14)), timezone(timedelta(hours=14))
+
+
+@pytest.mark.parametrize(
+    "last", [2**63 - 1, 2**70, datetime.max.replace(tzinfo=UTC), datetime.max.replace(tzinfo=FAR_WEST)]
+)
+def test_any_time_after_the_last_commit_means_that(last: datetime | int) -> None:
+    assert table(store_of(2)).at(timestamp=last).version == 2
+
+
+@pytest.mark.parametrize("first", [-(2**63), datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=FAR_EAST)])
+def test_any_time_before_the_first_commit_is_refused(first: datetime | int) -> None:
+    with pytest.raises(TimestampNotFoundError):
+        table(store_of(2)).at(timestamp=first)
+
+
+@pytest.mark.parametrize("version", [-1, 1.0, "1"])
+def test_what_is_no_version_is_a_wrong_argument(version: Any) -> None:
+    with pytest.raises(ValueError, match="integer of 0 or more"):
+        table(store_of(2)).at(version)
 
 
 def test_version_of_a_catalogs_table_is_its_latest() -> None:

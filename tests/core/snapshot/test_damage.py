@@ -209,8 +209,9 @@ def test_checksum_is_compared_with_the_log_also_where_the_checkpoint_is_damaged(
     assert opened(spark, tmp_path).validate_checksum() == ()
 
 
-def test_store_is_written_round_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
-    flip(make_table(tmp_path / "table"))
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_store_is_written_round_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
+    damage(make_table(tmp_path / "table"))
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
     store = SnapshotStore.open(spark, tmp_path / "store")
     store.write_range("t", log, 2, 3)
@@ -229,6 +230,23 @@ def test_store_names_its_own_file_where_that_is_damaged(spark: SparkSession, tmp
     write_log(tmp_path / "table", {3: [add("f1", size=7)]})
     with pytest.raises(CorruptStoreError, match=file.name):
         store.write_range("t", log, 3, 3)
+
+
+def test_frames_of_a_store_name_its_damaged_file_where_the_pages_are_checked_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    make_table(tmp_path / "table")
+    log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
+    store = SnapshotStore.open(spark, tmp_path / "store", check_pages=True)
+    (manifest,) = store.write_range("t", log, 2, 2)
+    assert store.all_files("t", 2).count() == 500
+    (data,) = manifest.base.files
+    file = tmp_path / "store" / "t" / manifest.generation / data.path
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + bytes(b ^ 0xFF for b in content[4:-2000]) + content[-2000:])
+    for frame in (store.state, store.all_files, store.tombstones):
+        with pytest.raises(CorruptStoreError, match=file.name):
+            frame("t", 2)
 
 
 HUGE = 2**63 - 1

@@ -52,8 +52,15 @@ def test_manifest_comes_back_from_its_bytes(manifest: VersionManifest) -> None:
     assert VersionManifest.from_bytes(manifest.to_bytes()) == manifest
 
 
+def values_of(manifest: VersionManifest) -> dict[str, Any]:
+    """The document as formats before the digest had it."""
+    values: dict[str, Any] = {**json.loads(manifest.to_bytes()), "format": 2}
+    del values["digest"]
+    return values
+
+
 def test_manifest_of_format_1_has_no_identity() -> None:
-    old = {**json.loads(MANIFEST.to_bytes()), "format": 1}
+    old = {**values_of(MANIFEST), "format": 1}
     del old["identity"], old["commit"]
     assert VersionManifest.from_bytes(json.dumps(old).encode()) == replace(MANIFEST, identity=None, commit=None)
 
@@ -72,7 +79,8 @@ def test_manifest_says_what_it_needs() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 3}, "expected format 2 or less, found 3"),
+        ({"format": 4}, "expected format 3 or less, found 4"),
+        ({"format": 3}, "its digest"),
         ({"version": "12"}, "expected version to be an integer, found '12'"),
         ({"tableId": None}, "expected tableId to be text, found None"),
         ({"version": 13}, "lead to version 13"),
@@ -83,7 +91,7 @@ def test_manifest_says_what_it_needs() -> None:
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
 def test_manifest_that_is_not_lawful_is_refused(change: dict[str, Any], message: str) -> None:
-    content = json.dumps({**json.loads(MANIFEST.to_bytes()), **change}).encode()
+    content = json.dumps({**values_of(MANIFEST), **change}).encode()
     with pytest.raises(ValueError, match=message):
         VersionManifest.from_bytes(content)
 
@@ -92,3 +100,17 @@ def test_manifest_that_is_not_lawful_is_refused(change: dict[str, Any], message:
 def test_bytes_that_are_no_manifest_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         VersionManifest.from_bytes(content)
+
+
+def test_manifest_with_any_bit_flipped_is_refused() -> None:
+    content = MANIFEST.to_bytes()
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        with pytest.raises(ValueError):  # noqa: PT011
+            VersionManifest.from_bytes(bytes(flipped))
+
+
+def test_manifest_nested_without_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a manifest"):
+        VersionManifest.from_bytes(b'{"format":' + b"[" * 100_000)

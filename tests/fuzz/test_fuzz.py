@@ -1,0 +1,87 @@
+"""Some of the fuzzer's tables in every run; `python -m tests.fuzz` tries thousands."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.fuzz.judge import Tried, try_table
+from tests.fuzz.made_tables import make_table
+from tests.fuzz.meanings import Mutation
+from tests.fuzz.questions import limited_memory
+from tests.fuzz.rewritten_logs import try_rewriting
+from tests.fuzz.watched_store import WatchedStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+# Other tables with DELTASNAP_FUZZ_SEED; more or fewer of them, with Spark, with DELTASNAP_FUZZ_COUNT.
+SEED = int(os.environ.get("DELTASNAP_FUZZ_SEED", "1"))
+COUNT = int(os.environ.get("DELTASNAP_FUZZ_COUNT", "60"))
+WITHOUT_SPARK = 200
+A_TEST = 20
+
+
+def told(tried: list[Tried]) -> list[str]:
+    return [str(finding) for one in tried for finding in one.findings]
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + WITHOUT_SPARK, A_TEST))
+def test_log_tells_the_truth_or_refuses(first: int) -> None:
+    with limited_memory():
+        assert told([try_table(seed) for seed in range(first, first + A_TEST)]) == []
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + WITHOUT_SPARK, 2 * A_TEST))
+def test_rewritten_log_tells_the_truth(first: int) -> None:
+    assert told([try_rewriting(seed) for seed in range(first, first + 2 * A_TEST)]) == []
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))
+def test_replay_and_store_tell_the_truth_or_refuse(first: int, spark: SparkSession) -> None:
+    last = min(first + A_TEST, SEED + COUNT)
+    assert told([try_table(seed, spark) for seed in range(first, last)]) == []
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("interpreted")
+def test_snapshots_and_store_follow_a_rewritten_log(spark: SparkSession) -> None:
+    assert told([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
+
+
+def test_table_of_a_seed_is_always_the_same(tmp_path: Path) -> None:
+    contents = []
+    for name in "ab":
+        table = make_table(tmp_path / name, Random(7))
+        contents.append({file.name: file.read_bytes() for file in table.files()})
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_answer_is_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltasnap_core.log.version_log import VersionLog
+    from tests.fuzz import judge
+
+    nothing: list[Mutation] = []
+    monkeypatch.setattr(judge, "mutated", lambda *_: nothing)
+    assert told([try_table(seed)]) == []
+    wrong: Any = property(lambda log: 0)
+    monkeypatch.setattr(VersionLog, "timestamp", wrong)
+    assert {finding.kind for finding in try_table(seed).findings} == {"timestamp: not what the log says"}
+
+
+def test_opening_a_file_outside_the_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fuzz import questions
+
+    def elsewhere(folder: Path, _: Any) -> WatchedStore:
+        return WatchedStore(folder / "elsewhere")
+
+    monkeypatch.setattr(questions, "WatchedStore", elsewhere)
+    assert "OutsideError" in {finding.kind.split()[0] for finding in try_table(1).findings}
