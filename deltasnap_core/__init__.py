@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.checksum_file import read_checksum
-    from deltasnap_core.log.commit_batch import ChangedFile
+    from deltasnap_core.log.commit_batch import ChangedFile, read_commits
     from deltasnap_core.log.commit_summary import CommitSummary
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.log_listing import LogListing
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.urls import is_url, redacted
     from deltasnap_core.store.generations import CommonVersion, LogRelation
+    from deltasnap_core.store.layout import ManifestName
     from deltasnap_core.store.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
 
@@ -121,7 +122,7 @@ _MODULES = {
     ),
     "log.catalog_commits": ("CatalogCommits",),
     "log.checksum_file": ("read_checksum",),
-    "log.commit_batch": ("ChangedFile",),
+    "log.commit_batch": ("ChangedFile", "read_commits"),
     "log.commit_summary": ("CommitSummary",),
     "log.delta_history_manager": (
         "DeltaHistory",
@@ -152,6 +153,7 @@ _MODULES = {
         "CommonVersion",
         "LogRelation",
     ),
+    "store.layout": ("ManifestName",),
     "store.manifest": (
         "VersionChanges",
         "VersionManifest",
@@ -193,6 +195,7 @@ __all__ = [
     "LogSegment",
     "LogStatus",
     "LogStore",
+    "ManifestName",
     "Metadata",
     "NoFilesystemError",
     "Protocol",
@@ -223,6 +226,7 @@ __all__ = [
     "is_url",
     "parse_schema",
     "read_checksum",
+    "read_commits",
     "redacted",
 ]
 

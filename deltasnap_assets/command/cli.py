@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from deltasnap_assets.command.looking import add_commands
 from deltasnap_assets.command.terminal import prepare_terminal, print_problem
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -68,6 +70,7 @@ def _show_version(wanted: bool) -> None:
 
 spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect server on this machine, for every run.")
 app.add_typer(spark_server, name="spark-server")
+add_commands(app)
 
 
 @app.callback()
@@ -202,6 +205,7 @@ def inspect_table(
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
     ] = None,
     commits: Annotated[int, typer.Option(min=1, help="How many commits of the history to show.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Look at any Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Needs no Dagster.
 
@@ -214,6 +218,12 @@ def inspect_table(
     from deltasnap_assets.command.inspection import count, read_facts, show_facts, show_state
 
     facts = read_facts(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits)
+    if as_json:
+        from deltasnap_assets.command.inspection_json import inspection_json
+
+        facts.check_readable()
+        typer.echo(json.dumps(inspection_json(facts, count(facts, options)), default=str))
+        return
     console = Console()
     show_facts(console, facts)
     facts.check_readable()

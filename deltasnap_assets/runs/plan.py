@@ -18,7 +18,7 @@ from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, ver
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, Since, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import CommonVersion, LogRelation, LogStatus, SnapshotStore, TableLog, redacted
+from deltasnap_core import CommonVersion, LogListing, LogRelation, LogStatus, SnapshotStore, TableLog, redacted
 
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -85,11 +85,6 @@ class Stored:
     common: CommonVersion
     versions: frozenset[int]
 
-    @property
-    def is_recreated(self) -> bool:
-        """Whether the log has nothing in common with what is stored."""
-        return self.common.relation is LogRelation.RECREATED
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -138,15 +133,25 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     )
 
 
-def what_is_stored(settings: Settings, table: TableSettings, log: TableLog, status: LogStatus) -> Stored | None:
-    """Return what is stored of a table beside its log; None after a poll that saw nothing but new commits.
+def look(settings: Settings, table: TableSettings) -> tuple[LogStatus, Stored]:
+    """Return what the log of a table holds, and how what is stored of it stands to that; one listing of each.
+
+    Where the log is the one that is stored, the table is the same: its id is not looked for in the log.
+    """
+    log = log_of(table)
+    listing = log.list()
+    stored = what_is_stored(settings, table, listing)
+    is_same = stored.common.relation is LogRelation.SAME
+    return log.status(listing, stored.common.table_id if is_same else None), stored
+
+
+def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
+    """Return what is stored of a table beside its log as it was listed.
 
     A log that was rolled back has nothing to be written: its fork begins here.
     """
-    if status.listing is None:
-        return None
     store = SnapshotStore.open(None, settings.storage, settings.storage_options)
-    common = store.common_version(table.name, log, status.listing)
+    common = store.common_version(table.name, log_of(table), listing)
     if common.relation is LogRelation.ROLLED_BACK:
         store.begin_fork(table.name, common)
         return Stored(common=common, versions=frozenset(v for v in common.in_force if v <= (common.version or 0)))
@@ -160,11 +165,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     first, and everything counts as not done. Where its log forked, that holds for the versions after the last one in
     common; so it does for what the store has lost to a fork that a run found. What was pruned stays done.
     """
-    is_recreated = known.generation is not None and (
-        known.generation != _tag_value(status.generation)
-        or (stored is not None and stored.is_recreated)
-        or (status.is_fork and (stored is None or not stored.versions))
-    )
+    is_recreated = known.generation is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     kept = () if is_recreated else tuple(v for v in known.versions if fork is None or v <= fork)
     done = frozenset[int]() if is_recreated else known.done - _lost_to_a_fork(known.done, stored)
@@ -183,6 +184,13 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         num_left=len(missing) - len(chosen),
         observation=_observation(table, status, began_after, forks),
     )
+
+
+def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> bool:
+    """Whether nothing that is known of the table holds any longer. What is stored tells best: an id may change."""
+    if stored is not None and stored.common.in_force:
+        return stored.common.relation is LogRelation.RECREATED
+    return status.is_fork or known.generation != _tag_value(status.generation)
 
 
 def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.handed_on import handed_on
+from deltasnap_assets.runs.handed_on import Look, handed_on
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import (
     job_name,
     known_of,
-    log_of,
+    look,
     plan,
     prepare,
     run_tags,
@@ -61,18 +61,21 @@ def refresh_table(
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
     job = defs.resolve_job_def(job_name(table.name))
-    log, materialized, is_done = log_of(table), list[int](), False
+    materialized, is_done = list[int](), False
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
-    status = log.status()
+    status, stored = look(settings, table)
     while not is_done:
-        todo = plan(table, status, known_of(instance, table.name), what_is_stored(settings, table, log, status))
+        todo = plan(table, status, known_of(instance, table.name), stored)
         prepare(instance, table.name, todo)
         for first, last in todo.ranges:
             run_id = str(uuid.uuid4())
-            with handed_on(run_id, table.name, status.listing):
+            seen = None if status.listing is None else Look(listing=status.listing, common=stored.common)
+            with handed_on(run_id, table.name, seen):
                 _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
             materialized.extend(range(first, last + 1))
-        is_done = todo.num_left == 0
+        is_done = todo.num_left == 0 or status.listing is None
+        if not is_done and status.listing is not None:
+            stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
     return tuple(materialized)
 

@@ -8,12 +8,11 @@ from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import (
     job_name,
     known_of,
-    log_of,
+    look,
     plan,
     prepare,
     run_tags,
     unfinished_run,
-    what_is_stored,
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.checks import report_freshness
@@ -39,9 +38,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
         sort_partitions(context.instance, table.name)
-        log = log_of(table)
-        status = log.status()
-        stored = what_is_stored(settings, table, log, status)
+        status, stored = look(settings, table)
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:

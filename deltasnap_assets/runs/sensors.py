@@ -34,11 +34,12 @@ def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDef
                 f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
             )
         sort_partitions(context.instance, table.name)
-        log = log_of(table)
+        log, stored = log_of(table), None
         status = log.new_commits(LogCursor.from_text(context.cursor)) if context.cursor else log.status()
         if status is None:
             return dg.SkipReason(f"No new commit of {table.name}.")
-        stored = what_is_stored(settings, table, log, status)
+        if status.listing is not None:  # more than new commits
+            stored = what_is_stored(settings, table, status.listing)
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         partitions = version_partitions(table.name)
         requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []

@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
 from deltasnap_core import is_url, redacted
@@ -26,6 +35,9 @@ DEFAULT_STORAGE = Path(".deltasnap") / "store"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
+_TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
+_TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HOURLY = "0 * * * *"
 _SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: their values are never shown
 
@@ -62,11 +74,9 @@ class CheckSettings(_Settings):
     max_growth_factor: float = Field(default=10, ge=1)
 
 
-class TableSettings(_Settings):
-    """One tracked table. `path` is a URL or an absolute path."""
+class _FollowedSettings(_Settings):
+    """How a table is followed: what one table and tables that are discovered have in common."""
 
-    name: str
-    path: str = Field(min_length=1)
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
     poll_seconds: int = Field(default=30, ge=1)
@@ -74,6 +84,37 @@ class TableSettings(_Settings):
     materialize_as: Literal["view", "table"] = "view"
     max_versions_per_run: int = Field(default=100, ge=1)
     checks: CheckSettings = CheckSettings()
+    description: str | None = None
+    owners: tuple[str, ...] = ()
+    tags: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("owners")
+    @classmethod
+    def _are_owners(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+        if strangers := [owner for owner in owners if not _OWNER.fullmatch(owner)]:
+            raise ValueError(f"expected e-mail addresses, or team:NAME, found {', '.join(strangers)}")
+        return owners
+
+    @field_validator("tags")
+    @classmethod
+    def _are_tags(cls, tags: dict[str, str]) -> dict[str, str]:
+        if strange := [key for key, value in tags.items() if not (_TAG_KEY.fullmatch(key) and _TAG.fullmatch(value))]:
+            raise ValueError(f"Dagster takes up to 63 letters, digits, _, - and . in a tag, not {', '.join(strange)}")
+        return tags
+
+    @field_validator("refresh")
+    @classmethod
+    def _is_cron(cls, refresh: str | None) -> str | None:
+        if refresh not in (None, _HOURLY):
+            _check_cron(refresh)
+        return refresh
+
+
+class TableSettings(_FollowedSettings):
+    """One tracked table. `path` is a URL or an absolute path."""
+
+    name: str
+    path: str = Field(min_length=1)
 
     @field_validator("name")
     @classmethod
@@ -82,12 +123,16 @@ class TableSettings(_Settings):
             raise ValueError("Dagster takes letters, digits and underscores only")
         return name
 
-    @field_validator("refresh")
-    @classmethod
-    def _is_cron(cls, refresh: str | None) -> str | None:
-        if refresh not in (None, _HOURLY):
-            _check_cron(refresh)
-        return refresh
+
+class DiscoverSettings(_FollowedSettings):
+    """Tables by a pattern: each folder that `path` matches (`*`, `?`, `[...]`) and that has a log.
+
+    exclude: patterns of folder names to leave out. name: of each table: `{name}` is its folder, `{parent}` that above.
+    """
+
+    path: str = Field(min_length=1)
+    exclude: tuple[str, ...] = ()
+    name: str = "{name}"
 
 
 class SparkSettings(_Settings):
@@ -117,12 +162,20 @@ class Settings(_Settings):
     storage: str = Field(default=str(DEFAULT_STORAGE), min_length=1)
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     spark: SparkSettings = SparkSettings()
+    discover: tuple[DiscoverSettings, ...] = ()
     tables: tuple[TableSettings, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tables_or_discover(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("discover") and "tables" not in values:
+            return {**values, "tables": ()}
+        return values
 
     @field_validator("tables")
     @classmethod
-    def _some(cls, tables: tuple[TableSettings, ...]) -> tuple[TableSettings, ...]:
-        if not tables:
+    def _some(cls, tables: tuple[TableSettings, ...], info: ValidationInfo) -> tuple[TableSettings, ...]:
+        if not tables and not info.data.get("discover"):
             raise ValueError("expected at least one table")
         return tables
 
@@ -144,7 +197,12 @@ def load_settings(
     """
     folder = Path.cwd() if folder is None else folder
     path = file or find_config(environment, folder)
-    return demo_settings(folder) if path is None else read_settings(path, environment)
+    settings = demo_settings(folder) if path is None else read_settings(path, environment)
+    if not settings.discover:
+        return settings
+    from deltasnap_assets.settings.discovery import with_discovered  # noqa: PLC0415  # it makes settings of these
+
+    return with_discovered(settings)
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
@@ -168,10 +226,10 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
     try:
         settings = Settings.model_validate(source.values)
     except ValidationError as error:
-        problems = tuple(_problem(source, details) for details in error.errors())
-        raise ConfigError(file=source.file, problems=problems) from error
-    if problems := tuple(_names_given_twice(source, settings)):
-        raise ConfigError(file=source.file, problems=problems)
+        problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
+        raise ConfigError(file=source.file, problems=tuple(problems)) from error
+    if twice := tuple(_names_given_twice(source, settings)):
+        raise ConfigError(file=source.file, problems=twice)
     return with_absolute_paths(settings, path.absolute().parent)
 
 
@@ -211,7 +269,8 @@ def with_absolute_paths(settings: Settings, folder: Path) -> Settings:
         return path if is_url(path) else str(folder / Path(path).expanduser())
 
     tables = tuple(table.model_copy(update={"path": absolute(table.path)}) for table in settings.tables)
-    return settings.model_copy(update={"storage": absolute(settings.storage), "tables": tables})
+    discover = tuple(each.model_copy(update={"path": absolute(each.path)}) for each in settings.discover)
+    return settings.model_copy(update={"storage": absolute(settings.storage), "tables": tables, "discover": discover})
 
 
 def _problem(source: YamlSource, details: Any) -> ConfigProblem:
@@ -242,6 +301,8 @@ def _nearest(location: Location) -> str:
         ("spark",): SparkSettings,
         ("tables",): TableSettings,
         ("tables", "checks"): CheckSettings,
+        ("discover",): DiscoverSettings,
+        ("discover", "checks"): CheckSettings,
     }
     if parents not in known_at:
         return ""

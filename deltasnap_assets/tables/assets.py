@@ -167,6 +167,8 @@ def _version_asset(
             dg.DagsterType, dg.Nothing
         ),  # nothing passes from asset to asset: what they make is in the store
         kinds=kinds,
+        owners=list(table.owners),
+        tags=table.tags,
         description=description,
         metadata={"dagster/table_name": table.name, **(metadata or {})},
     )

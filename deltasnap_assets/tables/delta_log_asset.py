@@ -21,9 +21,9 @@ def delta_log_asset(table: TableSettings) -> dg.SourceAsset:
     @dg.observable_source_asset(
         key=delta_log_key(table.name),
         group_name=table.name,
-        description="The Delta table itself, observed as its commits arrive.",
+        description=table.description or "The Delta table itself, observed as its commits arrive.",
         metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name},
-        tags={"dagster/kind/deltalake": ""},
+        tags={"dagster/kind/deltalake": "", **table.tags},
     )
     @secrets_hidden()
     def delta_log(context: dg.AssetExecutionContext) -> dg.ObserveResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_assets.tables.pictures import SizeBin
@@ -69,7 +69,7 @@ def file_facts(all_files: DataFrame) -> FileFacts:
     by_partition = (
         all_files.select(F.array_sort(F.map_entries("partitionValues")).alias("values"), "size")
         .groupBy("values")
-        .agg(F.count("*").alias("files"), F.sum("size").alias("bytes"))
+        .agg(F.count("*").alias("files"), _sum_of(F.col("size")).alias("bytes"))
     )
     partitions = by_partition.orderBy(F.desc("bytes")).limit(MOST_PARTITIONS + 1).collect()
     return FileFacts(
@@ -90,16 +90,16 @@ def file_facts(all_files: DataFrame) -> FileFacts:
 
 def tombstone_facts(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
     """Return what the tombstones of a version are like. tombstones: with the columns of RemoveFile."""
-    expires = F.coalesce("deletionTimestamp", F.lit(0)) + F.lit(retention_ms)
+    expires = F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))  # null: never, as it were
     is_expired = expires <= F.lit(now_ms)
     row = tombstones.agg(
         F.count("*").alias("files"),
-        F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+        _sum_of(F.col("size")).alias("bytes"),
         F.count_if(F.col("size").isNull()).alias("without_size"),
         F.min(expires).alias("first"),
         F.max(expires).alias("last"),
         F.count_if(is_expired).alias("expired"),
-        F.coalesce(F.sum(F.when(is_expired, F.col("size"))), F.lit(0)).alias("expired_bytes"),
+        _sum_of(F.when(is_expired, F.col("size"))).alias("expired_bytes"),
     ).collect()[0]
     return TombstoneFacts(
         num_files=row.files,
@@ -110,6 +110,11 @@ def tombstone_facts(tombstones: DataFrame, *, retention_ms: int, now_ms: int) ->
         num_expired=row.expired,
         expired_bytes=row.expired_bytes,
     )
+
+
+def _sum_of(sizes: Column) -> Column:
+    """The sum, 0 of nothing and where it is beyond a long: what a log says must not fail what is stored of it."""
+    return F.coalesce(F.try_sum(sizes), F.lit(0))
 
 
 def _named(ordered: DataFrame) -> tuple[tuple[str, int], ...]:

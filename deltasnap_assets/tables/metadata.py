@@ -128,8 +128,8 @@ def computed_state_metadata(state: SnapshotState) -> Entries:
         "size_in_bytes": dg.MetadataValue.int(state.size_in_bytes),
         "mean_file_bytes": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
         "num_of_removes": dg.MetadataValue.int(state.num_of_removes),
-        "num_of_set_transactions": _plotted_unless_zero(state.num_of_set_transactions),
-        "num_of_domains": _plotted_unless_zero(len(state.domain_metadata)),
+        "num_of_set_transactions": dg.MetadataValue.text(f"{state.num_of_set_transactions:,}"),
+        "num_of_domains": dg.MetadataValue.text(f"{len(state.domain_metadata):,}"),
         "num_deletion_vectors": _plotted_unless_zero(state.num_deletion_vectors),
         "num_deleted_records": _plotted_unless_zero(state.num_deleted_records),
     }

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from deltasnap_assets.runs.handed_on import listings_of
+from deltasnap_assets.runs.handed_on import looks_of
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.session_config import session_config
@@ -35,7 +35,7 @@ def resources(settings: Settings) -> dict[str, Any]:
     def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
         run, instance = context.run, context.instance
         with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
-            yield RunSnapshots(settings, context.resources.pyspark, listings_of(context.run_id or ""))
+            yield RunSnapshots(settings, context.resources.pyspark, {} if run is None else looks_of(run.run_id))
 
     @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:

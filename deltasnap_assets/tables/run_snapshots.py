@@ -10,6 +10,7 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
@@ -20,6 +21,7 @@ from deltasnap_core import (
     DeltaLog,
     LogListing,
     LogSegment,
+    ManifestName,
     SnapshotState,
     SnapshotStore,
     StoredVersionNotFoundError,
@@ -41,13 +43,13 @@ class RunSnapshots:
     """
 
     def __init__(
-        self, settings: Settings, pyspark: LazyPySparkResource, listings: Mapping[str, LogListing] | None = None
+        self, settings: Settings, pyspark: LazyPySparkResource, looks: Mapping[str, Look] | None = None
     ) -> None:
-        """listings: of the logs of tables, where they were listed a moment ago."""
+        """looks: at the logs of tables, where they were taken a moment ago."""
         self._settings = settings
         self._pyspark = pyspark
-        self._listings: dict[str, LogListing] = dict(listings or {})
-        self._versions: dict[str, frozenset[int]] = {}
+        self._looks = dict(looks or {})
+        self._in_force: dict[str, Mapping[int, ManifestName]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
         self._file_facts: dict[tuple[str, int], FileFacts] = {}
@@ -90,13 +92,18 @@ class RunSnapshots:
 
     def listing(self, table: TableSettings) -> LogListing:
         """Return what lies in the log of a table: listed once for all that a run asks."""
-        if table.name not in self._listings:
-            self._listings[table.name] = self.log(table).context.log.list()
-        return self._listings[table.name]
+        if table.name not in self._looks:
+            self._looks[table.name] = Look(listing=self.log(table).context.log.list(), common=None)
+        return self._looks[table.name].listing
 
     def history(self, table: TableSettings) -> DeltaHistoryManager:
         """Return the history of a table, as its log was listed for this run."""
-        return self.log(table).context.log.history_of(self.listing(table))
+        listing = self.listing(table)
+        stored = None if listing.latest_version is None else self.stored_state(table, listing.latest_version)
+        if stored is None or stored.metadata is None:
+            return self.log(table).context.log.history_of(listing)
+        configuration = stored.metadata.configuration
+        return self.log(table).context.log.history_of(listing, lambda: configuration)
 
     def latest(self, table: TableSettings) -> VersionLog:
         """Return what the log of a table says of its latest version, as it was listed for this run."""
@@ -116,10 +123,11 @@ class RunSnapshots:
                 materialize_as=table.materialize_as,
                 on_progress=progress,
                 listing=self.listing(table),
+                common=self._looks[table.name].common,
             )
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
-            self._versions[table.name] = frozenset(stored.in_force)
+            self._in_force[table.name] = stored.in_force
             held.update({manifest.version: manifest for manifest in stored})
         return {version: held[version] for version in versions}
 
@@ -131,16 +139,19 @@ class RunSnapshots:
         return self.states_of(table, versions)
 
     def stored_versions(self, table: TableSettings) -> list[int]:
-        """Return the versions that are stored, ascending; those of this run are counted in."""
-        if table.name not in self._versions:
-            self._versions[table.name] = frozenset(self.store.versions(table.name))
-        return sorted(self._versions[table.name].union(self._manifests.get(table.name, {})))
+        """Return the versions that are stored and count, ascending; those of this run are counted in."""
+        return list(self._names(table))
+
+    def _names(self, table: TableSettings) -> Mapping[int, ManifestName]:
+        if table.name not in self._in_force:
+            self._in_force[table.name] = self.small_store.in_force(table.name)
+        return self._in_force[table.name]
 
     def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
         """Return the manifests of versions that are stored. Errors: StoredVersionNotFoundError."""
         held = self._manifests.setdefault(table.name, {})
         if missing := [version for version in versions if version not in held]:
-            held.update(self.store.manifests(table.name, missing))
+            held.update(self.small_store.manifests(table.name, missing, self._names(table)))
         return {version: held[version] for version in versions}
 
     def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:

@@ -65,7 +65,7 @@ def version_checks(
         for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
             verdicts = _CHECKS[key.name][1](states, versions, table.checks)
             if len(versions) > 1:
-                _record(context.instance, context.run.run_id, key, versions, verdicts)
+                _record(context, key, versions, verdicts)
             yield _of_run(key, verdicts)
 
     return expectations
@@ -87,22 +87,22 @@ def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetC
 
 
 def _record(
-    instance: dg.DagsterInstance,
-    run_id: str,
+    context: dg.AssetCheckExecutionContext,
     key: dg.AssetCheckKey,
     versions: Sequence[int],
     verdicts: Mapping[int, Verdict],
 ) -> None:
     """Record a result for each version of a range, of which Dagster by itself records one for all."""
     keys = {key_of(version) for version in versions}
-    materialized = instance.get_latest_storage_id_by_partition(
+    materialized = context.instance.get_latest_storage_id_by_partition(
         key.asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, keys
     )
     for version in versions:
         verdict = verdicts.get(version, Verdict(passed=True, description="There is nothing to compare it with."))
         target = materialized.get(key_of(version))
-        instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(
+        # In the run, not beside it: Dagster takes a result beside any run once for each version, and never again.
+        context.op_execution_context.log_event(
+            dg.AssetCheckEvaluation(  # type: ignore[arg-type]  # taken, not declared
                 asset_key=key.asset_key,
                 check_name=key.name,
                 passed=verdict.passed,
@@ -113,7 +113,7 @@ def _record(
                 target_materialization_data=None
                 if target is None
                 else AssetCheckEvaluationTargetMaterializationData(
-                    storage_id=target, run_id=run_id, timestamp=time.time()
+                    storage_id=target, run_id=context.run.run_id, timestamp=time.time()
                 ),
             )
         )

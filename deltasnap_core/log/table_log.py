@@ -115,13 +115,16 @@ class TableLog:
             raise DeltaTableNotFoundError(path=self.table_path)
         return self._version_log(LogSegment.from_listing(listing, listing.latest_version), asks_catalog=False)
 
-    def history_of(self, listing: LogListing) -> DeltaHistoryManager:
-        """Return the history of the log as it was listed."""
-        return DeltaHistoryManager(self.store, self.log_path, listing=listing)
+    def history_of(
+        self, listing: LogListing, configuration: Callable[[], Mapping[str, str]] | None = None
+    ) -> DeltaHistoryManager:
+        """Return the history of the log as it was listed. configuration: the latest properties, where known."""
+        return DeltaHistoryManager(self.store, self.log_path, listing=listing, configuration=configuration)
 
-    def status(self, listing: LogListing | None = None) -> LogStatus:
+    def status(self, listing: LogListing | None = None, generation: str | None = None) -> LogStatus:
         """Return what the whole log holds now; one listing, and as many commits as it takes to find the table's id.
 
+        listing, generation: where they are known, they are not asked for.
         Errors: those of finding the latest version and its metadata, where there is no table or its log is damaged.
         """
         listing = listing or self.list()
@@ -129,7 +132,7 @@ class TableLog:
         if latest is None:
             raise DeltaTableNotFoundError(path=self.table_path)
         return LogStatus(
-            generation=self._table_id(LogSegment.from_listing(listing, latest)),
+            generation=generation or self._table_id(LogSegment.from_listing(listing, latest)),
             latest=latest,
             versions=listing.reconstructable_versions(),
             commits=listing.commits,

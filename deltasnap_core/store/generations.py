@@ -5,7 +5,7 @@ What the log says decides, never the table id alone: a backup restored keeps tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -41,13 +41,15 @@ class CommonVersion:
     """Up to where what is stored of a table is what its log says.
 
     version:       the last stored version that is one of the log; None: none is.
+    table_id:      the id of the table at that version, as it is stored; None: there is none such.
     in_force:      the versions that are stored and count, ascending.
     latest_in_log: the last version of the log.
     """
 
     relation: LogRelation
     version: int | None
-    in_force: tuple[int, ...] = field(repr=False)
+    table_id: str | None = None
+    in_force: tuple[int, ...] = field(default=(), repr=False)
     latest_in_log: int
 
     @property
@@ -94,6 +96,7 @@ def find_common_version(
     return CommonVersion(
         relation=relation,
         version=version,
+        table_id=comparison.table_id(version),
         in_force=tuple(name.version for name in in_force),
         latest_in_log=-1 if listing.latest_version is None else listing.latest_version,
     )
@@ -127,7 +130,12 @@ class _Comparison:
     in_force: Sequence[ManifestName]
     log: TableLog
     listing: LogListing
-    held: Mapping[ManifestName, VersionManifest]
+    held: dict[ManifestName, VersionManifest]
+
+    def table_id(self, version: int | None) -> str | None:
+        """Return the id that the table has at a version, as it is stored."""
+        names = [name for name in self.in_force if name.version == version]
+        return next((manifest.table_id for manifest in self._manifests(names)), None)
 
     def result(self) -> tuple[LogRelation, int | None]:
         """Return how the log stands to what is stored, and the last version they have in common (None: none)."""
@@ -193,7 +201,8 @@ class _Comparison:
 
     def _manifests(self, names: Sequence[ManifestName]) -> list[VersionManifest]:
         missing = [name for name in names if name not in self.held]
-        return [*(self.held[name] for name in names if name in self.held), *self.stored.read_sound_manifests(missing)]
+        self.held.update({name_of(manifest): manifest for manifest in self.stored.read_sound_manifests(missing)})
+        return [self.held[name] for name in names if name in self.held]
 
     def _deltas(self, manifest: VersionManifest) -> dict[int, FileStatus]:
         try:

@@ -54,6 +54,7 @@ from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.generations import CommonVersion, find_common_version
+from deltasnap_core.store.layout import ManifestName
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
@@ -122,9 +123,21 @@ class SnapshotStore:
         """Return what a version consists of."""
         return self.manifests(table, [version])[version]
 
-    def manifests(self, table: str, versions: Collection[int] | None = None) -> dict[int, VersionManifest]:
-        """Return what versions (None: all that are stored) consist of, ascending, by one listing. Needs no Spark."""
-        found = self._table(table).manifests_in_force(versions)
+    def in_force(self, table: str) -> dict[int, ManifestName]:
+        """Return the names of the manifests of the versions that are stored and count, ascending, by one listing."""
+        return self._table(table).names_in_force()
+
+    def manifests(
+        self,
+        table: str,
+        versions: Collection[int] | None = None,
+        in_force: Mapping[int, ManifestName] | None = None,
+    ) -> dict[int, VersionManifest]:
+        """Return what versions (None: all that are stored) consist of, ascending. Needs no Spark.
+
+        in_force: what `in_force` gave; None: it is asked.
+        """
+        found = self._table(table).manifests_in_force(versions, in_force)
         return {manifest.version: manifest for manifest in found}
 
     def computed_state(self, table: str, version: Version) -> SnapshotState:
@@ -245,6 +258,7 @@ class SnapshotStore:
         materialize_as: MaterializeAs = "view",
         on_progress: Progress | None = None,
         listing: LogListing | None = None,
+        common: CommonVersion | None = None,
     ) -> StoredRange:
         """Store versions of a log, which may leave out some, as `write_range`."""
         if not versions or min(versions) < 0:
@@ -259,7 +273,9 @@ class SnapshotStore:
             policy=self._policy,
             progress=on_progress or _no_progress,
         )
-        return writer.write(sorted(set(versions)), as_plain_parquet=materialize_as == "table", listing=listing)
+        return writer.write(
+            sorted(set(versions)), as_plain_parquet=materialize_as == "table", listing=listing, common=common
+        )
 
     def usage(self, table: str) -> StoreUsage:
         """Return how much is stored of a table."""

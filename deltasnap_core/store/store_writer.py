@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import overload
@@ -24,7 +24,7 @@ from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.plain_parquet_writer import PlainParquetWriter
 from deltasnap_core.store.range_writer import Progress, RangeWriter
 from deltasnap_core.store.stored_rows import StoredRows
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.stored_table import StoredTable, name_of
 from deltasnap_core.store.stored_versions import StoredVersions
 
 _log = logging.getLogger(__name__)
@@ -36,13 +36,13 @@ class StoredRange(Sequence[VersionManifest]):
 
     common:   how the log stood to what was stored before.
     written:  the versions that were written; the others were stored already.
-    in_force: every version that is stored and counts now, ascending.
+    in_force: the manifest of every version that is stored and counts now, ascending.
     """
 
     manifests: tuple[VersionManifest, ...]
     common: CommonVersion
     written: tuple[int, ...]
-    in_force: tuple[int, ...]
+    in_force: Mapping[int, ManifestName]
 
     @overload
     def __getitem__(self, index: int) -> VersionManifest: ...
@@ -67,12 +67,20 @@ class StoreWriter:
     policy: ChangePolicy
     progress: Progress
 
-    def write(self, wanted: Sequence[int], *, as_plain_parquet: bool, listing: LogListing | None) -> StoredRange:
+    def write(
+        self,
+        wanted: Sequence[int],
+        *,
+        as_plain_parquet: bool,
+        listing: LogListing | None,
+        common: CommonVersion | None = None,
+    ) -> StoredRange:
         """Store those of some versions, ascending, that are not whole yet, and return the manifests of all of them.
 
         Manifests are written at the end, once the log is found to be the one that was listed: all or none.
         as_plain_parquet: write `all_files` and `tombstones` of each version out as well.
         listing: of the log, to its end; None: it is listed.
+        common: how that log stands to what is stored, where it was compared a moment ago.
         Errors: those of reading the log; LogChangedError; CorruptStoreError. What is stored stays as it was then.
         """
         versions, log = self.stored.stored_versions(), self.log.context.log
@@ -81,7 +89,8 @@ class StoreWriter:
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in in_force[-1:])]))
         useful = {*wanted, *(version - 1 for version in wanted)}
         held = self._read([name for name in in_force if name.version in useful])
-        common = find_common_version(self.stored, in_force, log, listing, held)
+        if common is None or common.in_force != tuple(name.version for name in in_force):
+            common = find_common_version(self.stored, in_force, log, listing, held)
         manifests = self._whole(held, common, listing)
         missing = [version for version in wanted if version not in manifests]
         generation, loaded = self._generation(versions, common, listing, missing)
@@ -105,7 +114,7 @@ class StoreWriter:
             manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
             common=common,
             written=tuple(new),
-            in_force=tuple(sorted({*_still_in_force(common), *new})),
+            in_force=_in_force_now(in_force, common, new.values()),
         )
 
     def _generation(
@@ -211,8 +220,11 @@ def _write_run(
         version = previous.version + 1
 
 
-def _still_in_force(common: CommonVersion) -> Sequence[int]:
-    """Return the versions stored before that still count: after a fork those in common alone."""
-    if common.is_continued:
-        return common.in_force
-    return [version for version in common.in_force if common.version is not None and version <= common.version]
+def _in_force_now(
+    before: Sequence[ManifestName], common: CommonVersion, written: Iterable[VersionManifest]
+) -> dict[int, ManifestName]:
+    """Return the manifests that count by version, ascending: after a fork, of those before the ones in common alone."""
+    last = common.latest_stored if common.is_continued else common.version
+    kept = [name for name in before if last is not None and name.version <= last]
+    names = {name.version: name for name in (*kept, *map(name_of, written))}
+    return {version: names[version] for version in sorted(names)}

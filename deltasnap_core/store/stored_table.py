@@ -72,12 +72,18 @@ class StoredTable:
             forks=tuple(sorted(generation for generation in forks if generation is not None)),
         )
 
-    def manifests_in_force(self, versions: Collection[int] | None = None) -> tuple[VersionManifest, ...]:
-        """Return the manifests of versions (None: of all that count), ascending, by one listing.
+    def names_in_force(self) -> dict[int, ManifestName]:
+        """Return the manifests that count by version, ascending, by one listing."""
+        return {name.version: name for name in self.stored_versions().current()}
 
-        Errors: StoredVersionNotFoundError; CorruptStoreError.
+    def manifests_in_force(
+        self, versions: Collection[int] | None = None, in_force: Mapping[int, ManifestName] | None = None
+    ) -> tuple[VersionManifest, ...]:
+        """Return the manifests of versions (None: of all that count), ascending.
+
+        in_force: what `names_in_force` gave; None: it is asked. Errors: StoredVersionNotFoundError; CorruptStoreError.
         """
-        in_force = {name.version: name for name in self.stored_versions().current()}
+        in_force = self.names_in_force() if in_force is None else in_force
         wanted = sorted(in_force if versions is None else set(versions))
         for version in wanted:
             if version not in in_force:

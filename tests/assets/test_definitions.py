@@ -113,3 +113,23 @@ def test_dagster_finds_the_definitions_in_the_module(tmp_path: Path, monkeypatch
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     (target,) = loadable_targets_from_python_module("deltasnap_assets.definitions", str(tmp_path))
     assert target.attribute == "defs"
+
+
+def test_owners_tags_and_description_of_the_configuration_are_those_of_the_assets() -> None:
+    table = TableSettings(
+        name="t", path="/t", owners=("ada@example.com", "team:web"), tags={"domain": "web"}, description="Clicks"
+    )
+    graph = build_definitions(Settings(storage="/s", tables=(table,))).resolve_asset_graph()
+    assert {tuple(graph.get(key).owners) for key in graph.materializable_asset_keys} == {
+        ("ada@example.com", "team:web")
+    }
+    assert {graph.get(key).tags["domain"] for key in graph.get_all_asset_keys()} == {"web"}
+    assert graph.get(dg.AssetKey(["t", "delta_log"])).description == "Clicks"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"owners": ["ada"]}, {"owners": ["team:"]}, {"tags": {"a b": "c"}}, {"tags": {"a": "ü"}}]
+)
+def test_owners_and_tags_that_dagster_does_not_take_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"expected e-mail addresses|Dagster takes"):
+        TableSettings.model_validate({"name": "t", "path": "/t", **wrong})

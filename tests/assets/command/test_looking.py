@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from deltasnap_assets.command.cli import app
+from deltasnap_assets.runs.plan import run_tags
+from deltasnap_assets.settings.config import read_settings
+from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+
+
+def table(folder: Path, name: str = "events") -> Path:
+    """A table of four versions: two files, one of them replaced, another property, one file put back."""
+    path = folder / name
+    write_log(
+        path,
+        {
+            0: [commit_info("CREATE TABLE"), protocol(), metadata(), add("a", size=10), add("b", size=20)],
+            1: [commit_info("MERGE", userName="ada\x1b[31m"), remove("b"), add("c", size=30)],
+            2: [commit_info("SET TBLPROPERTIES"), metadata(configuration={"x": "1"}), remove("a")],
+            3: [commit_info("RESTORE", operationMetrics={"files": "1", "none": "0"}), add("a", size=10), add("t")],
+            4: [commit_info("DELETE"), remove("t")],
+        },
+    )
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def parsed(*arguments: object) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_history_is_told_newest_first(tmp_path: Path) -> None:
+    path = table(tmp_path)
+    commits = parsed("history", path, "--limit", 4)
+    assert [commit["version"] for commit in commits] == [4, 3, 2, 1]
+    assert commits[-1]["operation"] == "MERGE"
+    assert commits[0]["committedAt"] == "2023-11-14T22:17:20+00:00"
+    shown = run("history", path).stdout
+    assert "RESTORE" in shown
+    assert "files=1" in shown
+    assert "\x1b[31m" not in shown
+
+
+def test_diff_tells_what_is_different_in_the_end(tmp_path: Path) -> None:
+    found = parsed("diff", table(tmp_path), 4, 0)
+    assert (found["first"], found["last"]) == (0, 4)
+    assert found["changes"] == ["property x = 1 added"]
+    assert found["added"] == [{"path": "c", "size": 30}]
+    assert [file["path"] for file in found["removed"]] == ["b"]
+    assert [each["operation"] for each in found["operations"]] == ["MERGE", "SET TBLPROPERTIES", "RESTORE", "DELETE"]
+    assert "+ 1 files, 30 B" in run("diff", tmp_path / "events", 0, 4).stdout
+    assert parsed("diff", tmp_path / "events", 2, 2)["added"] == []
+
+
+@pytest.mark.spark
+def test_inspect_prints_json(tmp_path: Path, spark: object) -> None:
+    found = parsed("inspect", table(tmp_path), "--version", 3, "--commits", 2)
+    assert (found["version"], found["earliestVersion"], found["latestVersion"]) == (3, 0, 4)
+    assert found["state"]["numOfFiles"] == 3
+    assert found["metadata"]["configuration"] == {"x": "1"}
+    assert [commit["version"] for commit in found["history"]] == [3, 2]
+
+
+def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("events", "my clicks"):
+        table(tmp_path / "lake", name)
+    (tmp_path / "lake" / "no_table").mkdir()
+    told = parsed("init", tmp_path / "lake" / "*")
+    assert [each["name"] for each in told["tables"]] == ["events", "my_clicks"]
+    text = (tmp_path / "deltasnap.yaml").read_text()
+    assert "# version 4 of 2023-11-14T22:17:20+00:00" in text
+    settings = read_settings(tmp_path / "deltasnap.yaml", {})
+    assert [each.path for each in settings.tables] == [
+        str(tmp_path / "lake" / name) for name in ("events", "my clicks")
+    ]
+
+
+def test_init_leaves_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deltasnap.yaml").write_text("tables: []")
+    result = run("init", table(tmp_path))
+    assert result.exit_code == 2
+    assert (tmp_path / "deltasnap.yaml").read_text() == "tables: []"
+    assert run("init", tmp_path / "events", "--force").exit_code == 0
+
+
+def test_init_keeps_storage_options_out_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("init", table(tmp_path), "-o", "auto_mkdir=hunter2")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "deltasnap.yaml").read_text()
+    assert "hunter2" not in text
+    assert yaml.safe_load(text)["tables"][0]["storage_options"] == {"auto_mkdir": "${DELTASNAP_AUTO_MKDIR}"}
+    assert "Set before use: DELTASNAP_AUTO_MKDIR." in result.stdout
+
+
+def test_init_tells_what_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("init", tmp_path / "nothing")
+    assert result.exit_code == 1
+    assert "No Delta table found" in result.output.replace("\n", " ")
+    assert not (tmp_path / "deltasnap.yaml").exists()
+
+
+def findings(result: Result) -> dict[str, dict[str, str]]:
+    return {finding["subject"]: finding for finding in json.loads(result.stdout)}
+
+
+def test_doctor_finds_what_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    table(tmp_path)
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]\nstorage: store")
+    found = findings(run("doctor", "--json"))
+    assert found["table events"]["told"] == "version 4 can be read"
+    assert found["store"]["mark"] == found["configuration"]["mark"] == found["runs"]["mark"] == "ok"
+
+
+def test_doctor_fails_where_something_is_wrong_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DELTASNAP_CONFIG", "lake.yaml")
+    (tmp_path / "lake.yaml").write_text("tables: [{name: gone, path: gone}]\nspark: {remote: 'sc://127.0.0.1:9'}")
+    result = run("doctor", "--json")
+    found = findings(result)
+    assert result.exit_code == 1
+    assert found["table gone"]["mark"] == found["Spark Connect"]["mark"] == "error"
+    assert found["table gone"]["advice"]
+    (tmp_path / "lake.yaml").write_text("tables: [{nam: gone}]")
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    assert "nam" in findings(result)["configuration"]["told"]
+
+
+def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("DELTASNAP_CONFIG", "deltasnap.yaml")
+    table(tmp_path)
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]\nstorage: store")
+
+    @dg.job(name="events_snapshots")
+    def job() -> None: ...
+
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        run_of_it = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=run_tags("events", 0, 1))
+        monkeypatch.setattr("deltasnap_assets.runs.plan._lost", lambda _: "gone.")
+    found = findings(run("doctor", "--json"))["runs of events"]
+    assert (found["mark"], found["told"]) == ("warning", "none under way; 1 lost, recorded as failed")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        ended = instance.get_run_by_id(run_of_it.run_id)
+        assert ended is not None
+        assert ended.status == dg.DagsterRunStatus.FAILURE

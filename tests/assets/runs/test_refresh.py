@@ -1,0 +1,123 @@
+"""A refresh from its look at the log to the last event: what it asks of the storage, what it does after a restore."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.plan import known_of
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import FileStatus, FsspecLogStore, SnapshotStore
+from tests.builders import add, commit_info, metadata, protocol, write_log
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+
+class Refreshed:
+    """A table in a folder of its own, refreshed on one instance."""
+
+    def __init__(self, folder: Path, **table: Any) -> None:
+        self.folder = folder / "events"
+        self.table = TableSettings(name="events", path=str(self.folder), **table)
+        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        self.defs = build_definitions(self.settings)
+        self.instance = dg.DagsterInstance.ephemeral()
+
+    def write(self, first: int, last: int, mark: str = "a") -> None:
+        versions = {v: [commit_info(mark), add(f"{mark}{v}.parquet")] for v in range(first, last + 1)}
+        if first == 0:
+            versions[0] = [protocol(), metadata(), *versions[0]]
+        write_log(self.folder, versions)
+
+    def roll_back_to(self, version: int) -> None:
+        for commit in (self.folder / "_delta_log").glob("*.json"):
+            if int(commit.name[:20]) > version:
+                commit.unlink()
+
+    def refresh(self) -> tuple[int, ...]:
+        return refresh_table(self.defs, self.settings, self.table, self.instance, log_level="ERROR")
+
+    @property
+    def partitions(self) -> list[str]:
+        return list(self.instance.get_dynamic_partitions("events_versions"))
+
+    def stored_files(self, version: int) -> set[str]:
+        store = SnapshotStore.open(None, self.settings.storage)
+        state = store.computed_state("events", version)
+        commit = store.manifest("events", version).commit
+        assert commit is not None
+        return {f"{state.num_of_files}", *(file.path for file in commit.sample)}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The folders listed and the files read, of every log and store of this process."""
+    found: dict[str, list[str]] = {"listed": [], "read": []}
+    list_from, read_bytes = FsspecLogStore.list_from, FsspecLogStore.read_bytes
+
+    def listed(self: FsspecLogStore, path: str) -> Iterator[FileStatus]:
+        found["listed"].append(path.rpartition("/")[0].rpartition("/")[2])
+        return list_from(self, path)
+
+    def read(self: FsspecLogStore, path: str) -> bytes:
+        found["read"].append(path)
+        return read_bytes(self, path)
+
+    monkeypatch.setattr(FsspecLogStore, "list_from", listed)
+    monkeypatch.setattr(FsspecLogStore, "read_bytes", read)
+    return found
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_refresh_lists_log_and_store_twice_and_reads_each_commit_once(
+    tmp_path: Path, asked: dict[str, list[str]], count: int
+) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 0)
+    assert table.refresh() == (0,)
+    table.write(1, count)
+    for paths in asked.values():
+        paths.clear()
+    assert table.refresh() == tuple(range(1, count + 1))
+    assert Counter(asked["listed"]) == {"_delta_log": 2, "manifests": 2}
+    commits = Counter(path for path in asked["read"] if "/_delta_log/0" in path)
+    # That of the version before tells that the log is still the one that was stored.
+    assert commits == dict.fromkeys(commits, 1)
+    assert len(commits) == count + 1
+
+
+def test_restored_table_written_on_is_stored_anew_after_the_last_common_version(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path, max_versions_per_run=2)
+    table.write(0, 5)
+    assert table.refresh() == (0, 1, 2, 3, 4, 5)
+    table.roll_back_to(2)
+    table.write(3, 6, mark="b")
+    assert table.refresh() == (3, 4, 5, 6)
+    assert [table.stored_files(version) for version in (2, 3, 6)] == [
+        {"3", "a2.parquet"},
+        {"4", "b3.parquet"},
+        {"7", "b6.parquet"},
+    ]
+    assert table.partitions == [str(version) for version in range(7)]
+    assert known_of(table.instance, "events").done == frozenset(range(7))
+    assert table.refresh() == ()
+
+
+def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 3)
+    assert table.refresh() == (0, 1, 2, 3)
+    table.roll_back_to(1)
+    assert table.refresh() == ()
+    assert table.partitions == ["0", "1"]
+    assert SnapshotStore.open(None, table.settings.storage).versions("events") == [0, 1]
+    table.write(2, 2, mark="b")
+    assert table.refresh() == (2,)
+    assert table.stored_files(2) == {"3", "b2.parquet"}
