@@ -1,7 +1,7 @@
 """The code location: `deltasnap_assets.definitions:defs`.
 
 `defs` is made when it is first asked for, from the configuration file in force then. Importing this module reads
-nothing; making `defs` reads that one file, lists no log and starts no Spark.
+nothing; making `defs` reads that one file, lists the folders that `discover` names but no log, and starts no Spark.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ def room_of(module: str) -> str:
     return BESIDE_THE_ROOMS[0] if package == "deltasnap_core" and room in BESIDE_THE_ROOMS else room
 
 
-def imports() -> set[Edge]:
+@cache
+def imports() -> frozenset[Edge]:
     """The imports between rooms; of the app in the core, of `core` as a whole."""
     edges = set()
     for module, file in MODULES.items():
@@ -89,7 +90,7 @@ def imports() -> set[Edge]:
             if package in ("deltasnap_core", "deltasnap_assets"):
                 is_outside = package == "deltasnap_core" and module.startswith("deltasnap_assets")
                 edges.add((room_of(module), "core" if is_outside else room_of(imported)))
-    return {(first, second) for first, second in edges if first and second and first != second}
+    return frozenset((first, second) for first, second in edges if first and second and first != second)
 
 
 def reachable(room: str, edges: set[Edge]) -> set[str]:

@@ -60,7 +60,7 @@ def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
 
 
 def _table_paths(pattern: DiscoverSettings) -> list[str]:
-    """The folders of the pattern that have a log, ascending."""
+    """Return the folders of the pattern that have a log, ascending."""
     where = f"{pattern.path.rstrip('/')}/{LOG_FOLDER}"
     try:
         filesystem, path = fsspec.core.url_to_fs(where, **pattern.storage_options)
