@@ -79,7 +79,7 @@ def _measure(bench: Bench, settings: Settings, instance: dg.DagsterInstance, sto
 
 
 def _timed_run(job: dg.JobDefinition, instance: dg.DagsterInstance, first: int, last: int) -> tuple[float, int]:
-    """Give the seconds a run took, and how many events it recorded."""
+    """Return the seconds a run took, and how many events it recorded."""
     run_id = str(uuid.uuid4())
     start = time.perf_counter()
     result = job.execute_in_process(

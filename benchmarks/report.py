@@ -26,7 +26,7 @@ def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
 
 
 def markdown(findings: Sequence[Finding]) -> str:
-    """Give findings as a table for a page: medians, ratios of medians and of minima."""
+    """Return findings as a table for a page: medians, ratios of medians and of minima."""
     lines = ["| question | deltasnap | compared with | ratio (of minima) | aim |", "|-|-|-|-|-|"]
     for finding in findings:
         theirs = finding.theirs

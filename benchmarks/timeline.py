@@ -29,7 +29,7 @@ class Timeline:
 
 
 def timeline(instance: dg.DagsterInstance, run_id: str, requested: float) -> Timeline:
-    """Give the timeline of a run that was requested at a time (s since the epoch)."""
+    """Return the timeline of a run that was requested at a time (s since the epoch)."""
     stages: dict[str, float] = {}
     before = requested
     for entry in instance.all_logs(run_id):

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings, load_settings
 from deltasnap_assets.tables.assets import table_assets
-from deltasnap_assets.tables.checks import table_checks
+from deltasnap_assets.tables.checks import report_freshness, table_checks
 from deltasnap_assets.tables.maintenance import prune_job
 from deltasnap_assets.tables.resources import resources
 
@@ -40,7 +40,11 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[job for table in settings.tables for job in (_job(table), prune_job(table))],
             sensors=[new_commits_sensor(settings, table) for table in settings.tables],
-            schedules=[refresh_schedule(settings, table, table.refresh) for table in settings.tables if table.refresh],
+            schedules=[
+                refresh_schedule(settings, table, table.refresh, report_freshness)
+                for table in settings.tables
+                if table.refresh
+            ],
             resources=resources(settings),
         )
 

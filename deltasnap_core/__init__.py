@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from deltasnap_core.scan.options import ScanOptions
     from deltasnap_core.scan.planning import ScanReport
     from deltasnap_core.scan.scan import Scan
-    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
+    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
     from deltasnap_core.snapshot.options import SnapshotOptions
@@ -163,7 +163,7 @@ _MODULES = {
     "scan.options": ("ScanOptions",),
     "scan.planning": ("ScanReport",),
     "scan.scan": ("Scan",),
-    "snapshot.checksum_validation": ("ChecksumDifference",),
+    "snapshot.checksum_validation": ("ChecksumDifference", "compare_with_log"),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
     "snapshot.options": ("SnapshotOptions",),
@@ -247,6 +247,7 @@ __all__ = [
     "check_readable",
     "checkpoint_file",
     "commit_file",
+    "compare_with_log",
     "contiguous_runs",
     "deleted_file_retention_ms",
     "in_commit_timestamps_enabled",

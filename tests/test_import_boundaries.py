@@ -161,16 +161,10 @@ def test_imports_point_to_the_left(module: str) -> None:
 
 
 # They take names that the core is about to get a public way to.
-NOT_YET_PUBLIC_ONLY = {
-    "deltasnap_assets.tables.commit_sample",
-    "deltasnap_assets.tables.run_snapshots",
-}
-
-
 @pytest.mark.parametrize("module", [name for name in MODULES if is_within(name, ("deltasnap_assets",))])
 def test_app_uses_the_public_names_of_the_core_only(module: str) -> None:
     inner = {name for name in imported_modules(module, MODULES[module]) if name.startswith("deltasnap_core.")}
-    assert inner == set() or module in NOT_YET_PUBLIC_ONLY
+    assert inner == set()
 
 
 @pytest.mark.parametrize("module", [module_name(path) for path in CORE_FILES])

@@ -93,7 +93,7 @@ def _commit(shape: LogShape, log: Path, number: int) -> BinaryIO:
 
 
 def _settle(path: Path, seconds: int) -> None:
-    """Give a file the time of its commit."""
+    """Set a file to the time of its commit."""
     moment = EPOCH_MS // 1000 + seconds
     os.utime(path, (moment, moment))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import dagster as dg
 
 from deltasnap_assets.runs.partition_order import sort_partitions
@@ -15,15 +17,21 @@ from deltasnap_assets.runs.plan import (
     unfinished_run,
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.tables.checks import report_freshness
 from deltasnap_assets.texts import secrets_hidden
 
 
-def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.ScheduleDefinition:
+def refresh_schedule(
+    settings: Settings,
+    table: TableSettings,
+    cron: str,
+    on_nothing_new: Callable[[dg.DagsterInstance, TableSettings], None] = lambda *_: None,
+) -> dg.ScheduleDefinition:
     """Return the schedule `<table>_refresh`, at the hours that `cron` says.
 
     The sensor asks for each version once. The schedule looks at the whole log, so that it also takes up versions whose
     run failed, and tells of damage that a poll for new commits does not see.
+
+    on_nothing_new: called where there is nothing to materialize.
     """
 
     @dg.schedule(
@@ -42,7 +50,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
-            report_freshness(context.instance, table)
+            on_nothing_new(context.instance, table)
             return dg.SkipReason(f"Every version of {table.name} is materialized.")
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 

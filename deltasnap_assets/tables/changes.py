@@ -21,7 +21,7 @@ def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...
 
 
 def metadata_changes(before: Metadata, after: Metadata) -> Iterator[str]:
-    """Give what changed in the table's description of itself."""
+    """Return what changed in the table's description of itself."""
     if before.id != after.id:
         yield f"another table: id {after.id}, was {before.id}"
     yield from schema_changes(before, after)
@@ -32,7 +32,7 @@ def metadata_changes(before: Metadata, after: Metadata) -> Iterator[str]:
 
 
 def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
-    """Give what changed in columns, those nested in others too, and in the partitioning."""
+    """Return what changed in columns, those nested in others too, and in the partitioning."""
     old = {column.name: column for column in columns_of(before)}
     new = {column.name: column for column in columns_of(after)}
     yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in old)
@@ -45,7 +45,7 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
 
 
 def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:
-    """Give what changed in what the table asks of its readers and writers."""
+    """Return what changed in what the table asks of its readers and writers."""
     for what in ("reader", "writer"):
         if (old := getattr(before, f"min_{what}_version")) != (new := getattr(after, f"min_{what}_version")):
             yield f"{what} version {new}, was {old}"
