@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fsspec
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 # After every date in the golden tables, so that each of their tombstones is as old as a retention can make it.
 NOW_MS = 1_900_000_000_000
+
+
+# A machine at work is no fault of the code: no test is timed.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 class FixedClock:

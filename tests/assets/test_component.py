@@ -48,6 +48,8 @@ attributes:
     - {name: clicks, path: "s3://lake/{{ env.STAGE }}/clicks", storage_options: {key: "{{ env.STAGE }}"}, refresh: null}
 """
 
+pytestmark = pytest.mark.spark  # servers and programs, in seconds each
+
 
 class Project:
     def __init__(self, folder: Path) -> None:

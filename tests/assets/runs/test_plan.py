@@ -242,6 +242,7 @@ def test_heartbeat_renews_when_a_run_was_last_updated() -> None:
     assert updated() == last
 
 
+@pytest.mark.spark
 def test_refresh_killed_as_its_run_was_created_leaves_a_run_known_for_lost(tmp_path: Path) -> None:
     script = """
 import os, signal, sys

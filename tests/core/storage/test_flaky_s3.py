@@ -19,6 +19,8 @@ from tests.flaky_s3 import FlakyS3
 
 KEYS = 1205
 
+pytestmark = pytest.mark.spark  # servers and programs, in seconds each
+
 
 @pytest.mark.parametrize("code", ["SlowDown", "ServiceUnavailable", "InternalError"])
 def test_throttled_storage_is_asked_again(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path, code: str) -> None:
