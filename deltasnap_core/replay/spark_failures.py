@@ -60,7 +60,7 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
 
 @contextmanager
 def storing(target: str) -> Iterator[None]:
-    """Raise what keeps Spark from writing into a folder (a URL) as StorageError; what fails otherwise stays as it is."""
+    """Raise what keeps Spark from writing to a folder (a URL) as StorageError; what fails otherwise stays as it is."""
     try:
         yield
     except SPARK_FAILURES as error:
