@@ -35,8 +35,24 @@ _EXPECTED = {
 }
 
 
-# What reading damaged Parquet raises; the last two where a value is no UTF-8, or no date.
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError)
+_ALWAYS_SET = {
+    "add": ("path", "size"),
+    "remove": ("path",),
+    "sidecar": ("path",),
+    **{column: (witness,) for column, witness in NON_FILE_COLUMNS.items()},
+}
+"""The fields of each column without which an action would be passed over in silence."""
+
+_SET_TOO = {
+    "add": ("modificationTime",),
+    "remove": ("deletionTimestamp",),
+    "txn": ("version",),
+    "domainMetadata": ("configuration",),
+}
+"""Other fields of the columns: an action that has them has those that are always set."""
+
+# What reading damaged Parquet raises: ValueError of no UTF-8, ArithmeticError of no date, TypeError of odd map keys.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +195,7 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     except _UNREADABLE as error:
         raise CorruptLogError(path=file.path, reason=f"expected Parquet: {error}") from error
     _check_schema(file.path, schema)
+    _check_always_set(file.path, metadata, schema)
     add = schema.field("add").type if "add" in schema.names else None
     parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
     has_stats = add is not None and add.get_field_index("stats") >= 0
@@ -202,16 +219,31 @@ def _check_schema(path: str, schema: pa.Schema) -> None:
         raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")
     if len(set(schema.names)) < len(schema.names):
         raise CorruptLogError(path=path, reason=f"expected each column once, found {schema.names}")
+    for column in _ALWAYS_SET.keys() & set(schema.names):
+        struct = schema.field(column).type
+        if not pa.types.is_struct(struct):
+            raise CorruptLogError(path=path, reason=f"expected {column} to be a struct, found {struct}")
     for (column, field), kind in _EXPECTED.items():
         if column not in schema.names:
             continue
         struct = schema.field(column).type
-        if not pa.types.is_struct(struct):
-            raise CorruptLogError(path=path, reason=f"expected {column} to be a struct, found {struct}")
         index = struct.get_field_index(field)
         if index >= 0 and not _is_kind(struct.field(index).type, kind):
             found = struct.field(index).type
             raise CorruptLogError(path=path, reason=f"expected {column}.{field} to be {kind}, found {found}")
+
+
+def _check_always_set(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:
+    """Raise where a field that is always set is not there, or where by the statistics an action lacks it."""
+    for column in _ALWAYS_SET.keys() & set(schema.names):
+        fields = _ALWAYS_SET[column]
+        if missing := [field for field in fields if schema.field(column).type.get_field_index(field) < 0]:
+            raise CorruptLogError(path=path, reason=f"expected {column}.{missing[0]}, found no such column")
+        nulls = {field: _null_count(metadata, f"{column}.{field}") for field in (*fields, *_SET_TOO.get(column, ()))}
+        known = {field: count for field, count in nulls.items() if count is not None}
+        for field in known.keys() & set(fields):
+            if known[field] > min(known.values()):
+                raise CorruptLogError(path=path, reason=f"expected {column}.{field} in each {column}, found null")
 
 
 def _is_kind(found: pa.DataType, kind: str) -> bool:

@@ -68,7 +68,7 @@ class JsonFields:
         value = self._values.get(name)
         if value is None:
             return None
-        if not isinstance(value, Mapping):
+        if not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
             raise self.wrong_type(name, value, "an object")
         return texts(value)
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from deltasnap_core.errors import CorruptLogError, CorruptStoreError
+from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.replay.aggregates import MissingSizeError
 
@@ -26,6 +26,10 @@ SPARK_FAILURES = (PySparkException, Py4JJavaError)
 _SAYS_OF_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
+)
+_SAYS_OF_STORAGE = re.compile(
+    r"ParentNotDirectoryException|FileAlreadyExistsException|AccessControlException|AccessDeniedException|Mkdirs failed"
+    r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
@@ -52,6 +56,17 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
         path = next((file for file in (*log, *stored) if _is_named(file, text)), (*log, *stored)[0])
         corrupt = CorruptLogError if path in log else CorruptStoreError
         raise corrupt(path=path, reason=f"Spark cannot read it: {condensed(error)}") from error
+
+
+@contextmanager
+def storing(target: str) -> Iterator[None]:
+    """Raise what keeps Spark from writing to a folder (a URL) as StorageError; what fails otherwise stays as it is."""
+    try:
+        yield
+    except SPARK_FAILURES as error:
+        if not _SAYS_OF_STORAGE.search(str(error)):
+            raise
+        raise StorageError(path=target, reason=f"Spark cannot write there: {condensed(error)}") from error
 
 
 def on_ladder(

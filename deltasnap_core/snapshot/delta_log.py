@@ -148,6 +148,8 @@ class DeltaLog:
     ) -> Snapshot:
         """Return the current snapshot after looking for new commits. See SnapshotManagement.update.
 
+        What was read is known again by name, size and modification time: where a restore may have kept all three of a
+        commit with other content, `clear_cache` begins anew. (The snapshot store compares digests.)
         log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
         """
         catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)

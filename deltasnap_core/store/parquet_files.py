@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.replay.local_rows import no_rows
+from deltasnap_core.replay.spark_failures import storing
 from deltasnap_core.replay.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
@@ -52,7 +53,8 @@ class ParquetFiles:
         """
         target = join_url(self.folder, path)
         if self.spark_files.is_direct(target):
-            _save(rows, self.spark_files.url_for_spark(target), partition_by)
+            with storing(target):
+                _save(rows, self.spark_files.url_for_spark(target), partition_by)
         else:
             with tempfile.TemporaryDirectory(prefix="deltasnap-") as local:
                 _save(rows, to_url(f"{local}/rows"), partition_by)

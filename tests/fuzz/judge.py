@@ -175,7 +175,9 @@ def _disagreements(answers: list[Answer]) -> Iterator[tuple[str, str]]:
     latest = found.pop(None, {})
     for version, told in found.items():
         stories = _stories(told)
-        if latest.get("version") == version and "by number" in stories:
+        # A checksum that vanishes in between was a story of its own.
+        has_same_checksum = (latest.get("checksum") is None) == (told.get("checksum") is None)
+        if latest.get("version") == version and "by number" in stories and has_same_checksum:
             stories["latest"] = {name: latest[name] for name in stories["by number"].keys() & latest.keys()}
         for (one, ours), (other, theirs) in combinations(stories.items(), 2):
             for name in ours.keys() & theirs.keys():

@@ -77,6 +77,46 @@ def test_flipped_byte_of_a_page_with_a_checksum_is_an_error_naming_the_file() ->
         read_column(store, contents.top_level[0], "txn", "appId")
 
 
+NUMBER = pa.struct([("x", pa.int64())])
+
+
+@pytest.mark.parametrize("column", ["add", "remove", "sidecar", "protocol", "metaData", "txn", "domainMetadata"])
+@pytest.mark.parametrize(("kind", "value", "message"), [(pa.string(), "x", "struct"), (NUMBER, {"x": 1}, "no such")])
+def test_column_of_actions_without_what_tells_them_apart_is_an_error(
+    column: str, kind: pa.DataType, value: Any, message: str
+) -> None:
+    schema, store = pa.schema([*(field for field in SCHEMA if field.name != column), (column, kind)]), MemoryLogStore()
+    data = parquet([{column: value}], schema)
+    with pytest.raises(CorruptLogError, match=message):
+        opened(store, store.put(checkpoint(3)[0].name, data))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"add": {"path": None, "size": 1}},
+        {"add": {"path": "x", "size": None}},
+        {"remove": {"path": None, "deletionTimestamp": 1}},
+        {"txn": {"appId": None, "version": 1}},
+    ],
+    ids=str,
+)
+def test_action_that_lacks_a_field_that_is_always_set_is_an_error(action: dict[str, Any]) -> None:
+    store = MemoryLogStore()
+    with pytest.raises(CorruptLogError, match="found null"):
+        opened(store, store.put(checkpoint(3)[0].name, parquet([{"add": {"path": "a", "size": 1}}, action])))
+
+
+def test_map_whose_keys_are_no_strings_is_an_error_naming_the_file() -> None:
+    store = MemoryLogStore()
+    configuration = pa.map_(pa.struct([("x", pa.int64())]), pa.string())
+    schema = pa.schema([("metaData", pa.struct([("id", pa.string()), ("configuration", configuration)]))])
+    rows = [{"metaData": {"id": "a", "configuration": [({"x": 1}, "y")]}}]
+    contents = opened(store, store.put(checkpoint(3)[0].name, parquet(rows, schema)))
+    with pytest.raises(CorruptLogError, match="column metaData"):
+        read_column(store, contents.top_level[0], "metaData", "id")
+
+
 def test_sidecars_are_found_by_their_encoded_names() -> None:
     store = MemoryLogStore()
     sidecar = store.put("_sidecars/part %1.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
@@ -211,8 +251,9 @@ def test_statistics_as_json_count_only_where_every_file_has_them(
     fields: tuple[str, ...], rows: list[dict[str, Any]], has_stats: bool
 ) -> None:
     types = {"stats": pa.string(), "stats_parsed": STATS}
-    schema = pa.schema([("add", pa.struct([("path", pa.string()), *((name, types[name]) for name in fields)]))])
+    always = [("path", pa.string()), ("size", pa.int64())]
+    schema = pa.schema([("add", pa.struct([*always, *((name, types[name]) for name in fields)]))])
     store = MemoryLogStore()
-    file = store.put(checkpoint(3)[0].name, parquet([{"add": row} for row in rows], schema))
+    file = store.put(checkpoint(3)[0].name, parquet([{"add": {**row, "size": 1}} for row in rows], schema))
 
     assert opened(store, file).top_level[0].has_stats is has_stats

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
@@ -90,3 +91,14 @@ def test_tables_killed_at_any_step_leave_the_versions_whole(
     assert content(reader, "events", 1) == expected[1]
     assert as_rows(reader.all_files("events", 1)) == as_rows(whole.all_files("events", 1))
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files
+
+
+def test_store_whose_root_is_a_file_is_told_as_a_fault_of_the_storage(
+    spark: SparkSession, tmp_path: Path, log: DeltaLog
+) -> None:
+    root = tmp_path / "store"
+    root.write_text("a file", encoding="utf-8")
+    store = SnapshotStore.open(spark, root)
+    assert store.versions("events") == []
+    with pytest.raises(StorageError, match="Spark cannot write there"):
+        store.write_range("events", log, 0, 0)
