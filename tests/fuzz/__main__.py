@@ -31,11 +31,14 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="print every wrong answer, not one of each kind")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    signal.signal(signal.SIGTERM, lambda *_: _interrupt())
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # after the table at hand
     tally = _Tally(print_all=arguments.all)
     attempt = try_rewriting if arguments.rewrite else try_table
-    with _session(arguments.spark) as spark, limited_memory(), contextlib.suppress(KeyboardInterrupt):
+    with _session(arguments.spark) as spark, limited_memory():
         for seed in range(arguments.seed, arguments.seed + arguments.count):
+            if stopped:
+                break
             tally.add(attempt(seed, spark))
     tally.print_all_kinds()
     sys.stdout.flush()
@@ -72,10 +75,6 @@ class _Tally:
         print(f"\n{self._tables} tables in {seconds:.0f} s, {peak} MiB, {sum(self.kinds.values())} wrong answers:")
         for kind, count in self.kinds.most_common():
             print(f"{count:6} {kind}")
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
