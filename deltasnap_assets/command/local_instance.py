@@ -9,8 +9,8 @@ from deltasnap_assets.settings.config import TABLE_TAG
 
 DEFAULT_HOME = Path(".deltasnap", "dagster_home")
 
-# One run of a table at a time: two would do the same work twice. The queue is looked at each second (five are usual), for
-# people wait for it. Nothing is sent anywhere.
+# One run of a table at a time: two would do the same work twice. The queue is looked at each second, where five are
+# usual: people wait for it. Nothing is sent anywhere.
 DAGSTER_YAML = f"""\
 telemetry:
   enabled: false
