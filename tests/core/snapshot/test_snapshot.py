@@ -78,6 +78,16 @@ def test_tombstones_expire_at_the_boundary_strictly(spark: SparkSession, table: 
     assert log.get_snapshot_at(2, min_file_retention_timestamp=FIRST_COMMIT_MS).computed_state.num_of_removes == 0
 
 
+@pytest.fixture
+def nothing_kept(spark: SparkSession) -> None:
+    """Whatever other tests left in the session's storage and among its views is gone."""
+    DeltaLog.clear_cache()
+    spark.catalog.clearCache()
+    for view in spark.catalog.listTables():
+        spark.catalog.dropTempView(view.name)
+
+
+@pytest.mark.usefixtures("nothing_kept")
 def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
@@ -98,6 +108,7 @@ def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
     assert not spark.catalog.listTables()
 
 
+@pytest.mark.usefixtures("nothing_kept")
 def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
@@ -115,6 +126,7 @@ def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
     assert not spark.catalog.listTables()
 
 
+@pytest.mark.usefixtures("nothing_kept")
 def test_counts_of_a_small_table_are_not_kept(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table)
     assert log.snapshot.computed_state.num_of_files == 1
