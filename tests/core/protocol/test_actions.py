@@ -208,3 +208,7 @@ def test_commit_info_keeps_what_it_does_not_understand() -> None:
     assert info.to_json()["custom"] == [1, None]
     assert info.with_version(7).version == 7
     assert info.with_version(7).extra == info.extra
+
+
+def test_domain_is_there_unless_it_is_said_to_be_removed() -> None:
+    assert DomainMetadata(domain="d", configuration="{}").removed is False

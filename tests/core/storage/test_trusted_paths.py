@@ -100,3 +100,9 @@ def test_refusal_shows_neither_credentials_nor_what_a_terminal_would_interpret()
     assert "secret" not in str(error.value)
     assert "\x1b" not in str(error.value)
     assert len(str(error.value)) < 600
+
+
+def test_long_path_is_told_by_its_beginning() -> None:
+    with pytest.raises(CorruptLogError) as raised:
+        resolve_path("file:///lake/events", "../" + "a" * 1000, named_in="file:///lake/events/_delta_log/a.json")
+    assert raised.value.reason == f"the path '../{'a' * 196}... leads out of its folder by '..', and is not opened"
