@@ -108,10 +108,10 @@ def _run(
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:
-    """Return the error at the root of the first step that failed."""
+    """Return what the first step that failed says: the first error that is not Dagster's own, with its own text."""
     for event in result.all_events:
         if event.is_step_failure and (error := event.step_failure_data.error) is not None:
-            while error.cause is not None:
+            while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
                 error = error.cause
             return error.message.strip()
     return "see the run's log"
