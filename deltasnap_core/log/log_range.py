@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from deltasnap_core.log.commit_batch import CommitBatch, read_commits
 from deltasnap_core.log.commit_timestamps import version_timestamps
@@ -77,19 +76,9 @@ def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
         return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeActions:
-    """The non-file actions of a run of commits.
-
-    by_version: those of each commit, in its order; commits without any left out.
-    states:     those in force at each version.
-    """
-
-    by_version: Mapping[int, list[Any]]
-    states: Mapping[int, NonFileActions]
-
-
-def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, first: int, last: int) -> RangeActions:
+def range_actions(
+    logged: LogRange, before: NonFileActions, batch: CommitBatch, first: int, last: int
+) -> dict[int, NonFileActions]:
     """Return the non-file actions in force at each version from first to last; every version is checked to be readable.
 
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
@@ -103,7 +92,7 @@ def range_actions(logged: LogRange, before: NonFileActions, batch: CommitBatch, 
         if version in by_version or version == last:
             loaded = LoadedLog(segment=logged.segments[version], contents=None, batch=batch, non_file=actions)
             check_replayable(loaded, path=logged.loader.builder.log_path, validate_state=True)
-    return RangeActions(by_version=by_version, states=states)
+    return states
 
 
 def commit_timestamps(

@@ -81,18 +81,18 @@ class RangeWriter:
         commits = CommitFacts.of(batch)
         documents = self.stored.read_documents([previous])
         known = computed_state_of(previous, documents)
-        actions = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
-        timestamps = commit_timestamps(self.logged, actions.states, commits.infos)
+        states = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
+        timestamps = commit_timestamps(self.logged, states, commits.infos)
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
         with translated((commit.path for commit in batch.files), self.rows.urls(previous)):
             sets = self._write_changes(previous, batch, last)
         self.progress(f"Computing the state of versions {first} to {last}", 0, count)
         with translated(stored_files=self.rows.urls(previous, *sets)):
-            versions = self._replay(previous, known, sets, actions.states, timestamps, broadcast=is_small(batch))
+            versions = self._replay(previous, known, sets, states, timestamps, broadcast=is_small(batch))
         shared, identity = VersionDocuments(previous, documents), previous.identity
         manifests = []
         for version in versions:
-            non_file, timestamp = actions.states[version.version], timestamps[version.version]
+            non_file, timestamp = states[version.version], timestamps[version.version]
             draft = self._manifest(version.version, timestamp, non_file, previous.base, version.retention, sets)
             segment = self.logged.segments[version.version]
             complete = commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
