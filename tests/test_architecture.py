@@ -84,8 +84,8 @@ def room_of(module: str) -> str:
 def imports() -> frozenset[Edge]:
     """The imports between rooms; of the app in the core, of `core` as a whole."""
     edges = set()
-    for module, file in MODULES.items():
-        for imported in imported_modules(module, file):
+    for module in MODULES:
+        for imported in imported_modules(module):
             package = imported.partition(".")[0]
             if package in ("deltasnap_core", "deltasnap_assets"):
                 is_outside = package == "deltasnap_core" and module.startswith("deltasnap_assets")

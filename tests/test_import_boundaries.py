@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import json
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
-
-from tests.forks import Forks
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "deltasnap_core"
@@ -110,18 +111,27 @@ def layer_of(module: str) -> int:
     return LAYERS[max((package for package in LAYERS if is_within(module, (package,))), key=len)]
 
 
-def imported_modules(module: str, path: Path) -> Iterator[str]:
-    """Every module that the file imports, wherever in the file, by absolute name."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """Every node of a module of ours."""
+    return tuple(ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
+
+
+@cache
+def imported_modules(module: str) -> frozenset[str]:
+    """Every module that one of ours imports, wherever in the file, by absolute name."""
+    is_package = MODULES[module].name == "__init__.py"
+    package = module if is_package else module.rpartition(".")[0]
+    found: set[str] = set()
+    for node in nodes(module):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*parents, *([node.module] if node.module else [])])
-            for alias in node.names:
-                name = f"{base}.{alias.name}"
-                yield name if name in MODULES else base
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else base for name in names}
+    return frozenset(found)
 
 
 def test_every_layer_exists() -> None:
@@ -129,47 +139,38 @@ def test_every_layer_exists() -> None:
     assert {package for package in LAYERS if not any(is_within(name, (package,)) for name in MODULES)} == set()
 
 
-# What the pure modules import of others, and what that imports when it is first used.
-FORKS = Forks(
-    "deltalake",
-    "fsspec",
-    "pandas",
-    "pyarrow.compute",
-    "pyarrow.json",
-    "pyarrow.pandas_compat",
-    "pyarrow.parquet",
-    "pydantic",
-    "rich",
-    "typer",
-    "yaml",
-)
-
-
-@pytest.mark.parametrize("module", ["sys", *PURE_MODULES])
-def test_pure_module_loads_neither_pyspark_nor_dagster(module: str) -> None:
-    check = f"import sys, {module}; print([m for m in ('pyspark', 'dagster') if m in sys.modules])"
-    result = FORKS.run(check)
-    assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
+def test_pure_modules_load_neither_pyspark_nor_dagster() -> None:
+    check = """if True:
+        import importlib, json, sys
+        loaded = {}
+        for module in sys.argv[1:]:
+            importlib.import_module(module)
+            for name in {"pyspark", "dagster"} & sys.modules.keys():
+                loaded.setdefault(name, module)
+        print(json.dumps(loaded))"""
+    result = subprocess.run(
+        [sys.executable, "-c", check, *PURE_MODULES], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {}, "by what was loaded first"
 
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_imports_point_to_the_left(module: str) -> None:
-    imported = set(imported_modules(module, MODULES[module]))
-    ours = {name for name in imported if is_within(name, ("deltasnap_core", "deltasnap_assets"))}
+    ours = {name for name in imported_modules(module) if is_within(name, ("deltasnap_core", "deltasnap_assets"))}
     to_the_right = {name for name in ours if layer_of(name) > layer_of(module)}
     assert to_the_right == set()
 
 
-# They take names that the core is about to get a public way to.
 @pytest.mark.parametrize("module", [name for name in MODULES if is_within(name, ("deltasnap_assets",))])
 def test_app_uses_the_public_names_of_the_core_only(module: str) -> None:
-    inner = {name for name in imported_modules(module, MODULES[module]) if name.startswith("deltasnap_core.")}
+    inner = {name for name in imported_modules(module) if name.startswith("deltasnap_core.")}
     assert inner == set()
 
 
 @pytest.mark.parametrize("module", [module_name(path) for path in CORE_FILES])
 def test_core_uses_outside_packages_only_where_they_belong(module: str) -> None:
-    tops = {name.partition(".")[0] for name in imported_modules(module, MODULES[module])}
+    tops = {name.partition(".")[0] for name in imported_modules(module)}
     assert "dagster" not in tops
     assert "pyspark" not in tops or is_within(module, PYSPARK_USERS)
     assert "fsspec" not in tops or is_within(module, FSSPEC_USERS)
@@ -177,7 +178,6 @@ def test_core_uses_outside_packages_only_where_they_belong(module: str) -> None:
 
 @pytest.mark.parametrize("module", [module_name(path) for path in CORE_FILES])
 def test_core_runs_on_any_spark(module: str) -> None:
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    attributes = {node.attr for node in nodes(module) if isinstance(node, ast.Attribute)}
+    names = {alias.name for node in nodes(module) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert (attributes | names) & FORBIDDEN_NAMES == set()

@@ -245,10 +245,12 @@ def _is_safe_for_arrow(texts: pa.ChunkedArray) -> bool:
 
 
 def _parsed(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
-    longest = pc.max(pc.binary_length(texts)).as_py()
+    joined = _joined(texts)
+    block_size = max(_BLOCK_BYTES, pc.max(pc.binary_length(texts)).as_py() + 2)
     return pa_json.read_json(
-        pa.BufferReader(_joined(texts)),
-        read_options=pa_json.ReadOptions(block_size=max(_BLOCK_BYTES, longest + 2)),
+        pa.BufferReader(joined),
+        # Threads cost more than they give where there is one block.
+        read_options=pa_json.ReadOptions(use_threads=joined.size > block_size, block_size=block_size),
         parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
 
