@@ -16,7 +16,7 @@ from deltasnap_core import DeltaSnapError, TableLog, check_readable, is_url
 
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
-# The tables that deltasnap follows. What may stand here is in the README, section Configuration.
+# The tables that deltasnap follows. What may stand here is in docs/configuration.md.
 storage: .deltasnap/store         # where snapshots are kept: a folder, relative to this file, or a URL
 # spark:
 #   master: local[*]              # or remote: sc://host:15002, a Spark Connect server

@@ -43,13 +43,15 @@ _SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: 
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # The text below a field is what the documentation, the schema of `dg` and error messages say of its key.
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Since(_Settings):
     """Versions from `since` on."""
 
     since: int = Field(ge=0, strict=True)
+    """The first version to store."""
 
 
 def _versions(value: object) -> object:
@@ -64,29 +66,49 @@ class CheckSettings(_Settings):
     """Where the asset checks draw the line."""
 
     small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
+    """A smaller file is a small one."""
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
+    """How many of the files may be small."""
     max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
+    """Tombstones, of all that a checkpoint carries."""
     max_commits_since_checkpoint: int = Field(default=200, ge=1)
-    fresh_within_hours: float | None = Field(default=None, gt=0)  # None: by the table's own pauses
+    """Commits that have to be read beside the last checkpoint."""
+    fresh_within_hours: float | None = Field(default=None, gt=0)
+    """The age of the last commit at which a table is stale, a freshness policy of Dagster's too. `null`: three times the
+    longest pause of late, a day at least, and no policy."""
     min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
+    """How many of the files must have statistics."""
     max_partition_skew: float = Field(default=10, ge=1)
+    """The largest partition over the one in the middle."""
     max_expired_ratio: float = Field(default=0.5, ge=0)
+    """Bytes that VACUUM would free, over those of the table."""
     max_growth_factor: float = Field(default=10, ge=1)
+    """By how much a version may grow or shrink the table, over the most of those before it."""
 
 
 class _FollowedSettings(_Settings):
     """How a table is followed: what one table and tables that are discovered have in common."""
 
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
+    """Which of the versions that are there to store: `all`, `latest` or `{since: 100}`. New ones always follow."""
     poll_seconds: int = Field(default=30, ge=1)
+    """How often the sensor looks for new commits."""
     refresh: str | None = _HOURLY
+    """When to take up what the sensor missed or a run lost: a cron expression; `null` for never."""
     materialize_as: Literal["view", "table"] = "view"
+    """`table` stores the file lists of each version as plain Parquet too, for readers that know nothing of deltasnap."""
     max_versions_per_run: int = Field(default=100, ge=1)
+    """A backlog is worked off in ranges of so many."""
     checks: CheckSettings = CheckSettings()
+    """Where the asset checks draw the line, see below."""
     description: str | None = None
+    """Shown on the page of the table."""
     owners: tuple[str, ...] = ()
+    """E-mail addresses, or `team:NAME`, shown with each asset of the table."""
     tags: dict[str, str] = Field(default_factory=dict)
+    """Dagster tags of each asset of the table."""
 
     @field_validator("owners")
     @classmethod
@@ -114,7 +136,9 @@ class TableSettings(_FollowedSettings):
     """One tracked table. `path` is a URL or an absolute path."""
 
     name: str
+    """Letters, digits and `_`: the first part of its asset keys, their group, and its folder in the store."""
     path: str = Field(min_length=1)
+    """The table's folder, or its URL (`s3://lake/events`)."""
 
     @field_validator("name")
     @classmethod
@@ -125,22 +149,25 @@ class TableSettings(_FollowedSettings):
 
 
 class DiscoverSettings(_FollowedSettings):
-    """Tables by a pattern: each folder that `path` matches (`*`, `?`, `[...]`) and that has a log.
-
-    exclude: patterns of folder names to leave out. name: of each table: `{name}` is its folder, `{parent}` that above.
-    """
+    """Tables by a pattern, looked for when the definitions are loaded. Every other key of a table holds for all of them."""
 
     path: str = Field(min_length=1)
+    """`s3://lake/bronze/*`: each folder that it matches (`*`, `?`, `[...]`) and that has a log is a table."""
     exclude: tuple[str, ...] = ()
+    """Patterns of folder names to leave out."""
     name: str = "{name}"
+    """The name of each table: `{name}` stands for its folder, `{parent}` for the one above."""
 
 
 class SparkSettings(_Settings):
     """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server."""
 
     master: str | None = None
+    """Where a session of its own runs: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None
+    """A Spark Connect server to use instead: `sc://host:15002`."""
     config: dict[str, str | bool | int | float] = Field(default_factory=dict, repr=False)
+    """Spark's own settings: `{spark.driver.memory: 2g}`."""
 
     @field_validator("remote")
     @classmethod
@@ -160,10 +187,15 @@ class Settings(_Settings):
     """Everything a configuration file says. `storage` is a URL or an absolute path."""
 
     storage: str = Field(default=str(DEFAULT_STORAGE), min_length=1)
+    """Where the store lies: a folder, or any fsspec URL."""
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()
+    """The Spark session, see below."""
     discover: tuple[DiscoverSettings, ...] = ()
+    """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
+    """The tables to follow, see below; may be left out where `discover` is there."""
 
     @model_validator(mode="before")
     @classmethod

@@ -15,8 +15,8 @@ ADVICE: Mapping[str, str] = {
     "small_files": "Run `OPTIMIZE`, or have the writer make fewer, larger files.",
     "tombstone_ratio": "Lower `delta.deletedFileRetentionDuration` if time travel that far is not needed: tombstones "
     "go with the first checkpoint after it.",
-    "fresh_table": "Look at the job that writes the table; where it is meant to write seldom, raise `fresh_within` of "
-    "the table's checks.",
+    "fresh_table": "Look at the job that writes the table; where it is meant to write seldom, raise "
+    "`fresh_within_hours` among the table's checks.",
     "schema_unchanged": "See that those who read the table can live with it; nothing has to be done here.",
     "statistics_coverage": "Have the files written again with statistics (`OPTIMIZE`, or `ANALYZE TABLE ... COMPUTE "
     "DELTA STATISTICS`): queries cannot skip files without them.",

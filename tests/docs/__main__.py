@@ -1,0 +1,18 @@
+"""`python -m tests.docs`: makes the tables of the documentation from the code."""
+
+from __future__ import annotations
+
+from tests.docs.generated import DOCUMENTS, ROOT, filled_in
+
+
+def main() -> None:
+    """Write every document whose tables are not as the code has them."""
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        if (made := filled_in(text)) != text:
+            document.write_text(made, encoding="utf-8")
+            print(f"{document.relative_to(ROOT)} is made anew")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The parts of the documentation that are made from the code: tables of keys, assets, checks, jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.plan import ASSET_NAMES
+from deltasnap_assets.settings.config import (
+    CheckSettings,
+    DiscoverSettings,
+    Settings,
+    SparkSettings,
+    TableSettings,
+    demo_settings,
+)
+from deltasnap_assets.tables.advice import ADVICE
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+_PART = re.compile(r"(?<=<!-- made from the code: )(?P<name>\w+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
+
+
+def filled_in(text: str) -> str:
+    """Return a document with its parts made anew."""
+    return _PART.sub(lambda match: f"{match['name']} -->\n{_PARTS[match['name']]()}\n", text)
+
+
+def _keys() -> str:
+    tables = {
+        "At the top": (Settings, ()),
+        "`spark`": (SparkSettings, ()),
+        "`tables`": (TableSettings, ("name", "path")),
+        "`checks`": (CheckSettings, ()),
+        "`discover`": (DiscoverSettings, ("path", "exclude", "name")),
+    }
+    return "\n\n".join(f"### {title}\n{_keys_of(model, first)}" for title, (model, first) in tables.items())
+
+
+def _keys_of(model: type[BaseModel], first: Sequence[str]) -> str:
+    """The keys of a model, those named before the others; of tables by pattern, only those that they do not share."""
+    shared = TableSettings.model_fields if model is DiscoverSettings else {}
+    names = [*first, *(name for name in model.model_fields if name not in (*first, *shared))]
+    fields = [(name, model.model_fields[name]) for name in names]
+    rows = [(f"`{name}`", _default_text(field), " ".join((field.description or "").split())) for name, field in fields]
+    return _table(("key", "default", "what it is"), rows)
+
+
+def _default_text(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    match field.get_default(call_default_factory=True):
+        case None:
+            return "`null`"
+        case BaseModel() | () | {}:
+            return ""
+        case value:
+            return f"`{value}`"
+
+
+def _assets() -> str:
+    specs = {spec.key.path[-1]: spec for spec in _definitions().resolve_all_asset_specs()}
+    rows = [(f"`{name}`", specs[name].description or "", ", ".join(sorted(specs[name].kinds))) for name in ASSET_NAMES]
+    return _table(("asset", "what a partition (one version) is", "made with"), rows)
+
+
+def _checks() -> str:
+    checks = _definitions().asset_checks or ()
+    specs = [spec for check in checks if isinstance(check, dg.AssetChecksDefinition) for spec in check.check_specs]
+    return _table(
+        ("check", "of", "what it expects", "what to do where it fails"),
+        [
+            (f"`{each.name}`", f"`{each.asset_key.path[-1]}`", each.description or "", ADVICE[each.name])
+            for each in specs
+        ],
+    )
+
+
+def _automation() -> str:
+    made = _definitions()
+    named: Iterable[Any] = (*(made.sensors or ()), *(made.schedules or ()), *(made.jobs or ()))
+    return _table(("name", "what it does"), ((f"`{each.name}`", each.description) for each in named))
+
+
+def _definitions() -> dg.Definitions:
+    return build_definitions(demo_settings(ROOT))
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["-"] * len(header), *rows]
+    return "\n".join(f"|{'|'.join(line)}|" if line[0] == "-" else f"| {' | '.join(line)} |" for line in lines)
+
+
+_PARTS: Mapping[str, Callable[[], str]] = {
+    "keys": _keys,
+    "assets": _assets,
+    "checks": _checks,
+    "automation": _automation,
+}

@@ -1,0 +1,114 @@
+"""Each command and snippet of the documentation works as it stands, on the demo table."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+import yaml
+
+from deltasnap_assets.command.cli import app
+from deltasnap_assets.settings.config import Settings, SparkSettings, read_settings
+from tests.docs.generated import DOCUMENTS, ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"`(deltasnap [^`]+)`")
+MODULE = re.compile(r"python -m\s+([\w.]+)")
+OPTIONS = re.compile(r"^\|.*\| `(\{.*?\})`", re.MULTILINE)
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+TEXTS = {document.name: document.read_text(encoding="utf-8") for document in DOCUMENTS}
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return [text for kind, text in FENCE.findall(TEXTS[name]) if kind == language]
+
+
+def commands() -> Iterator[str]:
+    """Every `deltasnap ...` of the documents, its placeholders filled in."""
+    for name, text in TEXTS.items():
+        lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
+        found = [line.removeprefix(".venv/bin/") for line in lines] + COMMAND.findall(" ".join(text.split()))
+        for line in found:
+            if line.startswith("deltasnap ") and "..." not in line.split():
+                yield line.replace("V1 V2", "1 2").replace("...", "").replace("key=value", "a=b")
+
+
+@pytest.mark.parametrize("line", sorted(set(commands())))
+def test_command_takes_what_it_is_given(line: str) -> None:
+    command, (_, *words) = typer.main.get_command(app), shlex.split(line)
+    context = typer.Context(command)
+    while isinstance(command, typer.core.TyperGroup) and words:
+        name, *words = words
+        found = command.get_command(context, name)
+        assert found is not None, f"no command {name}"
+        command = found
+    if words:
+        command.make_context(line, words)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_modules_to_run_are_there(name: str) -> None:
+    for module in MODULE.findall(TEXTS[name]):
+        assert find_spec(module) is not None, module
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if blocks(name, "yaml")])
+def test_configuration_is_taken(name: str, tmp_path: Path) -> None:
+    for block in blocks(name, "yaml"):
+        values = yaml.safe_load(block)
+        if "attributes" in values:
+            assert Settings.model_validate(values["attributes"]).tables
+            continue
+        (tmp_path / "deltasnap.yaml").write_text(block, encoding="utf-8")
+        assert read_settings(tmp_path / "deltasnap.yaml", ENVIRONMENT).tables
+
+
+def test_sessions_are_taken() -> None:
+    found = OPTIONS.findall(TEXTS["spark-and-clusters.md"])
+    assert len(found) > 4
+    for text in found:
+        SparkSettings.model_validate(yaml.safe_load(text))
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the demo table, and a store of its versions where the documents have it."""
+    pytest.importorskip("deltalake")
+    from deltasnap_assets.demo.demo_table import grow
+    from deltasnap_core import DeltaLog, SnapshotStore
+
+    folder = tmp_path_factory.mktemp("documents")
+    for _ in grow(folder / "data" / "events", 13):
+        pass
+    log = DeltaLog.for_table(spark, str(folder / "data" / "events"))
+    SnapshotStore.open(spark, str(folder / ".deltasnap" / "store")).write_versions("events", log, range(13))
+    return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["store.md", "library.md"])
+def test_python_runs(name: str, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {"spark": spark}
+    for block in blocks(name, "python"):
+        exec(block.replace('"/data/', f'"{folder}/data/'), names)
+
+
+def test_readme_has_the_two_commands_first() -> None:
+    demo, tests = blocks("README.md", "sh")[:2]
+    assert demo.strip().endswith(".venv/bin/deltasnap demo")
+    assert tests.strip().endswith(".venv/bin/python -m pytest -q")
+
+
+def test_readme_is_short() -> None:
+    assert TEXTS["README.md"].count("\n") < 200
+    assert (ROOT / "docs").is_dir()
