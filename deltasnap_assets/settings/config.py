@@ -74,8 +74,8 @@ class CheckSettings(_Settings):
     max_commits_since_checkpoint: int = Field(default=200, ge=1)
     """Commits that have to be read beside the last checkpoint."""
     fresh_within_hours: float | None = Field(default=None, gt=0)
-    """The age of the last commit at which a table is stale, a freshness policy of Dagster's too. `null`: three times the
-    longest pause of late, a day at least, and no policy."""
+    """How old the last commit of a table may be; given, it is a freshness policy of Dagster's too. `null`: three times
+    the longest pause of late, a day at least, and no policy."""
     min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
     """How many of the files must have statistics."""
     max_partition_skew: float = Field(default=10, ge=1)
@@ -98,7 +98,7 @@ class _FollowedSettings(_Settings):
     refresh: str | None = _HOURLY
     """When to take up what the sensor missed or a run lost: a cron expression; `null` for never."""
     materialize_as: Literal["view", "table"] = "view"
-    """`table` stores the file lists of each version as plain Parquet too, for readers that know nothing of deltasnap."""
+    """`table` stores each version's file lists as plain Parquet too, for readers that know nothing of deltasnap."""
     max_versions_per_run: int = Field(default=100, ge=1)
     """A backlog is worked off in ranges of so many."""
     checks: CheckSettings = CheckSettings()
@@ -149,7 +149,7 @@ class TableSettings(_FollowedSettings):
 
 
 class DiscoverSettings(_FollowedSettings):
-    """Tables by a pattern, looked for when the definitions are loaded. Every other key of a table holds for all of them."""
+    """Tables by a pattern, looked for when the definitions are loaded. Other keys of a table hold for all of them."""
 
     path: str = Field(min_length=1)
     """`s3://lake/bronze/*`: each folder that it matches (`*`, `?`, `[...]`) and that has a log is a table."""

@@ -35,7 +35,7 @@ def filled_in(text: str) -> str:
 
 
 def _keys() -> str:
-    tables = {
+    tables: dict[str, tuple[type[BaseModel], Sequence[str]]] = {
         "At the top": (Settings, ()),
         "`spark`": (SparkSettings, ()),
         "`tables`": (TableSettings, ("name", "path")),
