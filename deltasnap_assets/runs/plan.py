@@ -235,9 +235,17 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
-    seen = _last_observation(instance, table_name)
-    if seen is None or seen.tags != todo.observation.tags:  # else what was told of that version since would be hidden
-        instance.report_runless_asset_event(todo.observation)
+    for observation in unseen(instance, table_name, todo):
+        instance.report_runless_asset_event(observation)
+
+
+def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
+    """Return the observation of a plan, unless it says what the last one said.
+
+    Recorded again it would hide what was told of that version since: the page of the table.
+    """
+    last = _last_observation(instance, table_name)
+    return [todo.observation] if last is None or last.tags != todo.observation.tags else []
 
 
 def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:

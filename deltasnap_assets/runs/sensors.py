@@ -6,7 +6,16 @@ import dagster as dg
 
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.partitions import key_of, version_partitions
-from deltasnap_assets.runs.plan import job_name, known_of, log_of, plan, run_tags, unfinished_run, what_is_stored
+from deltasnap_assets.runs.plan import (
+    job_name,
+    known_of,
+    log_of,
+    plan,
+    run_tags,
+    unfinished_run,
+    unseen,
+    what_is_stored,
+)
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import LogCursor
@@ -51,7 +60,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDef
         return dg.SensorResult(
             run_requests=[dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges],
             dynamic_partitions_requests=requests,
-            asset_events=[todo.observation],
+            asset_events=unseen(context.instance, table.name, todo),
             cursor=log.cursor(status, todo.last).to_text(),
         )
 

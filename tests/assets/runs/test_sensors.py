@@ -150,3 +150,12 @@ def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
             assert isinstance(requests, list)
             assert [(request.tags[START], request.tags[END]) for request in requests] == [("0", "3")]
         assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+
+
+def test_sensor_without_a_cursor_does_not_observe_again_what_was_observed(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 3)
+    ticks.tick()
+    ticks.cursor = None
+    assert ticks.tick() == []
+    assert len(ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records) == 1
