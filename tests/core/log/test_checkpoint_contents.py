@@ -137,6 +137,7 @@ def test_a_checkpoint_in_json_gives_its_lines_and_its_sidecars() -> None:
     contents = opened(store, file, kind="uuid", form="json")
 
     assert contents.lines.num_rows == 4
+    assert [path.rpartition("/")[2] for path in contents.paths] == [name, "one.parquet"]
     assert [part.file.name for part in contents.sidecars] == ["one.parquet"]
 
 

@@ -114,6 +114,11 @@ def test_timestamps_enabled_from_the_start_need_no_enabling_version() -> None:
     assert manager.get_active_commit_at_time(150).version == 0
 
 
+def test_timestamps_enabled_before_the_first_commit_there_is_count() -> None:
+    manager = manager_of((commit_info(inCommitTimestamp=100),), (commit_info(inCommitTimestamp=200),))
+    assert manager.commit_timestamps() == {0: 100, 1: 200}
+
+
 def test_timestamps_no_longer_enabled_do_not_count() -> None:
     manager = manager_of(
         (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(), metadata())

@@ -180,6 +180,12 @@ def test_status_tells_of_a_missing_table_a_gap_and_a_log_without_metadata() -> N
         table(bare).status()
 
 
+def test_listing_of_nothing_has_no_latest_version() -> None:
+    log = table(MemoryLogStore())
+    with pytest.raises(DeltaTableNotFoundError, match="events"):
+        log.latest_of(log.list())
+
+
 def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() -> None:
     store = store_of(3)
     store.put(checkpoint_file(2), b"not Parquet")

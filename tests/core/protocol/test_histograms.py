@@ -85,3 +85,15 @@ def test_histogram_that_contradicts_itself_is_an_error(
 ) -> None:
     with pytest.raises(ValueError, match=told):
         FileSizeHistogram.from_json({"sortedBinBoundaries": boundaries, "fileCounts": counts, "totalBytes": totals})
+
+
+@pytest.mark.parametrize("total", [True, "1", 1.5, None])
+def test_histogram_of_sizes_whose_total_is_no_integer_is_an_error(total: object) -> None:
+    values = {"sortedBinBoundaries": [0], "fileCounts": [1], "totalBytes": [total]}
+    with pytest.raises(ValueError, match="totalBytes: expected integers"):
+        FileSizeHistogram.from_json(values)
+
+
+def test_total_of_sizes_may_be_beyond_sixty_four_bits() -> None:
+    values = {"sortedBinBoundaries": [0], "fileCounts": [2], "totalBytes": [2**64]}
+    assert FileSizeHistogram.from_json(values).total_bytes == (2**64,)

@@ -32,6 +32,10 @@ def test_nesting_up_to_the_limit_is_decoded() -> None:
     assert decode_json("[" * MOST_NESTING + "]" * MOST_NESTING)
 
 
+def test_values_side_by_side_are_no_nesting() -> None:
+    assert len(decode_json("[" + ",".join(["[]"] * (2 * MOST_NESTING)) + "]")) == 2 * MOST_NESTING
+
+
 def test_the_last_of_equal_keys_counts() -> None:
     assert decode_json('{"a":1,"a":2}') == {"a": 2}
 

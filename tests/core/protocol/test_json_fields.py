@@ -1,0 +1,36 @@
+"""Typed reading of decoded JSON, at the edges of its numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.protocol.json_fields import JsonFields, whole_number
+
+
+@pytest.mark.parametrize("number", [-(2**63), -1, 0, 2**63 - 1])
+def test_integer_of_sixty_four_bits_is_read(number: int) -> None:
+    assert JsonFields("add", {"size": number}).optional_integer("size") == number
+
+
+@pytest.mark.parametrize("number", [-(2**63) - 1, 2**63, 1.5, 2.0**53, True, "1"])
+def test_what_is_no_integer_of_sixty_four_bits_is_an_error(number: object) -> None:
+    with pytest.raises(ValueError, match="size: expected a 64-bit integer"):
+        JsonFields("add", {"size": number}).optional_integer("size")
+
+
+@pytest.mark.parametrize("number", [-(2**31), 0, 2**31 - 1])
+def test_integer_of_thirty_two_bits_is_read(number: int) -> None:
+    assert JsonFields("protocol", {"minReaderVersion": number}).optional_short_integer("minReaderVersion") == number
+
+
+@pytest.mark.parametrize("number", [-(2**31) - 1, 2**31])
+def test_what_is_no_integer_of_thirty_two_bits_is_an_error(number: int) -> None:
+    with pytest.raises(ValueError, match="minReaderVersion: expected a 32-bit integer"):
+        JsonFields("protocol", {"minReaderVersion": number}).optional_short_integer("minReaderVersion")
+
+
+@pytest.mark.parametrize(
+    ("value", "number"), [(12.0, 12), (-1e3, -1000), (2.0**53 - 1, 2**53 - 1), (0.5, 0.5), (2.0**53, 2.0**53)]
+)
+def test_float_without_fraction_is_the_integer_that_it_stands_for_alone(value: float, number: float) -> None:
+    assert (whole_number(value), type(whole_number(value))) == (number, type(number))
