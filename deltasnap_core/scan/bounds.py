@@ -3,8 +3,10 @@
 Statistics are bounds, not values. Where it is not sure that a bound is one, it is not used:
 - A maximum of a string may be cut short, or longer than any value: what begins with it may still be a value.
 - A maximum of a timestamp is cut to the millisecond.
-- NaN is above every number, and not every writer counts it: a maximum of a float says nothing of what is above it.
-- Decimals of more than 15 digits have been through a float on their way into JSON.
+- NaN is above every number, and not every writer counts it: a maximum of a float says nothing of what is above it,
+  and a minimum that is NaN says nothing.
+- Decimals of more than 15 digits have been through a float on their way into JSON, and at some writers' through a
+  64-bit integer, which cuts off what is beyond.
 - With a deletion vector the statistics are those of all rows of the file: bounds still, and `nullCount` the most.
 - In a struct that may be null, `nullCount` may leave out the rows without the struct.
 """
@@ -13,44 +15,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from deltasnap_core.scan.partition_values import partition_value
 from deltasnap_core.scan.predicate_values import PredicateValue
+from deltasnap_core.scan.sql_text import SQL_TYPES, quoted, sql_type
 from deltasnap_core.scan.table_columns import TableColumn
 
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
-_SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_NAMES = {sql: name for name, sql in _SQL_NAMES.items()}
+_NAMES = {sql: name for name, sql in SQL_TYPES.items()}
 _EXACT_DIGITS = 15
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
-_ATOMIC = {"string", "date", "timestamp", "timestamp_ntz", "float", "double", "boolean", "binary", *_INTEGERS}
 _NO_VALUES = ("boolean", "binary", "collated")
 _DATED = ("date", "timestamp", "timestamp_ntz")
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def statistic(kind: str, *path: str) -> str:
     """Return one of the statistics as SQL over `s`."""
     return ".".join(["s", kind, *map(quoted, path)])
-
-
-def sql_type(data_type: str) -> str:
-    """Return the name that SQL has for the type of a column."""
-    return _SQL_NAMES.get(data_type, data_type)
-
-
-def partition_value(column: TableColumn) -> str | None:
-    """Return the value of a partition column, typed; an empty one is null. None: of a type that has none.
-
-    Source: PROTOCOL.md, Partition Value Serialization.
-    """
-    if column.data_type not in _ATOMIC and not column.data_type.startswith("decimal("):
-        return None
-    name = column.physical_path[0].replace("\\", "\\\\").replace("'", "\\'")
-    text = f"nullif(partitionValues['{name}'], '')"
-    return text if column.data_type == "string" else f"cast({text} as {sql_type(column.data_type)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +60,35 @@ class Bounds:
         """Return whether there may be a value."""
         return f"({self.lower} is not null)" if self.is_value else f"({self.nulls} < s.numRecords)"
 
-    def of_values(self, condition: str | None) -> str | None:
-        """Return a condition that null does not meet: whether a file that has values may meet it."""
+    def of_values(self, condition: str | None, *, is_sure: bool = True) -> str | None:
+        """Return a condition that null does not meet: whether a file that has values may meet it.
+
+        is_sure: False: the condition may be null for a value, which says nothing.
+        """
         if self.is_value:
-            return None if condition is None else f"coalesce({condition}, false)"
+            unknown = "false" if is_sure else self.is_not_null()
+            return None if condition is None else f"coalesce({condition}, {unknown})"
         return self.is_not_null() if condition is None else f"({self.is_not_null()} and {condition})"
 
     def compared(self, operator: str, value: PredicateValue) -> str | None:
-        """Return whether there may be a value that compares so with a constant; `<!>`: differs."""
+        """Return whether there may be a value that compares so with a constant.
+
+        `<=>` holds for null where the constant turns out to be null, `<!>` is its opposite: differs, or is null.
+        """
+        is_null_safe = operator in ("<=>", "<!>")
         if not comparable(self.data_type, value):
-            return None
-        operator = {"<=>": "=", "<!>": "!="}.get(operator, operator)
-        constant = f"cast({value.sql} as double)" if self.slack else value.sql
+            return None if is_null_safe else self.of_values(None)
+        constant, is_sure = f"cast({value.sql} as double)" if self.slack else value.sql, not value.is_cast
+        if value.kind == "string" and self.data_type in _DATED:
+            constant, is_sure = f"try_cast({value.sql} as {sql_type(self.data_type)})", False
+        condition = self._compared({"<=>": "=", "<!>": "!="}.get(operator, operator), constant, value)
+        if operator == "<!>":
+            is_null = self.is_null()
+            return None if is_null is None or condition is None else f"({is_null} or {condition})"
+        whole = self.of_values(condition, is_sure=is_sure)
+        return whole if is_sure or whole is None or not is_null_safe else f"({constant} is null or {whole})"
+
+    def _compared(self, operator: str, constant: str, value: PredicateValue) -> str | None:
         if self.is_value:
             return f"({self.lower} {operator} {constant})"
         conditions = {
@@ -194,15 +191,20 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
         return low, high, False
     if kind == "timestamp":
         # A time without a zone is of a zone that nobody tells.
-        low, high = (f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp), null)" for text in (low, high))
+        low, high = (f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)" for text in (low, high))
         return low, f"try_add({high}, interval 1 millisecond)", False
     if kind == "timestamp_ntz":
         low, high = (f"try_cast({text} as timestamp_ntz)" for text in (low, high))
         return low, f"try_add({high}, interval 1 millisecond)", False
     if kind.startswith("decimal(") and int(kind[len("decimal(") :].split(",")[0]) > _EXACT_DIGITS:
-        low, high = (f"try_cast({text} as double)" for text in (low, high))
+        low, high = (
+            f"nullif(try_cast({text} as double), {cut})"
+            for text, cut in ((low, "-9223372036854775808D"), (high, "9223372036854775807D"))
+        )
         return f"({low} - abs({low}) * 1e-15D)", f"({high} + abs({high}) * 1e-15D)", True
-    if kind in _INTEGERS or kind in ("date", "float", "double") or kind.startswith("decimal("):
+    if kind in ("float", "double"):
+        return f"nullif(try_cast({low} as {kind}), {kind}('NaN'))", f"try_cast({high} as {kind})", False
+    if kind in _INTEGERS or kind == "date" or kind.startswith("decimal("):
         return f"try_cast({low} as {sql_type(kind)})", f"try_cast({high} as {sql_type(kind)})", False
     return None, None, False
 

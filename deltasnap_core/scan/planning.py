@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -43,6 +44,15 @@ def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
     """Return the files (the columns of AddFile) that may hold rows for which the predicate is true."""
     condition = condition_on_files(skipping)
     return files if condition is None else files.where(condition)
+
+
+def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
+    """Whether Spark can tell of every file if its partition values meet the condition; one job."""
+    try:
+        files.agg(F.expr(f"count_if({_by_partitions(skipping)})")).collect()
+    except PySparkException:
+        return False
+    return True
 
 
 def condition_on_files(skipping: Skipping) -> str | None:

@@ -64,6 +64,12 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
     Errors: PredicateError (which is a ValueError) for what is no predicate over the columns: with the place, where
     there is one; NotParsedError, one of those, where Spark may still understand it.
     """
+    try:
+        where.encode()
+    except UnicodeEncodeError as error:
+        raise PredicateError(
+            predicate=where, position=error.start, reason="expected text, found half of a character"
+        ) from error
     tree = _parse(where)
     for node in tree.walk():
         for kind, name in _NOT_OF_ROWS.items():
@@ -97,6 +103,8 @@ def _parse(where: str) -> exp.Expr:
         told = error.errors[0] if error.errors else {}
         reason = told.get("description") or "an empty predicate"
         raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
+    except RecursionError as error:
+        raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
     except TokenError as error:
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
@@ -119,7 +127,7 @@ def _check_known(where: str, node: exp.Column, columns: TableColumns) -> None:
     while isinstance(whole.parent, exp.Dot) and whole.parent.this is whole:
         whole = whole.parent  # type: ignore[assignment]
     names = _names(whole) or [node.name]
-    if columns.resolve(names) is None:
+    if not columns.may_name(names):
         known = ", ".join(column.name for column in columns.top)
         reason = f"the table has no column {'.'.join(names)}; it has {known}"
         raise PredicateError(predicate=where, position=_place(node), reason=reason)
@@ -211,5 +219,5 @@ _PLAIN = (
     exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Upper, exp.Lower,
     exp.StartsWith, exp.EndsWith, exp.Contains, exp.Length, exp.Substring, exp.Coalesce, exp.Year, exp.Month, exp.Day,
     exp.TsOrDsToDate, exp.Abs, exp.RegexpLike, exp.Case, exp.If, exp.Concat, exp.Trim, exp.DateAdd, exp.Interval,
-    exp.Var, exp.Tuple,
+    exp.Var, exp.Tuple, exp.HexString,
 )  # fmt: skip

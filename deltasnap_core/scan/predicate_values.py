@@ -9,6 +9,7 @@ from typing import Literal
 from sqlglot import exp
 
 from deltasnap_core.scan.predicate import has_only, is_of_the_moment
+from deltasnap_core.scan.sql_text import string_sql
 
 ValueKind = Literal["null", "boolean", "number", "string", "date", "timestamp", "timestamp_ntz"]
 
@@ -32,16 +33,15 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredicateValue:
-    """A constant: its kind, the SQL of it, and where it is a string its text."""
+    """A constant: its kind, the SQL of it, and where it is a string its text.
+
+    is_cast: whether the SQL may be null where the predicate has something else, or an error.
+    """
 
     kind: ValueKind
     sql: str
     text: str | None = None
-
-
-def string_sql(text: str) -> str:
-    """Return a string as SQL whatever is in it and however the session reads escapes."""
-    return f"cast(X'{text.encode().hex()}' as string)"
+    is_cast: bool = False
 
 
 def value_of(node: exp.Expr) -> PredicateValue | None:
@@ -56,7 +56,7 @@ def value_of(node: exp.Expr) -> PredicateValue | None:
         number = value_of(node.this)
         if number is None or number.kind != "number":
             return None
-        return PredicateValue(kind="number", sql=f"(-{number.sql})")
+        return PredicateValue(kind="number", sql=f"(-{number.sql})", is_cast=number.is_cast)
     if isinstance(node, exp.Literal):
         return _literal(node)
     return _typed(node) if isinstance(node, exp.Cast) else None
@@ -77,12 +77,12 @@ def _typed(node: exp.Cast) -> PredicateValue | None:
     target = node.to.this
     if inner.is_string and target in _KINDS:
         kind = _KINDS[target]
-        return PredicateValue(kind=kind, sql=f"try_cast({string_sql(inner.name)} as {kind})")
+        return PredicateValue(kind=kind, sql=f"try_cast({string_sql(inner.name)} as {kind})", is_cast=True)
     if not _NUMBER.fullmatch(inner.name):
         return None
     if target is exp.DType.DECIMAL and node.to.expressions:
         places = ",".join(part.name for part in node.to.expressions)
-        return PredicateValue(kind="number", sql=f"try_cast({inner.name} as decimal({places}))")
+        return PredicateValue(kind="number", sql=f"try_cast({inner.name} as decimal({places}))", is_cast=True)
     if not inner.is_string and target in _NUMBERS:
-        return PredicateValue(kind="number", sql=f"try_cast({inner.name} as {_NUMBERS[target]})")
+        return PredicateValue(kind="number", sql=f"try_cast({inner.name} as {_NUMBERS[target]})", is_cast=True)
     return None

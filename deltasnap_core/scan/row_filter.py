@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.scan.bounds import quoted
-from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping import Skipping, skipping_of
+from deltasnap_core.scan.sql_text import quoted
 from deltasnap_core.scan.table_columns import TableColumns
 
-_DOUBLE_QUOTED_NAMES = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
+_ANSI = "spark.sql.ansi.enabled"
+_DOUBLE_QUOTED_NAMES = (_ANSI, "spark.sql.ansi.doubleQuotedIdentifiers")
+_TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
 
 
 def checked_skipping(table: ScannedTable, where: str) -> Skipping:
@@ -27,15 +28,13 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
         skipping = skipping_of(where, table.columns)
     except NotParsedError:
         skipping = Skipping(unused=(where,))
-    rows = no_rows(table.spark, logical_schema(table.schema))
     try:
-        _ = rows.where(where).schema
+        _ = table.no_rows.where(where).schema
     except PySparkException as error:
         raise PredicateError(predicate=where, position=_position(where, error), reason=_reason(error)) from error
-    if '"' in where and all(_is_on(table, name) for name in _DOUBLE_QUOTED_NAMES):
-        # What we took for strings are names here.
+    if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
-    return skipping
+    return replace(skipping, may_fail=skipping.may_fail and _setting(table, _ANSI, "true") == "true")
 
 
 def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:
@@ -54,8 +53,14 @@ def _selected(name: str, columns: TableColumns) -> str:
     return ".".join(map(quoted, column.path))
 
 
-def _is_on(table: ScannedTable, name: str) -> bool:
-    return str(table.spark.conf.get(name, "false")).lower() == "true"
+def _reads_otherwise(table: ScannedTable, where: str) -> bool:
+    """Whether the session reads a text otherwise than we do: names for strings, or times without a zone."""
+    names = '"' in where and all(_setting(table, name, "false") == "true" for name in _DOUBLE_QUOTED_NAMES)
+    return names or ("timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED)
+
+
+def _setting(table: ScannedTable, name: str, default: str) -> str:
+    return str(table.spark.conf.get(name, default)).lower()
 
 
 def _position(where: str, error: PySparkException) -> int | None:

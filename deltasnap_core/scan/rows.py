@@ -18,16 +18,16 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
 
-from deltasnap_core.errors import DataFileNotFoundError, DataPathError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.table_config import column_mapping_mode
-from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.scan.data_paths import is_hidden, spark_name
+from deltasnap_core.scan.partition_values import is_malformed, partition_value
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.roaring import Rows
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.sql_text import string_sql
 from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
@@ -77,13 +77,13 @@ class RowReader:
         groups = [[file for file in found if file.vector is None], [file for file in found if file.vector is not None]]
         frames = [self._rows(group) for group in groups if group]
         if not frames:
-            return no_rows(self.table.spark, logical_schema(self.table.schema))
+            return self.table.no_rows
         return reduce(DataFrame.unionAll, frames)
 
     def _files(self, files: DataFrame) -> list[_DataFile]:
-        rows = files.select("path", "partitionValues", "size", "modificationTime", "deletionVector").toArrow()
-        adds = rows.to_pylist(maps_as_pydicts="strict")
-        urls = [self._checked(add["path"]) for add in adds]
+        names = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
+        adds = files.selectExpr(*names, f"{self._malformed} as malformed").toArrow().to_pylist(maps_as_pydicts="strict")
+        urls = [self._checked(add) for add in adds]
         statuses = [
             FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
             for url, add in zip(urls, adds, strict=True)
@@ -98,7 +98,23 @@ class RowReader:
             for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
         ]
 
-    def _checked(self, path: str) -> str:
+    @property
+    def _malformed(self) -> str:
+        """Which partition column of a file has a value that is none of its type; null: none."""
+        tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
+        cases = [f"when {test} then {string_sql(column.path[0])}" for column, test in tests if test is not None]
+        return f"case {' '.join(cases)} end" if cases else "null"
+
+    def _checked(self, add: Mapping[str, Any]) -> str:
+        path, malformed = add["path"], add["malformed"]
+        if malformed is not None:
+            (column,) = (column for column in self.table.columns.partition if column.path[0] == malformed)
+            value = add["partitionValues"][column.physical_path[0]]
+            raise CorruptLogError(
+                path=redacted(self.table.table_path),
+                reason=f"version {self.table.version}, file {path}, partition column {column.name}: "
+                f"expected a value of type {column.data_type}, found {value!r}",
+            )
         url = self.table.url_of(path)
         if is_hidden(url):
             raise DataPathError(
@@ -119,7 +135,7 @@ class RowReader:
         texts = {
             column: [file.partition_values.get(column.physical_path[0]) for file in files] for column in partitions
         }
-        values = {column: self._typed(F.lit(texts[column][0]), column) for column in partitions}
+        values = {column: self._typed(_literal(texts[column][0]), column) for column in partitions}
         has_vectors = files[0].vector is not None
         if has_vectors or len(set(zip(*texts.values(), strict=True))) > 1:
             metadata = rows.metadataColumn("_metadata")
@@ -134,7 +150,8 @@ class RowReader:
 
     def _parquet(self, paths: list[str]) -> DataFrame:
         mode = column_mapping_mode(self.table.metadata.configuration)
-        data_fields = [field for field in self.table.schema if field.name not in self.table.metadata.partition_columns]
+        partitions = {column.path[0] for column in self.table.columns.partition}
+        data_fields = [field for field in self.table.schema if field.name not in partitions]
         # A name of a file is no pattern, what a folder is called says nothing, and a lost file is an error.
         reader = (
             self.table.spark.read.schema(physical_schema(type(self.table.schema)(data_fields), mode))
@@ -186,7 +203,7 @@ class RowReader:
         names = {column: f"{_VALUE}{index}" for index, column in enumerate(texts)}
         for column, values in texts.items():
             arrays[names[column]] = pa.array([values[number] for number, _ in entries], pa.string())
-        typed = [self._typed(F.col(name), column).alias(name) for column, name in names.items()]
+        typed = [self._typed(name, column).alias(name) for column, name in names.items()]
         by_file = self.table.spark.createDataFrame(pa.table(arrays)).select(
             _NUMBER, _NAME, F.xxhash64(_NAME).alias(_HASH), *typed
         )
@@ -199,13 +216,16 @@ class RowReader:
         known = joined.withColumn(_NUMBER, F.when(is_known, F.col(_NUMBER)).otherwise(unknown))
         return known, {column: F.when(is_known, F.col(name)).otherwise(unknown) for column, name in names.items()}
 
-    def _typed(self, text: Column, column: TableColumn) -> Column:
-        """Return a partition value, typed as `bounds.partition_value` types it."""
-        value = F.nullif(text, F.lit(""))
-        data_type = logical_schema(self.table.schema)[column.path[0]].dataType
-        return value if data_type == StringType() else value.cast(data_type)
+    def _typed(self, text: str, column: TableColumn) -> Column:
+        """Return a partition value, in the type of its column."""
+        value = F.expr(partition_value(column, text) or f"nullif({text}, '')")
+        return value.cast(logical_schema(self.table.schema)[column.path[0]].dataType)
 
     def _gone(self, path: str) -> DataFileNotFoundError:
         return DataFileNotFoundError(
             path=redacted(path), table=redacted(self.table.table_path), version=self.table.version
         )
+
+
+def _literal(text: str | None) -> str:
+    return "cast(null as string)" if text is None else string_sql(text)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
-from deltasnap_core.scan.planning import ScanReport, chosen_files, report_of
+from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
 from deltasnap_core.scan.row_filter import checked_skipping, selected_names
 from deltasnap_core.scan.rows import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping import Skipping
+from deltasnap_core.scan.skipping import Skipping, skipping_of
 
 
 class Scan:
@@ -37,10 +37,17 @@ class Scan:
         self._all_files = files
         self.where = where
         self.columns = None if columns is None else selected_names(columns, table.columns)
-        self._skipping = Skipping() if where is None else checked_skipping(table, where)
+        self._checked = Skipping() if where is None else checked_skipping(table, where)
 
     def __repr__(self) -> str:
         return f"Scan(version={self._table.version}, where={self.where!r}, columns={self.columns})"
+
+    @once
+    def _skipping(self) -> Skipping:
+        """What chooses files. A condition that fails on the values of some partition is left to the rows."""
+        if self.where is None or not self._checked.may_fail or can_evaluate(self._all_files, self._checked):
+            return self._checked
+        return skipping_of(self.where, self._table.columns, may_fail=False)
 
     @once
     def files(self) -> DataFrame:

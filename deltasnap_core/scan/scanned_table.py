@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.replay.table_schema import parse_schema
 from deltasnap_core.scan.data_paths import data_file_url
 from deltasnap_core.scan.deletion_vectors import DeletionVectors
 from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.storage.log_store import LogStore
 
@@ -46,9 +49,23 @@ class ScannedTable:
         roots = self.options.data_roots
         self.url_of = partial(data_file_url, table_path=table_path, roots=roots)
         self.vectors = DeletionVectors(store=store, table_path=table_path, version=version, roots=roots)
-        self.columns = TableColumns(metadata)
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table, as the log has it."""
-        return parse_schema(self.metadata.schema_string)
+        """The schema of the table, as the log has it. Errors: CorruptLogError where that is none."""
+        try:
+            return parse_schema(self.metadata.schema_string)
+        except ValueError as error:
+            reason = f"metadata of version {self.version}: {error}"
+            raise CorruptLogError(path=self.table_path, reason=reason) from error
+
+    @once
+    def columns(self) -> TableColumns:
+        """The columns by every name they go by. Errors: as `schema`."""
+        _ = self.schema
+        return TableColumns(self.metadata)
+
+    @once
+    def no_rows(self) -> DataFrame:
+        """A scan's rows without any row."""
+        return no_rows(self.spark, logical_schema(self.schema))

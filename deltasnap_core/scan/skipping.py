@@ -16,9 +16,11 @@ from functools import reduce
 
 from sqlglot import exp
 
-from deltasnap_core.scan.bounds import Bounds, bounds_of, partition_value, quoted, statistic
+from deltasnap_core.scan.bounds import Bounds, bounds_of, statistic
+from deltasnap_core.scan.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
-from deltasnap_core.scan.predicate_values import PredicateValue, string_sql, value_of
+from deltasnap_core.scan.predicate_values import PredicateValue, value_of
+from deltasnap_core.scan.sql_text import quoted, string_sql
 from deltasnap_core.scan.table_columns import TableColumns
 
 NEVER = "false"
@@ -42,6 +44,7 @@ class Skipping:
     statistics:  SQL over `s`, the statistics of a file as `schema` reads them, and over `partitionValues`.
     schema:      the statistics that `statistics` asks for, as a type for `from_json`.
     used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
+    may_fail:    whether `partitions` may be more than Spark can evaluate, as a text cast to a number.
     """
 
     partitions: str | None = None
@@ -49,43 +52,60 @@ class Skipping:
     schema: str | None = None
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    may_fail: bool = False
 
 
-def skipping_of(where: str, columns: TableColumns) -> Skipping:
+def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> Skipping:
     """Return what a predicate over the rows of a table says of its files.
 
+    may_fail: whether to go without conditions that may fail, as Skipping says.
     Errors: PredicateError.
     """
+    try:
+        return _skipping_of(where, columns, may_fail=may_fail)
+    except RecursionError:
+        return Skipping(unused=(where,))
+
+
+def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skipping:
     # What a backslash means in a string is for the session to say: no constant is sure to be the one that we see.
     strings_are_sure = "\\" not in where
     partitions: list[str] = []
     statistics: list[str] = []
     used: list[str] = []
     unused: list[str] = []
-    fields: set[tuple[str, ...]] = set()
+    full = _Rewriting(columns, strings_are_sure, with_statistics=True)
+    fails = False
     for conjunct in parse_predicate(where, columns):
-        by_partition = _exact(conjunct)
-        by_statistics = None
-        if by_partition is None:
-            by_partition = _Rewriting(columns, strings_are_sure, with_statistics=False).rewritten(conjunct.tree)
-            full = _Rewriting(columns, strings_are_sure, with_statistics=True)
+        plain = _Rewriting(columns, strings_are_sure, with_statistics=False)
+        by_partition, by_statistics = plain.rewritten(conjunct.tree), None
+        exact = _exact(conjunct)
+        if exact is not None and (may_fail or plain.is_complete):
+            by_partition, fails = exact, fails or not plain.is_complete
+        else:
             by_statistics = full.rewritten(conjunct.tree)
-            if by_statistics == by_partition:
-                by_statistics = None
-            else:
-                fields |= full.fields
+            by_statistics = None if by_statistics == by_partition else by_statistics
         partitions += [by_partition] if by_partition is not None else []
         statistics += [by_statistics] if by_statistics is not None else []
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
     sql = _and(statistics)
-    read = {path for path in fields if statistic(*path) in (sql or "")}
+    read = {path for path in full.fields if statistic(*path) in (sql or "")}
     return Skipping(
-        partitions=_and(partitions),
+        partitions=_unless_malformed(_and(partitions), columns),
         statistics=sql,
         schema=_schema(read) if read else None,
         used=tuple(used),
         unused=tuple(unused),
+        may_fail=fails,
     )
+
+
+def _unless_malformed(condition: str | None, columns: TableColumns) -> str | None:
+    """Return a condition on partition values that keeps the files whose values are none: reading them tells."""
+    if condition is None:
+        return None
+    malformed = [is_malformed(column) for column in columns.partition if text_of(column) in condition]
+    return _or([*(found for found in malformed if found is not None), condition])
 
 
 def _exact(conjunct: Conjunct) -> str | None:
@@ -100,7 +120,7 @@ def _exact(conjunct: Conjunct) -> str | None:
 
 
 class _Rewriting:
-    """Rewrites one condition, and notes which statistics that takes.
+    """Rewrites conditions, and notes which statistics that takes, and whether all of them could be.
 
     with_statistics: False: what the partition values alone say.
     """
@@ -110,9 +130,17 @@ class _Rewriting:
         self._strings_are_sure = strings_are_sure
         self._with_statistics = with_statistics
         self.fields: set[tuple[str, ...]] = set()
+        self.is_complete = True
 
     def rewritten(self, node: exp.Expr, negated: bool = False) -> str | None:
         """Return the predicate over files for one over rows, or for its negation; None: it says nothing of them."""
+        return self._noted(self._rewritten(node, negated))
+
+    def _noted(self, condition: str | None) -> str | None:
+        self.is_complete &= condition is not None
+        return condition
+
+    def _rewritten(self, node: exp.Expr, negated: bool) -> str | None:
         if not has_only(node, *_PARTS):
             return None
         if isinstance(node, exp.Paren):
@@ -148,6 +176,9 @@ class _Rewriting:
         return self._comparison(node.this, operator, node.expression, negated) if operator else None
 
     def _comparison(self, left: exp.Expr, operator: str, right: exp.Expr, negated: bool) -> str | None:
+        return self._noted(self._compared(left, operator, right, negated))
+
+    def _compared(self, left: exp.Expr, operator: str, right: exp.Expr, negated: bool) -> str | None:
         if value_of(left) is not None:
             left, right, operator = right, left, _MIRRORED.get(operator, operator)
         if negated:
@@ -160,10 +191,7 @@ class _Rewriting:
             if operator not in ("<=>", "<!>"):
                 return NEVER
             return bounds.is_null() if operator == "<=>" else bounds.is_not_null()
-        compared = bounds.compared(operator, value)
-        if operator == "<!>":
-            return _or([bounds.is_null(), compared])
-        return bounds.of_values(compared)
+        return bounds.compared(operator, value)
 
     def _in(self, node: exp.In, negated: bool) -> str | None:
         if not 0 < len(node.expressions) <= _MOST_ALTERNATIVES or not self._is_of_one_type(node):

@@ -70,8 +70,8 @@ class TableColumns:
     @cached_property
     def partition(self) -> tuple[TableColumn, ...]:
         """The partition columns that the schema has, in their own order."""
-        by_name = {column.path[0]: column for column in self.top}
-        return tuple(by_name[name] for name in self.metadata.partition_columns if name in by_name)
+        by_name = {column.path[0].lower(): column for column in self.top}
+        return tuple(by_name[name] for name in self._partition_names if name in by_name)
 
     @cached_property
     def leaves(self) -> tuple[TableColumn, ...]:
@@ -95,9 +95,20 @@ class TableColumns:
             parent, fields = (found, field), _fields_of(field)
         return found
 
+    def may_name(self, names: Sequence[str]) -> bool:
+        """Whether a path of names leads to a column or, as only Spark can say, to something inside one."""
+        paths = (names[:length] for length in range(len(names), 0, -1))
+        found = next((column for column in map(self.resolve, paths) if column is not None), None)
+        is_whole = found is not None and len(found.path) == len(names)
+        return is_whole or (found is not None and found.data_type in ("array", "map", "variant"))
+
     @cached_property
     def _fields(self) -> Sequence[Mapping[str, Any]]:
         return _fields_of({"type": json.loads(self.metadata.schema_string or '{"type":"struct","fields":[]}')})
+
+    @cached_property
+    def _partition_names(self) -> tuple[str, ...]:
+        return tuple(name.lower() for name in self.metadata.partition_columns)
 
     @cached_property
     def _is_mapped(self) -> bool:
@@ -116,7 +127,7 @@ class TableColumns:
                     path=(*(above.path if above else ()), name),
                     physical_path=(*(above.physical_path if above else ()), physical),
                     data_type=_type_name(field["type"], properties),
-                    is_partition=above is None and name in self.metadata.partition_columns,
+                    is_partition=above is None and name.lower() in self._partition_names,
                     in_nullable=parent is not None and (parent[0].in_nullable or parent[1].get("nullable", True)),
                     was_float=any(change.get("fromType") == "float" for change in properties.get(TYPE_CHANGES) or ()),
                 ),

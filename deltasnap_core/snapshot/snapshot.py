@@ -169,7 +169,7 @@ class Snapshot:
         where: a condition over the table's columns, as Spark SQL. columns: None: all.
         Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
         """
-        return Scan(self.scanned_table(options), self.all_files, where=where, columns=columns)
+        return Scan(self.scanned_table(options), self._files_with_stats, where=where, columns=columns)
 
     @once
     def tables(self) -> MetadataTables:
@@ -178,7 +178,7 @@ class Snapshot:
             self._context,
             self._log,
             self.scanned_table(),
-            files=lambda: self.all_files,
+            files=lambda: self._files_with_stats,
             tombstones=self._every_tombstone,
         )
 
@@ -305,12 +305,20 @@ class Snapshot:
         return self._known_state
 
     @once
-    def _files(self) -> DataFrame | None:
-        return self._on_ladder(self._reconciled)
+    def _files_with_stats(self) -> DataFrame:
+        """The live files, with their statistics also where `all_files` goes without."""
+        if self._context.options.load_stats:
+            return self.all_files
+        files = self._on_ladder(lambda log: self._reconciled(log, StatsPolicy.ALL))
+        return no_rows(self._context.spark, ADD) if files is None else live_files(files)
 
-    def _reconciled(self, log: LoadedLog) -> DataFrame | None:
+    @once
+    def _files(self) -> DataFrame | None:
+        return self._on_ladder(lambda log: self._reconciled(log, self._context.options.stats))
+
+    def _reconciled(self, log: LoadedLog, stats: StatsPolicy) -> DataFrame | None:
         options = self._context.options
-        reader = self._context.reader(options.stats)
+        reader = self._context.reader(stats)
         files = reconciled_files(reader, log, partitions=options.snapshot_partitions)
         if options.check_pages and files is not None:
             files.write.format("noop").mode("overwrite").save()
@@ -340,7 +348,8 @@ class Snapshot:
 
     def _next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         replayable = self._log.next_rung(log, error)
-        forget(self, "_files", "state", "all_files", "tombstones")  # those of the damaged checkpoint
+        # Those of the damaged checkpoint.
+        forget(self, "_files", "_files_with_stats", "state", "all_files", "tombstones")
         return replayable
 
     @property

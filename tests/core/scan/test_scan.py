@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, ScanOptions
+from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.core.scan.test_deletion_vectors import encode_z85
@@ -162,6 +162,52 @@ def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path
         assert found(snapshot.scan("`a.b` = 7 and s.b = 8", columns=["a.b", "s.b"])) == [(7, 8)], mode
 
 
+def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    moment = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
+    rows = pa.table(
+        {
+            "AT": pa.array([moment], pa.timestamp("us", "UTC")),
+            "Name": ["x"],
+            "other": [1],
+            "id": pa.array([7], pa.int64()),
+        }
+    )
+    adds = [file(tmp_path, "a", rows)]
+    pq.write_table(rows, tmp_path / "a", use_deprecated_int96_timestamps=True)
+    adds[0]["add"]["size"] = (tmp_path / "a").stat().st_size
+    fields = schema(field("id", "long"), field("name", "string"), field("at", "timestamp"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields)
+    found_rows = snapshot.scan("NAME = 'x' and at = timestamp'2026-01-01 12:00:00.123456Z'").to_df()
+    assert found_rows.selectExpr("id", "name", "unix_micros(at)").collect() == [(7, "x", 1_767_268_800_123_456)]
+
+
+def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: SparkSession, tmp_path: Path) -> None:
+    inner = pa.struct([("c-1", pa.int64()), ("c-2", pa.string())])
+    physical = pa.schema([("c-3", pa.list_(inner)), ("c-4", pa.map_(pa.string(), inner))])
+    value = {"c-1": 1, "c-2": None}
+    written = [{"c-3": [value, None], "c-4": [("k", value), ("n", None)]}, {"c-3": [], "c-4": None}]
+
+    def mapped(name: str, kind: Any, column: str) -> dict[str, Any]:
+        return field(
+            name, kind, **{"delta.columnMapping.id": int(column[2:]), "delta.columnMapping.physicalName": column}
+        )
+
+    struct = {"type": "struct", "fields": [mapped("c-2", "long", "c-1"), mapped("c-1", "string", "c-2")]}
+    array = {"type": "array", "elementType": struct, "containsNull": True}
+    labels = {"type": "map", "keyType": "string", "valueType": struct, "valueContainsNull": True}
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        [file(tmp_path, "a", pa.Table.from_pylist(written, physical))],
+        schemaString=schema(mapped("items", array, "c-3"), mapped("labels", labels, "c-4")),
+        configuration={"delta.columnMapping.mode": "name"},
+        features=["columnMapping"],
+    )
+    rows = snapshot.scan().to_df().toArrow().to_pylist(maps_as_pydicts="strict")
+    read = {"c-2": 1, "c-1": None}
+    assert rows == [{"items": [read, None], "labels": {"k": read, "n": None}}, {"items": [], "labels": None}]
+
+
 def test_deleted_rows_are_left_out_with_and_without_partitions(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -247,6 +293,83 @@ def test_statistics_that_are_no_json_keep_a_file(spark: SparkSession, tmp_path: 
     scan = snapshot_of(spark, tmp_path, adds).scan("id = 5")
     assert scan.report.files_after_statistics == len(broken)
     assert len(found(scan)) == len(broken)
+
+
+def test_scan_skips_by_statistics_that_all_files_goes_without(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [file(tmp_path, name, ids(low), stats=stats(low, low, rows=1)) for name, low in (("a", 1), ("b", 5))]
+    snapshot_of(spark, tmp_path, adds)
+    snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(load_stats=False)).snapshot
+    assert snapshot.all_files.where("stats is not null").count() == 0
+    assert [row.path for row in snapshot.scan("id = 5").files.collect()] == ["b"]
+
+
+def test_partition_value_that_is_none_of_its_type_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [
+        file(tmp_path, name, ids(1), partitionValues={"n": value})
+        for name, value in (("a", "1"), ("b", "x"), ("c", ""))
+    ]
+    fields = schema(field("n", "integer"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["N"])
+    for where in (None, "n is not null", "n = 1"):
+        with pytest.raises(
+            CorruptLogError, match="file b, partition column n: expected a value of type integer, found 'x'"
+        ):
+            snapshot.scan(where).to_df()
+
+
+def test_bytes_of_a_partition_are_read_escaped_or_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    values = {"a": "\\u0001\\u00FF", "b": "\u0001\u00ff", "c": "", "d": "\\u01"}
+    adds = [file(tmp_path, name, ids(1), partitionValues={"raw": value}) for name, value in values.items()]
+    fields = schema(field("raw", "binary"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["raw"])
+    expected = [b"\x01\xff", "\u0001\u00ff".encode(), None, b"\\u01"]
+    assert {row[0] if row[0] is None else bytes(row[0]) for row in snapshot.scan().to_df().collect()} == set(expected)
+    assert [row.path for row in snapshot.scan("raw = X'01FF'").files.collect()] == ["a"]
+
+
+def test_condition_that_fails_on_the_value_of_a_partition_is_left_to_the_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    adds = [
+        file(tmp_path, name, ids(number), partitionValues={"p": name}, stats=stats(number, number, rows=1))
+        for number, name in enumerate(("1", "2", "x"))
+    ]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    failing = snapshot.scan("id < 2 and cast(p as int) = 2")
+    assert [row.path for row in failing.files.collect()] == ["1", "2"]
+    assert failing.report.unused == ("cast(p as int) = 2",)
+
+
+def test_times_mean_the_same_whatever_the_session_calls_a_timestamp(spark: SparkSession, tmp_path: Path) -> None:
+    text = json.dumps(
+        {
+            "numRecords": 1,
+            "minValues": {"at": "2026-01-01T22:00:00.000Z"},
+            "maxValues": {"at": "2026-01-01T22:00:00.000Z"},
+        }
+    )
+    rows = pa.table({"at": pa.array([datetime(2026, 1, 1, 22, tzinfo=UTC)], pa.timestamp("us", "UTC"))})
+    adds = [file(tmp_path, "a", rows, stats=text, partitionValues={"p": "2026-01-01T22:00:00.000000Z"})]
+    fields = schema(field("at", "timestamp"), field("p", "timestamp"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    settings = {"spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.session.timeZone": "Asia/Kolkata"}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        for column in ("at", "p"):
+            assert snapshot.scan(f"{column} = '2026-01-02 03:30:00'").to_df().count() == 1
+            assert snapshot.scan(f"{column} = timestamp'2026-01-01 22:00:00Z'").to_df().count() == 1
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_schema_that_is_none_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [add("a")], schemaString="{")
+    for where in (None, "id = 1"):
+        with pytest.raises(CorruptLogError, match="metadata of version 0"):
+            snapshot.scan(where).to_df()
 
 
 def test_file_of_nulls_alone_is_left_out_by_a_comparison(spark: SparkSession, tmp_path: Path) -> None:

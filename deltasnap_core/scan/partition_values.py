@@ -1,0 +1,45 @@
+"""The values of partition columns, which a log has as texts, as SQL that types them. No Spark.
+
+Source: PROTOCOL.md, Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+from deltasnap_core.scan.sql_text import sql_type, string_sql
+from deltasnap_core.scan.table_columns import TableColumn
+
+_CAST = {
+    "byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz"
+}  # fmt: skip
+# Some writers escape each byte, others take the bytes for UTF-8.
+_ESCAPED_BYTES, _ESCAPE = string_sql(r"^(\\u00[0-9A-Fa-f]{2})+$"), string_sql(r"\\u00")
+
+
+def text_of(column: TableColumn) -> str:
+    """Return the text of a file's partition value, by the column `partitionValues` of AddFile."""
+    return f"partitionValues[{string_sql(column.physical_path[0])}]"
+
+
+def partition_value(column: TableColumn, text: str | None = None) -> str | None:
+    """Return the value of a partition column, typed; an empty text is null, and so is one that is no value.
+
+    text: SQL; None: that of a file. None is returned for a type that has no partition values.
+    """
+    text = f"nullif({text_of(column) if text is None else text}, '')"
+    if column.data_type == "string":
+        return text
+    if column.data_type == "binary":
+        unescaped = f"unhex(regexp_replace({text}, {_ESCAPE}, ''))"
+        return f"if({text} rlike {_ESCAPED_BYTES}, {unescaped}, cast({text} as binary))"
+    return f"try_cast({text} as {sql_type(column.data_type)})" if _is_cast(column) else None
+
+
+def is_malformed(column: TableColumn) -> str | None:
+    """Return whether the partition value of a file is none of the column's type; never null. None: it cannot be."""
+    if not _is_cast(column):
+        return None
+    return f"(coalesce({text_of(column)}, '') != '' and {partition_value(column)} is null)"
+
+
+def _is_cast(column: TableColumn) -> bool:
+    return column.data_type in _CAST or column.data_type.startswith("decimal(")

@@ -1,0 +1,3 @@
+"""Random predicates on random tables: `python -m tests.fuzz.scans`."""
+
+from __future__ import annotations

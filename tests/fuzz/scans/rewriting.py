@@ -1,0 +1,135 @@
+"""The log of a real table written otherwise: mapped columns, deletion vectors, other statistics, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.builders import Action, write_log
+from tests.checkpoint_files import CheckpointStyle, write_checkpoint
+from tests.core.scan.test_deletion_vectors import encode_z85
+from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.fuzz.scans.statistics import parsed_type, parsed_values, random_statistics
+from tests.fuzz.scans.tables import ROW, RandomTable, logged_actions
+
+_READER_FEATURES = ["columnMapping", "deletionVectors", "timestampNtz", "typeWidening"]
+_ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+
+
+def rewrite(rng: Random, table: RandomTable) -> None:
+    """Write the log anew, meaning the same but for the rows that it then deletes."""
+    actions = list(logged_actions(table.log))
+    metadata = next(action["metaData"] for action in actions if "metaData" in action)
+    adds = [action["add"] for action in actions if "add" in action]
+    mode = rng.choice(["none", "none", "name", "id"])
+    if mode != "none":
+        _map_columns(rng, table, metadata, mode)
+        if mode == "id":
+            for add in adds:
+                _put_ids(table, add, metadata)
+    has_parsed = rng.random() < 0.5
+    for add in adds:
+        _rewrite_add(rng, table, add, as_parsed=has_parsed)
+    features = {"readerFeatures": _READER_FEATURES, "writerFeatures": _READER_FEATURES}
+    first = [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}, {"metaData": metadata}]
+    _write(rng, table, first, [{"add": add} for add in adds], has_parsed=has_parsed)
+
+
+def _rewrite_add(rng: Random, table: RandomTable, add: Action, *, as_parsed: bool) -> None:
+    numbers = table.files[add["path"]]
+    has_vector = rng.random() < 0.3
+    if has_vector:
+        places = sorted(rng.sample(range(len(numbers)), rng.randint(1, len(numbers))))
+        add["deletionVector"] = _vector(places)
+        table.deleted |= {numbers[place] for place in places}
+        table.about.append("deletion vector")
+    if rng.random() < 0.7:
+        add["stats"], done = random_statistics(rng, json.loads(add["stats"]), has_vector=has_vector)
+        table.about += done
+
+
+def _vector(places: list[int]) -> dict[str, Any]:
+    content = array_of(k0=bitmap_of(array_container(0, places)))
+    text = encode_z85(content)
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(places)}
+
+
+def _map_columns(rng: Random, table: RandomTable, metadata: Action, mode: str) -> None:
+    """Call columns otherwise in the table than in its files; some by what another one is called there."""
+    names = [name for name in (*table.schema.names, "a", "b", "d", "t") if name not in (ROW, "x", "at")]
+    style = rng.choice(["{}", "{} of é", "{}.x", "The {}"])
+    table.names = {name: style.format(name) for name in names}
+    schema = json.loads(metadata["schemaString"])
+    numbers = iter(range(1, 1000))
+
+    def mapped(fields: list[Action]) -> None:
+        for each in fields:
+            each["metadata"] = {_ID: next(numbers), _PHYSICAL: each["name"]}
+            each["name"] = table.names.get(each["name"], each["name"])
+            if isinstance(each["type"], dict) and each["type"]["type"] == "struct":
+                mapped(each["type"]["fields"])
+
+    mapped(schema["fields"])
+    metadata["schemaString"] = json.dumps(schema)
+    metadata["partitionColumns"] = [table.names.get(name, name) for name in metadata["partitionColumns"]]
+    metadata["configuration"] = {**metadata["configuration"], "delta.columnMapping.mode": mode}
+    table.about.append(f"mapped by {mode}")
+
+
+def _put_ids(table: RandomTable, add: Action, metadata: Action) -> None:
+    """Write a data file again, its columns with the ids of the schema."""
+    path = table.path / unquote(add["path"])
+    rows = pq.read_table(path, partitioning=None)
+
+    def with_ids(fields: Any, described: list[Action]) -> list[pa.Field]:
+        by_name = {each["metadata"][_PHYSICAL]: each for each in described}
+        found = []
+        for each in fields:
+            field = by_name[each.name]
+            kind = each.type
+            if pa.types.is_struct(kind):
+                kind = pa.struct(with_ids(kind, field["type"]["fields"]))
+            found.append(pa.field(each.name, kind, metadata={"PARQUET:field_id": str(field["metadata"][_ID])}))
+        return found
+
+    schema = pa.schema(with_ids(rows.schema, json.loads(metadata["schemaString"])["fields"]))
+    pq.write_table(rows.cast(schema), path)
+    add["size"] = path.stat().st_size
+
+
+def _write(rng: Random, table: RandomTable, first: list[Action], adds: list[Action], *, has_parsed: bool) -> None:
+    shutil.rmtree(table.log)
+    half = rng.randint(0, len(adds))
+    write_log(table.path, {0: [*first, *adds[:half]], 1: [*adds[half:]]})
+    if not has_parsed and rng.random() < 0.5:
+        return
+    version = rng.choice([0, 1])
+    actions = [*first, *(adds if version else adds[:half])]
+    style: CheckpointStyle = "classic" if has_parsed else rng.choice(["classic", "multipart", "v2-parquet-sidecars"])
+    (file, *_) = write_checkpoint(table.log, version, style, actions)
+    table.about.append(f"checkpoint {style} of {version}")
+    if has_parsed:
+        _with_parsed(rng, file, table.schema, actions)
+        table.about.append("stats_parsed")
+
+
+def _with_parsed(rng: Random, file: Path, schema: pa.Schema, actions: list[Action]) -> None:
+    """Give the adds of a checkpoint their statistics as a struct, and mostly not as JSON."""
+    rows = pq.read_table(file)
+    add = rows["add"].combine_chunks()
+    names = [each.name for each in add.type]
+    values = [parsed_values(action["add"].get("stats"), schema) if "add" in action else None for action in actions]
+    parsed = pa.array(values, parsed_type(schema))
+    arrays = [add.field(name) for name in names]
+    if rng.random() < 0.7:
+        del arrays[names.index("stats")]
+        names.remove("stats")
+    whole = pa.StructArray.from_arrays([*arrays, parsed], [*names, "stats_parsed"], mask=add.is_null())
+    pq.write_table(rows.set_column(rows.column_names.index("add"), "add", whole), file)

@@ -1,0 +1,186 @@
+"""A random table and its predicates: the rows of scans are those of the whole table filtered, and no file is lost."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from deltasnap_core import DeltaLog, Scan, SnapshotStore
+from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.planning import condition_on_files
+from tests.fuzz.scans.predicates import RandomPredicates
+from tests.fuzz.scans.rewriting import rewrite
+from tests.fuzz.scans.tables import ROW, RandomTable, written_table
+
+T = TypeVar("T")
+_AT_ONCE = 25
+_EXACTLY = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+
+
+@dataclass(kw_only=True)
+class Tried:
+    """What came of a table: how many predicates, which of them failed how, and how often files were left out."""
+
+    seed: int
+    about: list[str]
+    predicates: int = 0
+    refused: int = 0
+    failing: int = 0
+    chances: int = 0
+    skipped: int = 0
+    scanned: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def try_table(seed: int, spark: SparkSession, *, predicates: int, scans: int) -> Tried:
+    """Try predicates on the table of a seed: of all of them which files are kept, of some the rows."""
+    rng = Random(seed)
+    with tempfile.TemporaryDirectory() as folder, _session(rng, spark) as settings:
+        table = written_table(rng, Path(folder) / "table")
+        if rng.random() < 0.8:
+            rewrite(rng, table)
+        tried = Tried(seed=seed, about=[*settings, *sorted(set(table.about))])
+        trial = _Trial(rng, spark, table, tried, Path(folder))
+        trial.run(predicates, scans)
+    return tried
+
+
+@contextmanager
+def _session(rng: Random, spark: SparkSession) -> Iterator[list[str]]:
+    settings = {
+        "spark.sql.ansi.enabled": rng.choice(["true", "false"]),
+        "spark.sql.session.timeZone": rng.choice(["UTC", "UTC", "America/New_York", "Asia/Kolkata"]),
+        "spark.sql.timestampType": rng.choice(["TIMESTAMP_LTZ"] * 5 + ["TIMESTAMP_NTZ"]),
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield [f"{name.rpartition('.')[2]} {value}" for name, value in settings.items()]
+    finally:
+        for name, kept in before.items():
+            spark.conf.set(name, str(kept))
+
+
+class _Trial:
+    def __init__(self, rng: Random, spark: SparkSession, table: RandomTable, tried: Tried, folder: Path) -> None:
+        self._rng, self._spark, self._table, self._tried, self._folder = rng, spark, table, tried, folder
+        self._file_of = table.file_of()
+
+    def run(self, predicates: int, scans: int) -> None:
+        snapshot = DeltaLog.for_table(self._spark, self._table.path).snapshot
+        whole = self._spark.createDataFrame(self._table.live_rows(), logical_schema(snapshot.schema))
+        self._compare_whole(whole, snapshot.scan().to_df())
+        every = self._stored(snapshot.version) if self._rng.random() < 0.3 else snapshot.scan()
+        drawn = RandomPredicates(self._rng, self._table.kinds)
+        wheres = list(dict.fromkeys(drawn.draw() for _ in range(predicates)))
+        self._tried.predicates = len(wheres)
+        sensible = self._scans(every, wheres, whole)
+        matching = self._evaluated(whole, ROW, {where: f"coalesce({where}, false)" for where in sensible})
+        conditions = {w: condition_on_files(scan._skipping) or "true" for w, scan in sensible.items()}
+        # Of a local relation Spark evaluates expressions while it plans, without a job.
+        files = self._spark.createDataFrame(every.files.toArrow())
+        kept = self._evaluated(files, "path", conditions)
+        for where in sensible:
+            self._compare(where, matching.get(where), kept.get(where), conditions[where])
+        for where in self._rng.sample(sorted(sensible), min(scans, len(sensible))):
+            self._scan(where, sensible[where], matching.get(where))
+
+    def _compare_whole(self, whole: DataFrame, rows: DataFrame) -> None:
+        wanted, found = _texts(whole), _texts(rows)
+        if wanted != found:
+            self._tell("<all rows>", f"too many {list(found - wanted)[:2]}, too few {list(wanted - found)[:2]}")
+
+    def _stored(self, version: int) -> Scan:
+        store = SnapshotStore.open(self._spark, self._folder / "store")
+        store.write_range("t", DeltaLog.for_table(self._spark, self._table.path), version, version)
+        shutil.rmtree(self._table.log)
+        self._tried.about.append("stored, log gone")
+        return store.scan("t", version)
+
+    def _scans(self, every: Scan, wheres: Sequence[str], whole: DataFrame) -> dict[str, Scan]:
+        """Return the scans of predicates that have sense; one is refused only where Spark refuses it too."""
+        scans = {}
+        for where in wheres:
+            try:
+                scans[where] = Scan(every._table, every._all_files, where=where)
+            except DeltaSnapError as error:
+                self._tried.refused += 1
+                try:
+                    _ = whole.where(where).schema
+                except PySparkException:
+                    continue
+                self._tell(where, f"refused: {error}")
+            except Exception as error:  # noqa: BLE001 - that is what is looked for
+                self._tell(where, f"{type(error).__name__}: {error}")
+        return scans
+
+    def _evaluated(self, rows: DataFrame, key: str, conditions: dict[str, str]) -> dict[str, set[Any]]:
+        """Return for which rows (by key) each condition is true, for those that Spark can evaluate on all rows."""
+        found: dict[str, set[Any]] = {}
+        names = list(conditions)
+        for begin in range(0, len(names), _AT_ONCE):
+            some = {name: conditions[name] for name in names[begin : begin + _AT_ONCE]}
+            found.update(self._tried_together(rows, key, some))
+        return found
+
+    def _tried_together(self, rows: DataFrame, key: str, conditions: dict[str, str]) -> dict[str, set[Any]]:
+        """Return as _evaluated, of a few; where one fails, halves are tried for which it is."""
+        names = list(conditions)
+        try:
+            columns = [F.expr(conditions[name]).alias(f"c{number}") for number, name in enumerate(names)]
+            answers = rows.select(F.col(key), *columns).collect()
+        except PySparkException:
+            if len(names) == 1:
+                return {}
+            halves = (names[: len(names) // 2], names[len(names) // 2 :])
+            parts = [self._tried_together(rows, key, {n: conditions[n] for n in half}) for half in halves]
+            return parts[0] | parts[1]
+        return {name: {row[0] for row in answers if row[number + 1]} for number, name in enumerate(names)}
+
+    def _compare(self, where: str, matching: set[int] | None, kept: set[str] | None, condition: str) -> None:
+        if matching is None:
+            self._tried.failing += 1
+            return
+        if kept is None:
+            self._tell(where, f"Spark cannot evaluate {condition}")
+            return
+        wanted = {self._file_of[number] for number in matching}
+        if wanted - kept:
+            self._tell(where, f"lost {sorted(wanted - kept)} by {condition}")
+        self._tried.chances += len(self._table.files) - len(wanted)
+        self._tried.skipped += len(self._table.files) - len(kept)
+
+    def _scan(self, where: str, scan: Scan, matching: set[int] | None) -> None:
+        try:
+            found = {row[0] for row in scan.to_df().select(ROW).collect()}
+        except DeltaSnapError:
+            if matching is not None:
+                self._tell(where, "a scan fails, and the predicate does not")
+            return
+        except PySparkException as error:
+            if matching is not None:
+                self._tell(where, f"a scan fails: {error}")
+            return
+        self._tried.scanned += 1
+        if matching is not None and found != matching:
+            self._tell(where, f"too many rows {sorted(found - matching)}, too few {sorted(matching - found)}")
+
+    def _tell(self, where: str, what: str) -> None:
+        self._tried.wrong.append(f"seed {self._tried.seed} ({', '.join(self._tried.about)}): {where}\n    {what}")
+
+
+def _texts(rows: DataFrame) -> Counter[str]:
+    return Counter(rows.select(F.to_json(F.struct("*"), _EXACTLY).alias("row")).toArrow()["row"].to_pylist())
