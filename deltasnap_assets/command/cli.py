@@ -12,16 +12,20 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from typer.exceptions import TyperException
 
-from deltasnap_assets.command.looking import add_commands
+from deltasnap_assets.command.looking import add_commands, storage_options
 from deltasnap_assets.command.terminal import prepare_terminal, print_problem
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import DeltaSnapError
+
+if TYPE_CHECKING:
+    from deltasnap_assets.settings.config import Settings
 
 _MOST_OF_AN_ERROR = 1000
 
@@ -38,7 +42,9 @@ def main() -> None:
     """Entry point: whatever goes wrong is told on stderr with a non-zero exit code, never with a traceback."""
     prepare_terminal()
     try:
-        app()
+        sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
+    except TyperException as error:
+        fail(_usage_text(error), code=error.exit_code)
     except ConfigError as error:
         fail(*error.lines)
     except DeltaSnapError as error:
@@ -52,11 +58,20 @@ def main() -> None:
         fail(f"{type(error).__name__}: {told} (DELTASNAP_DEBUG=1 shows where)")
 
 
-def fail(*messages: str) -> None:
-    """Print the messages on stderr, a line each, and exit with 1."""
+def fail(*messages: str, code: int = 1) -> None:
+    """Print the messages on stderr, a line each, and exit."""
     for message in messages:
-        print_problem(Console(stderr=True), "error", message)
-    sys.exit(1)
+        if message:
+            print_problem(Console(stderr=True), "error", message)
+    sys.exit(code)
+
+
+def _usage_text(error: TyperException) -> str:
+    """What was wrong with how a command was called, and where to read on; nothing where its help was shown instead."""
+    told = error.format_message().strip()
+    context = getattr(error, "ctx", None)
+    end = "" if told.endswith((".", "?")) else "."
+    return f"{told}{end} `{context.command_path} -h` says more." if told and context is not None else told
 
 
 def _show_version(wanted: bool) -> None:
@@ -106,11 +121,10 @@ def ui(
     """Open Dagster's UI on the tables of the configuration, and follow their new commits. Ctrl-C stops it."""
     _require("dagster_webserver", "ui")
     from deltasnap_assets.command.local_instance import use_local_instance
-    from deltasnap_assets.settings.config import load_settings
     from deltasnap_assets.spark.java import check_java
 
     # Told here, a mistake is one line; told by Dagster's code server, it is a page.
-    if load_settings().spark.remote is None:
+    if _settings_in_force().spark.remote is None:
         check_java()
     with socket.socket() as probe:
         if probe.connect_ex((host, port)) == 0:
@@ -128,12 +142,14 @@ def ui(
 @app.command()
 def refresh(
     tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="All where none is named.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: the versions of each table, or its error.")
+    ] = False,
 ) -> None:
     """Materialize the new versions of the configured tables, now, in this process."""
-    from deltasnap_assets.settings.config import load_settings
     from deltasnap_assets.spark.java import check_java
 
-    settings = load_settings()
+    settings = _settings_in_force()
     known = [table.name for table in settings.tables]
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
@@ -141,7 +157,10 @@ def refresh(
         check_java()
     from deltasnap_assets.command.refresh_view import refresh_tables
 
-    if None in refresh_tables(settings, tables or known).values():
+    done = refresh_tables(settings, tables or known, quiet=as_json)
+    if as_json:
+        typer.echo(json.dumps({name: {"versions": each.versions, "error": each.error} for name, each in done.items()}))
+    if any(each.error for each in done.values()):
         raise typer.Exit(1)
 
 
@@ -213,33 +232,42 @@ def inspect_table(
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
-    options = dict(_key_and_value(text) for text in option or [])
+    options = storage_options(option)
     timestamp_ms = None if timestamp is None else _milliseconds(timestamp)
-    from deltasnap_assets.command.inspection import count, read_facts, show_facts, show_state
+    from deltasnap_assets.command.inspection import read_facts, show_facts, show_state
 
     facts = read_facts(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits)
-    if as_json:
-        from deltasnap_assets.command.inspection_json import inspection_json
-
-        facts.check_readable()
-        typer.echo(json.dumps(inspection_json(facts, count(facts, options)), default=str))
-        return
-    console = Console()
-    show_facts(console, facts)
+    if not as_json:
+        show_facts(Console(), facts)
     facts.check_readable()
-    show_state(console, count(facts, options))
+    with Console(stderr=True).status("Counting with Spark"):
+        from deltasnap_assets.command.counting import count
+
+        state = count(facts, options)
+    if not as_json:
+        show_state(Console(), state)
+        return
+    from deltasnap_assets.command.inspection_json import inspection_json
+
+    typer.echo(json.dumps(inspection_json(facts, state), default=str))
+
+
+def _settings_in_force() -> Settings:
+    """The settings of the configuration; where there is none, and no demo table either, what to do is told."""
+    from deltasnap_assets.settings.config import find_config, load_settings
+
+    settings = load_settings()
+    if find_config(os.environ, Path.cwd()) is None and not Path(settings.tables[0].path).exists():
+        fail(
+            "There is no deltasnap.yaml here, and no demo table: `deltasnap init PATH...` writes a configuration for "
+            "your tables, `deltasnap demo` makes a table to look at."
+        )
+    return settings
 
 
 def _require(module: str, extra: str) -> None:
     if find_spec(module) is None:
         fail(f"This needs the package {module.replace('_', '-')}: {how_to_install(extra)}.")
-
-
-def _key_and_value(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise typer.BadParameter(f"Expected KEY=VALUE, found {text!r}.", param_hint="--option")
-    return key, value
 
 
 def _milliseconds(text: str) -> int:

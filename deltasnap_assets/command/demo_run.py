@@ -34,10 +34,10 @@ def run_demo(folder: Path) -> bool:
     what = f"Writing versions {before} to {wanted - 1}"
     for _ in track(grow(Path(table.path), wanted), what, total=wanted - before, console=console):
         pass
-    versions = refresh_tables(settings, [table.name])[table.name]
-    if versions is None:
+    refreshed = refresh_tables(settings, [table.name])[table.name]
+    if refreshed.error is not None:
         return False
-    show_versions(console, settings, table, versions)
+    show_versions(console, settings, table, refreshed.versions)
     command = Path(sys.argv[0]) if shutil.which("deltasnap") is None else Path("deltasnap")
     console.print(NEXT_STEPS.format(command=command, path=Path(table.path).relative_to(folder)), highlight=False)
     return True

@@ -48,7 +48,11 @@ def examine() -> Iterator[Finding]:
         yield settings
         return
     file = find_config(os.environ, Path.cwd())
-    told = "none: the demo's settings are in force" if file is None else f"{file}: {len(settings.tables)} tables"
+    told = (
+        "none: the demo's settings are in force"
+        if file is None
+        else f"{file}: {', '.join(table.name for table in settings.tables)}"
+    )
     yield Finding(subject="configuration", mark="ok", told=told)
     for table in settings.tables:
         yield _try(
@@ -79,7 +83,8 @@ def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = T
     try:
         return Finding(subject=subject, mark="ok", told=visible(without_secrets(look())))
     except Exception as error:  # noqa: BLE001  # whatever is wrong is what a doctor is there to tell
-        told = visible(without_secrets(f"{type(error).__name__}: {error}"))
+        what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
+        told = visible(without_secrets(f"{what}{error}"))
         return Finding(subject=subject, mark="error" if is_needed else "warning", told=told, advice=advice)
 
 

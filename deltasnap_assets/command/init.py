@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import fsspec
 import yaml
 
 from deltasnap_assets.command.history import iso_time
+from deltasnap_assets.settings.discovery import matching
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, TableLog, check_readable, is_url
+from deltasnap_core import DeltaSnapError, TableLog, check_readable
 
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
@@ -44,7 +44,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
-        paths = _matches(place, storage_options) if _PATTERN.search(place) else [place]
+        paths = matching(place, storage_options) if _PATTERN.search(place) else [place]
         for path in paths:
             table = _look(path, _free_name(path, taken), storage_options)
             if table.problem is None or not _PATTERN.search(place):
@@ -69,13 +69,6 @@ def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, An
 def variable_of(option: str) -> str:
     """Return the environment variable that stands for a storage option: `DELTASNAP_KEY` for `key`."""
     return "DELTASNAP_" + re.sub(r"\W+", "_", option, flags=re.ASCII).upper()
-
-
-def _matches(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
-    filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
-    found = sorted(str(each) for each in filesystem.glob(path))
-    scheme = pattern.partition("://")[0] + "://" if is_url(pattern) else ""
-    return [f"{scheme}{each}" if scheme and "://" not in each else each for each in found]
 
 
 def _look(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:

@@ -7,19 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deltasnap_assets.command.terminal import output_aside, shown
-from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.java import check_java
-from deltasnap_assets.spark.session_config import session_config
+from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_core import (
     DeltaHistory,
-    DeltaLog,
     LogSegment,
     Metadata,
     Protocol,
@@ -86,18 +81,6 @@ def read_facts(
         latest=manager.latest_version(),
         history=history,
     )
-
-
-def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotState:
-    """Return the state of the version, replayed on a Spark session of this process that prints nothing.
-
-    Errors: UnsupportedProtocolError, JavaError where Spark cannot start, and those of a damaged log.
-    """
-    check_java()
-    with output_aside():
-        spark = SparkSession.builder.config(map={**session_config(SparkSettings())}).getOrCreate()
-        delta_log = DeltaLog.for_table(spark, facts.path, storage_options=storage_options or None)
-        return delta_log.get_snapshot_at(version=facts.segment.version).computed_state
 
 
 def show_facts(console: Console, facts: TableFacts) -> None:

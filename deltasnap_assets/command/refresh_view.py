@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dagster as dg
@@ -23,14 +23,23 @@ from deltasnap_core import DeltaSnapError
 LOG_NAME = "refresh.log"
 
 
-def refresh_tables(settings: Settings, names: Sequence[str]) -> dict[str, tuple[int, ...] | None]:
-    """Refresh the tables of these names, one after another; return the versions materialized, by table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What came of one table: the versions materialized, or why it failed."""
 
-    None: the table failed; the terminal says why, and the other tables are refreshed all the same.
+    versions: tuple[int, ...] = ()
+    error: str | None = None
+
+
+def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = False) -> dict[str, Refreshed]:
+    """Refresh the tables of these names, one after another; return what came of each.
+
+    The terminal says so too, unless `quiet`. Where one fails, the others are refreshed all the same.
     """
     home = use_local_instance()
     log = home / LOG_NAME
-    with output_to(log) as console, dg.DagsterInstance.get() as instance:
+    with output_to(log) as terminal, dg.DagsterInstance.get() as instance:
+        console = Console(quiet=True) if quiet else terminal
         defs = build_definitions(settings)
         return {name: _refresh(console, defs, settings, settings.table(name), instance, log) for name in names}
 
@@ -42,17 +51,18 @@ def _refresh(
     table: TableSettings,
     instance: dg.DagsterInstance,
     log: Path,
-) -> tuple[int, ...] | None:
+) -> Refreshed:
     try:
         with RunProgress(console) as progress:
             versions = refresh_table(defs, settings, table, instance, on_event=progress.show)
     except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        print_problem(console, "error", f"{table.name}: {what}{error}")
+        problem = f"{table.name}: {what}{error}"
+        print_problem(console, "error", problem)
         console.print(shown(f"What Spark and Dagster printed: {log}", style="dim"), soft_wrap=True)
-        return None
+        return Refreshed(error=shown(problem).plain)
     console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
-    return versions
+    return Refreshed(versions=versions)
 
 
 def versions_text(versions: Sequence[int]) -> str:

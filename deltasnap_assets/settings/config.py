@@ -18,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -139,6 +140,12 @@ class TableSettings(_FollowedSettings):
     """Letters, digits and `_`: the first part of its asset keys, their group, and its folder in the store."""
     path: str = Field(min_length=1)
     """The table's folder, or its URL (`s3://lake/events`)."""
+    _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
+
+    @property
+    def defined_at(self) -> tuple[str, int] | None:
+        """The configuration file that names this table, and the line; None: none does."""
+        return self._defined_at
 
     @field_validator("name")
     @classmethod
@@ -260,6 +267,8 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
     except ValidationError as error:
         problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
         raise ConfigError(file=source.file, problems=tuple(problems)) from error
+    for index, table in enumerate(settings.tables):
+        table._defined_at = (str(path.absolute()), source.line_of(("tables", index)) or 1)
     if twice := tuple(_names_given_twice(source, settings)):
         raise ConfigError(file=source.file, problems=twice)
     return with_absolute_paths(settings, path.absolute().parent)

@@ -6,8 +6,9 @@ Looked for when the definitions are made: Dagster shows a new table once its cod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
 import fsspec
 from pydantic import ValidationError
@@ -22,7 +23,7 @@ class DiscoveryError(DeltaSnapError):
     def __init__(self, *, pattern: str, reason: str) -> None:
         self.pattern = redacted(pattern)
         self.reason = reason
-        super().__init__(f"discover {self.pattern}: {reason}")
+        super().__init__(f"Tables at {self.pattern}: {reason}")
 
 
 def with_discovered(settings: Settings) -> Settings:
@@ -61,15 +62,19 @@ def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
 
 def _table_paths(pattern: DiscoverSettings) -> list[str]:
     """Return the folders of the pattern that have a log, ascending."""
-    where = f"{pattern.path.rstrip('/')}/{LOG_FOLDER}"
+    found = matching(f"{pattern.path.rstrip('/')}/{LOG_FOLDER}", pattern.storage_options)
+    return [each.rstrip("/").removesuffix(f"/{LOG_FOLDER}") for each in found]
+
+
+def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
+    """Return the paths that a pattern matches, ascending; URLs for a URL. Errors: DiscoveryError."""
     try:
-        filesystem, path = fsspec.core.url_to_fs(where, **pattern.storage_options)
+        filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
         found = sorted(str(each) for each in filesystem.glob(path))
     except (OSError, ValueError, ImportError) as error:
-        raise DiscoveryError(pattern=pattern.path, reason=f"{type(error).__name__}: {error}") from error
-    scheme = f"{pattern.path.partition('://')[0]}://" if is_url(pattern.path) else ""
-    tables = [each.rstrip("/").removesuffix(f"/{LOG_FOLDER}") for each in found]
-    return [each if not scheme or "://" in each else f"{scheme}{each}" for each in tables]
+        raise DiscoveryError(pattern=pattern, reason=redacted(f"{type(error).__name__}: {error}")) from error
+    scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
+    return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]
 
 
 def _plain(text: str) -> str:

@@ -8,13 +8,14 @@ first writes the whole range to it, in one pass; for the others it is there then
 # ruff: noqa: I002
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any, cast
 
 import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.delta_log_asset import delta_log_asset
+from deltasnap_assets.tables.delta_log_asset import code_references, delta_log_asset
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
@@ -23,6 +24,7 @@ from deltasnap_assets.tables.metadata import (
     commit_metadata,
     computed_state_metadata,
     log_segment_metadata,
+    operation_metadata,
     sample_metadata,
     stored_metadata,
     tombstones_metadata,
@@ -35,6 +37,7 @@ from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary
 
 _Materialization = Iterator[dg.Output[None]]
+_LEAST_WINDOW = timedelta(minutes=1)  # Dagster takes no shorter one
 
 
 def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.SourceAsset]:
@@ -49,10 +52,11 @@ def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
         after="delta_log",
         kinds={"json"},
         description="The files of the log that make up a version.",
+        freshness_policy=freshness_policy(table),
     )
     def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
         segments = snapshots.log_segments(table, versions_of(context.partition_keys))
-        told = {v: log_segment_metadata(segment) | log_segment_page(segment) for v, segment in segments.items()}
+        told = {v: log_segment_page(segment) | log_segment_metadata(segment) for v, segment in segments.items()}
         return _materialized(context, told)
 
     return log_segment
@@ -76,8 +80,9 @@ def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
         for version, manifest in manifests.items():
             commit = manifest.commit or CommitSummary()
             before = states.get(version - 1) or snapshots.stored_state(table, version - 1)
-            told = commit_metadata(commit.info) | stored_metadata(manifest) | changes_page(before, states[version])
-            metadata[version] = told | sample_metadata(commit.sample)
+            changed = changes_page(before, states[version]) | stored_metadata(manifest)
+            told = commit_metadata(commit.info) | changed | sample_metadata(commit.sample)
+            metadata[version] = told | operation_metadata(commit.info)
         return _materialized(context, metadata)
 
     return reconstructed_state
@@ -154,6 +159,7 @@ def _version_asset(
     kinds: set[str],
     description: str,
     metadata: Mapping[str, Any] | None = None,
+    freshness_policy: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., _Materialization]], dg.AssetsDefinition]:
     """What the five assets have in common: a partition a version, any range of them in one run."""
     asset = dg.asset(
@@ -170,9 +176,18 @@ def _version_asset(
         owners=list(table.owners),
         tags=table.tags,
         description=description,
-        metadata={"dagster/table_name": table.name, **(metadata or {})},
+        metadata={"dagster/table_name": table.name, **(metadata or {}), **code_references(table)},
+        freshness_policy=freshness_policy,
     )
     return lambda materialize: asset(secrets_hidden()(materialize))
+
+
+def freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
+    """Return what Dagster is to expect of `log_segment`, which is materialized as commits arrive; None: nothing."""
+    hours = table.checks.fresh_within_hours
+    if hours is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=max(timedelta(hours=hours), _LEAST_WINDOW))
 
 
 def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], None]:

@@ -15,6 +15,15 @@ from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted
 
 
+def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadataValue]:
+    """Return the metadata that leads to where the table is configured; nothing where no file says so."""
+    if table.defined_at is None:
+        return {}
+    file, line = table.defined_at
+    place = dg.LocalFileCodeReference(file_path=file, line_number=line, label="configuration")
+    return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[place])}
+
+
 def delta_log_asset(table: TableSettings) -> dg.SourceAsset:
     """`<table>/delta_log`. Observing it by hand looks at the log, and stores nothing."""
 
@@ -22,7 +31,7 @@ def delta_log_asset(table: TableSettings) -> dg.SourceAsset:
         key=delta_log_key(table.name),
         group_name=table.name,
         description=table.description or "The Delta table itself, observed as its commits arrive.",
-        metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name},
+        metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name, **code_references(table)},
         tags={"dagster/kind/deltalake": "", **table.tags},
     )
     @secrets_hidden()

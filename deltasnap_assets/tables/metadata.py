@@ -59,14 +59,14 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
     checkpoint = segment.checkpoint_provider
     files = (*checkpoint.files, *segment.deltas)
     return {
-        "version": dg.MetadataValue.int(segment.version),
+        "version": text_value(f"{segment.version}"),
         "committed_at": time_value(segment.last_commit_timestamp),
         "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
-        "checkpoint_version": _optional_int(None if checkpoint.is_empty else checkpoint.version),
+        "checkpoint_version": _optional_text(None if checkpoint.is_empty else f"{checkpoint.version}"),
         "checkpoint_kind": _optional_text(checkpoint.kind),
         "files_to_read": dg.MetadataValue.int(len(files)),
         "dagster/size_bytes": dg.MetadataValue.int(sum(file.size for file in files)),
-        "compactions": dg.MetadataValue.int(len(segment.compactions)),
+        "compactions": _plotted_unless_zero(len(segment.compactions)),
         "has_checksum": dg.MetadataValue.bool(segment.checksum_file is not None),
         "dagster/uri": text_value(segment.log_path),
     }
@@ -74,7 +74,7 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
 
 @_noting_problems
 def commit_metadata(commit: CommitInfo | None) -> Entries:
-    """Who made a version, how and with what; nothing where its commit is gone or says nothing."""
+    """Who made a version and with what; nothing where its commit is gone or says nothing."""
     if commit is None:
         return {}
     texts = {
@@ -83,29 +83,32 @@ def commit_metadata(commit: CommitInfo | None) -> Entries:
         "engine": commit.engine_info,
         "user_metadata": commit.user_metadata,
     }
+    return {name: text_value(text) for name, text in texts.items() if text}
+
+
+@_noting_problems
+def operation_metadata(commit: CommitInfo | None) -> Entries:
+    """The parameters and metrics of the operation that made a version, as the writer told them."""
+    if commit is None:
+        return {}
     objects = {"operation_parameters": commit.operation_parameters, "operation_metrics": commit.operation_metrics}
-    return {
-        **{name: text_value(text) for name, text in texts.items() if text},
-        **{name: dg.MetadataValue.json(_decoded(values)) for name, values in objects.items() if values},
-    }
+    return {name: dg.MetadataValue.json(_decoded(values)) for name, values in objects.items() if values}
 
 
 @_noting_problems
 def stored_metadata(manifest: VersionManifest) -> Entries:
     """What a version changed, and what it takes in the store."""
-    entries: Entries = {
-        "committed_at": time_value(manifest.timestamp),
-        "base_version": dg.MetadataValue.int(manifest.base.last),
-        "changes_since_base": dg.MetadataValue.int(manifest.change_rows),
-    }
+    entries: Entries = {"committed_at": time_value(manifest.timestamp)}
     if (changes := manifest.version_changes) is not None:
         entries |= {
-            "num_added_files": dg.MetadataValue.int(changes.num_added_files),
-            "num_removed_files": dg.MetadataValue.int(changes.num_removed_files),
             "added_bytes": dg.MetadataValue.int(changes.added_bytes),
+            "added_files": dg.MetadataValue.int(changes.num_added_files),
             "removed_bytes": dg.MetadataValue.int(changes.removed_bytes),
+            "removed_files": dg.MetadataValue.int(changes.num_removed_files),
         }
-    return entries
+    return entries | {
+        "stored_as": text_value(f"{manifest.change_rows:,} changes to the whole state of version {manifest.base.last}")
+    }
 
 
 @_noting_problems
@@ -122,12 +125,15 @@ def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
 
 @_noting_problems
 def computed_state_metadata(state: SnapshotState) -> Entries:
-    """The numbers of a version, those that matter most first, its protocol, schema and properties."""
+    """The numbers of a version, those that matter most first, its protocol, schema and properties.
+
+    Dagster orders its plots by name: these names are in the order of what they tell.
+    """
     entries: Entries = {
         "num_of_files": dg.MetadataValue.int(state.num_of_files),
         "size_in_bytes": dg.MetadataValue.int(state.size_in_bytes),
-        "mean_file_bytes": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
-        "num_of_removes": dg.MetadataValue.int(state.num_of_removes),
+        "size_per_file": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
+        "tombstones": dg.MetadataValue.int(state.num_of_removes),
         "num_of_set_transactions": dg.MetadataValue.text(f"{state.num_of_set_transactions:,}"),
         "num_of_domains": dg.MetadataValue.text(f"{len(state.domain_metadata):,}"),
         "num_deletion_vectors": _plotted_unless_zero(state.num_deletion_vectors),
@@ -265,10 +271,6 @@ def _bounded(value: object, depth: int) -> object:
 def _plotted_unless_zero(number: int) -> dg.MetadataValue:
     """A number that is zero for most tables: as text, so that Dagster has no flat line to plot."""
     return dg.MetadataValue.int(number) if number else dg.MetadataValue.text("0")
-
-
-def _optional_int(value: int | None) -> dg.MetadataValue:
-    return dg.MetadataValue.null() if value is None else dg.MetadataValue.int(value)
 
 
 def _optional_text(value: str | None) -> dg.MetadataValue:

@@ -72,14 +72,23 @@ def all_files_page(facts: FileFacts) -> Entries:
     if picture := partitions_picture(facts):
         entries["bytes_by_partition"] = dg.MetadataValue.md(picture)
     if facts.largest:
-        rows = [("largest", *each) for each in facts.largest] + [("smallest", *each) for each in facts.smallest]
-        entries["largest_and_smallest"] = dg.MetadataValue.md(
-            markdown_table(
-                ("", "size", "file"),
-                [(what, bytes_text(size), markdown_code(without_secrets(path))) for what, path, size in rows],
-            )
-        )
+        entries["largest_and_smallest"] = dg.MetadataValue.md(_largest_and_smallest(facts))
     return entries
+
+
+def _largest_and_smallest(facts: FileFacts) -> str:
+    """As many of the files as Dagster shows beside the key, one of each at least."""
+    table = ""
+    for most in range(len(facts.largest), 0, -1):
+        rows = [("largest", *each) for each in facts.largest[:most]]
+        rows += [("smallest", *each) for each in facts.smallest[:most]]
+        table = markdown_table(
+            ("", "size", "file"),
+            [(what, bytes_text(size), markdown_code(without_secrets(path))) for what, path, size in rows],
+        )
+        if len(table) <= MOST_CHARACTERS:
+            break
+    return table
 
 
 def partitions_picture(facts: FileFacts) -> str | None:
@@ -200,8 +209,8 @@ def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
     return entries | {
         "num_of_files": dg.MetadataValue.int(state.num_of_files),
         "dagster/size_bytes": dg.MetadataValue.int(state.size_in_bytes),
-        "mean_file_bytes": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
-        "num_of_removes": dg.MetadataValue.int(state.num_of_removes),
+        "size_per_file": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
+        "tombstones": dg.MetadataValue.int(state.num_of_removes),
         "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
     }
 

@@ -95,7 +95,11 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
         path = "".join(f"v{sign}{height}h{width}v{back}{height}h1" if height else f"h{width + 1}" for height in heights)
         lines.append(f"<path d='M0 {_HALF_HEIGHT}{path}' fill='{colour}'/>")
     bottom = 2 * _HALF_HEIGHT + 12
-    lines.append(f"<text y='{bottom}'>versions {shown[0].version} to {shown[-1].version}</text>")
+    added, removed = (
+        bytes_text(sum(values)) for values in zip(*((each.added, each.removed) for each in shown), strict=True)
+    )
+    told = f"versions {shown[0].version} to {shown[-1].version}: {added} came, {removed} went"
+    lines.append(f"<text y='{bottom}'>{told}</text>")
     return _image(title, lines, width=_CHART_WIDTH, height=bottom + 4)
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
+from deltasnap_assets.settings.config import CheckSettings, Settings, TableSettings, demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from tests.assets.command.test_cli import FORKS
 
@@ -54,6 +55,23 @@ def test_every_name_that_the_configuration_takes_is_taken_by_dagster(name: str) 
     defs = build_definitions(Settings(storage="/s", tables=tables))
     dg.Definitions.validate_loadable(defs)
     assert [schedule.name for schedule in defs.schedules or ()] == [f"{name}_refresh"]
+
+
+def test_table_that_is_to_be_fresh_has_a_freshness_policy() -> None:
+    fresh = TableSettings(name="fresh", path="/t", checks=CheckSettings(fresh_within_hours=26))
+    other = TableSettings(name="other", path="/u")
+    graph = build_definitions(Settings(storage="/s", tables=(fresh, other))).resolve_asset_graph()
+    policy = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=26))
+    assert graph.get(dg.AssetKey(["fresh", "log_segment"])).freshness_policy == policy
+    assert graph.get(dg.AssetKey(["other", "log_segment"])).freshness_policy is None
+
+
+def test_assets_lead_to_where_their_table_is_configured(tmp_path: Path) -> None:
+    (tmp_path / "deltasnap.yaml").write_text("tables:\n  - {name: events, path: /t}\n", encoding="utf-8")
+    graph = build_definitions(read_settings(tmp_path / "deltasnap.yaml", {})).resolve_asset_graph()
+    for key in graph.get_all_asset_keys():
+        (place,) = graph.get(key).metadata["dagster/code_references"].code_references
+        assert (place.file_path, place.line_number) == (str(tmp_path / "deltasnap.yaml"), 2)
 
 
 def test_credentials_are_not_shown_in_resources() -> None:

@@ -20,7 +20,7 @@ FORKS = Forks(
     "dagster",
     "pyspark.sql",
     "deltasnap_assets.command.cli",
-    "deltasnap_assets.command.inspection",
+    "deltasnap_assets.command.counting",
     "deltasnap_assets.command.refresh_view",
     "deltasnap_assets.settings.config",
     "deltasnap_assets.spark.connect_server",
@@ -93,8 +93,45 @@ def test_version_names_the_distribution(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
 def test_command_without_java_says_what_to_install(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
     result = deltasnap(*command, folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
     assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME")
+
+
+@pytest.mark.parametrize("command", ["ui", "refresh"])
+def test_empty_folder_is_told_with_the_two_ways_out(command: str, tmp_path: Path) -> None:
+    result = deltasnap(command, folder=tmp_path)
+    assert_one_line_of_error(result, "no deltasnap.yaml here", "`deltasnap init PATH...`", "`deltasnap demo`")
+    assert list(tmp_path.iterdir()) == []
+
+
+WRONG_USES = {
+    "no such command": (["inspct"], "No such command 'inspct'. Did you mean 'inspect', 'init'? `deltasnap -h` says more."),
+    "argument missing": (["inspect"], "Missing argument 'path'. `deltasnap inspect -h` says more."),
+    "no such option": (["history", "t", "--nope"], "`deltasnap history -h` says more."),
+    "not a number": (["diff", "t", "1", "two"], "`deltasnap diff -h` says more."),
+    "option without value": (["inspect", "t", "-o", "nonsense"], "Expected KEY=VALUE, found 'nonsense'."),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_USES)
+def test_wrong_use_is_one_line_and_exits_2(case: str, tmp_path: Path) -> None:
+    arguments, expected = WRONG_USES[case]
+    result = deltasnap(*arguments, folder=tmp_path)
+    assert_one_line_of_error(result, expected)
+    assert result.returncode == 2
+
+
+def test_command_alone_shows_its_help(tmp_path: Path) -> None:
+    result = deltasnap(folder=tmp_path)
+    assert "inspect" in result.stdout + result.stderr
+    assert "error:" not in result.stderr
+
+
+def test_storage_without_its_package_says_what_to_install(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['s3fs'] = None\n" + COMMAND
+    for arguments in (["history", "s3://lake/events"], ["init", "s3://lake/*"]):
+        assert_one_line_of_error(FORKS.run(without, *arguments, cwd=tmp_path), "s3://lake", "Install s3fs")
 
 
 def test_command_with_old_java_says_what_to_install(tmp_path: Path) -> None:
@@ -194,6 +231,7 @@ def test_broken_configuration_is_told_without_traceback(
 
 
 def test_refresh_of_unknown_table_lists_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
     result = deltasnap("refresh", "evnts", folder=tmp_path)
     assert result.returncode == 2
     assert "evnts" in result.stderr

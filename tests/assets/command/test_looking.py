@@ -169,3 +169,16 @@ def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.Mo
         ended = instance.get_run_by_id(run_of_it.run_id)
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
+
+
+def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    (tmp_path / "lake.yaml").write_text("tables: [{name: gone, path: gone}]")
+    monkeypatch.setenv("DELTASNAP_CONFIG", "lake.yaml")
+    result = run("refresh", "--json")
+    monkeypatch.delenv("DAGSTER_HOME")  # the command sets it for its process
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["gone"]["versions"] == []
+    assert told["gone"]["error"].startswith("gone: No Delta table found at")

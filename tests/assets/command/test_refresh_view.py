@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.command import refresh_view
-from deltasnap_assets.command.refresh_view import refresh_tables, versions_text
+from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, versions_text
 from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
 from deltasnap_core import DeltaTableNotFoundError
 
@@ -33,7 +33,9 @@ def test_table_that_fails_keeps_no_other_waiting(
     monkeypatch.setattr(refresh_view, "refresh_table", refresh_table)
     tables = tuple(demo_settings(tmp_path).tables[0].model_copy(update={"name": name}) for name in outcomes)
     done = refresh_tables(Settings(storage=str(tmp_path / "store"), tables=tables), list(outcomes))
-    assert done == {"absent": None, "odd": None, "good": (0, 1, 2)}
+    assert done["good"] == Refreshed(versions=(0, 1, 2))
+    assert "No Delta table found" in (done["absent"].error or "")
+    assert "RecursionError" in (done["odd"].error or "")
     told = capfd.readouterr().out
     assert "error: absent: No Delta table found at s3://" in told
     assert r"error: odd: RecursionError: [deep] \x1b[2J" in told

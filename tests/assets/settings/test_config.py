@@ -181,3 +181,9 @@ def test_cron_is_refused(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
     with pytest.raises(ConfigError, match=r"tables\[0\]\.refresh"):
         read_settings(path, {})
+
+
+def test_table_knows_where_it_is_configured(tmp_path: Path) -> None:
+    path = write(tmp_path, "storage: s\ntables:\n  - name: a\n    path: /a\n  - {name: b, path: b}\n")
+    assert [table.defined_at for table in read_settings(path, {}).tables] == [(str(path), 3), (str(path), 5)]
+    assert demo_settings(tmp_path).tables[0].defined_at is None

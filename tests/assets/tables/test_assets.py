@@ -103,7 +103,7 @@ def test_metadata_tells_what_a_version_did(app: App) -> None:
     told = app.metadata("reconstructed_state", 6)
     assert told["operation"] == "DELETE"
     assert told["engine"].startswith("delta-rs")
-    assert told["num_removed_files"] > 0
+    assert told["removed_files"] > 0
     assert "`day=" in told["sample_of_changes"]
 
 

@@ -11,6 +11,7 @@ from deltasnap_assets.tables.metadata import (
     commit_metadata,
     computed_state_metadata,
     log_segment_metadata,
+    operation_metadata,
     sample_metadata,
     time_value,
 )
@@ -69,14 +70,14 @@ def test_log_segment_says_what_has_to_be_read() -> None:
     store = MemoryLogStore(commits(0, 12), checkpoint(10), checksum(12))
     entries = plain(log_segment_metadata(LogSegmentBuilder(store=store, log_path=LOG_PATH).build()))
     assert entries == {
-        "version": 12,
+        "version": "12",
         "committed_at": mtime_of(12) / 1000,
         "commits_since_checkpoint": 2,
-        "checkpoint_version": 10,
+        "checkpoint_version": "10",
         "checkpoint_kind": "classic",
         "files_to_read": 3,
         "dagster/size_bytes": 110 + 111 + 112,
-        "compactions": 0,
+        "compactions": "0",
         "has_checksum": True,
         "dagster/uri": LOG_PATH,
     }
@@ -104,6 +105,12 @@ def test_computed_state_is_numbers_schema_and_picture() -> None:
     assert columns == [("id", "bigint", "the key"), ("tags", "array<string>", None)]
 
 
+def test_plots_ordered_by_name_are_in_the_order_of_what_they_tell() -> None:
+    entries = computed_state_metadata(state(num_deletion_vectors=0, num_deleted_records=0))
+    plotted = sorted(name for name, value in entries.items() if isinstance(value, dg.IntMetadataValue))
+    assert plotted == ["num_of_files", "num_records", "size_in_bytes", "size_per_file", "tombstones"]
+
+
 def test_records_are_left_out_where_a_file_does_not_say() -> None:
     assert "num_records" not in computed_state_metadata(state(num_files_without_records=1))
 
@@ -116,14 +123,13 @@ def test_commit_tells_operation_user_engine_and_metrics() -> None:
         operation_parameters={"predicate": "a = 1", "keys": '["a"]', "nothing": None},
         operation_metrics={"rows": "12"},
     )
-    assert plain(commit_metadata(commit)) == {
-        "operation": "MERGE",
-        "user": "ada",
-        "engine": "delta-rs",
+    assert plain(commit_metadata(commit)) == {"operation": "MERGE", "user": "ada", "engine": "delta-rs"}
+    assert plain(operation_metadata(commit)) == {
         "operation_parameters": {"predicate": "a = 1", "keys": ["a"], "nothing": None},
         "operation_metrics": {"rows": 12},
     }
-    assert commit_metadata(None) == commit_metadata(CommitInfo()) == {}
+    for metadata in (commit_metadata, operation_metadata):
+        assert metadata(None) == metadata(CommitInfo()) == {}
 
 
 def test_sample_is_a_table_of_files() -> None:

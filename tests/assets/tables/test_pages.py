@@ -77,8 +77,8 @@ def test_page_of_the_table_begins_with_its_health_and_the_numbers_to_plot() -> N
         "dagster/row_count",
         "num_of_files",
         "dagster/size_bytes",
-        "mean_file_bytes",
-        "num_of_removes",
+        "size_per_file",
+        "tombstones",
     ]
     values: dict[str, Any] = plain(entries)
     assert values["last_commit"] == "version 12: WRITE (append) by ada, x"
