@@ -26,13 +26,12 @@ def history_json(history: Sequence[DeltaHistory]) -> list[dict[str, Any]]:
 
 def history_table(history: Sequence[DeltaHistory]) -> Table:
     """Return commits as a table for the terminal."""
-    table = Table("version", box=None, header_style="dim")
-    for name in ("committed (UTC)", "operation", "by", "read"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("metrics", no_wrap=True, overflow="ellipsis", ratio=1)
+    table = Table("version", "committed (UTC)", "operation", "by", "read", box=None, header_style="dim", expand=True)
+    table.add_column("metrics", no_wrap=True, ratio=1)
     for commit in history:
         metrics = commit.operation_metrics or {}
-        told = ", ".join(f"{name}={value}" for name, value in sorted(metrics.items()) if value not in (None, "0", ""))
+        counts = {name: value for name, value in sorted(metrics.items()) if "time" not in name.lower()}
+        told = ", ".join(f"{name}={value}" for name, value in counts.items() if value not in (None, "0", ""))
         table.add_row(
             str(commit.version),
             iso_time(commit.timestamp).removesuffix("+00:00").replace("T", " "),

@@ -113,5 +113,7 @@ def _reason(result: dg.ExecuteInProcessResult) -> str:
         if event.is_step_failure and (error := event.step_failure_data.error) is not None:
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
                 error = error.cause
-            return error.message.strip()
+            name, _, text = error.message.strip().partition(": ")
+            is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
+            return text if is_own else f"{name.rpartition('.')[2]}: {text}"
     return "see the run's log"

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from dagster_pyspark import LazyPySparkResource
-from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
-from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.starting import starting_spark
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
 from deltasnap_core import (
     DeltaHistoryManager,
@@ -60,16 +59,13 @@ class RunSnapshots:
     def spark(self) -> SparkSession:
         """The session of this process.
 
-        Errors: `JavaError` where it cannot start for want of Java; `RemoteError` where nobody answers at `remote`.
+        Errors: `JavaError` and `SparkStartError` where it cannot start; `RemoteError` where nobody answers at `remote`.
         """
         if self._settings.spark.remote is not None and not self._is_connected:
             check_remote(self._settings.spark.remote)
             self._is_connected = True
-        try:
+        with starting_spark():
             session: SparkSession = self._pyspark.spark_session
-        except PySparkRuntimeError:
-            check_java()
-            raise
         return session
 
     @cached_property

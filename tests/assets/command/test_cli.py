@@ -106,7 +106,10 @@ def test_empty_folder_is_told_with_the_two_ways_out(command: str, tmp_path: Path
 
 
 WRONG_USES = {
-    "no such command": (["inspct"], "No such command 'inspct'. Did you mean 'inspect', 'init'? `deltasnap -h` says more."),
+    "no such command": (
+        ["inspct"],
+        "No such command 'inspct'. Did you mean 'inspect', 'init'? `deltasnap -h` says more.",
+    ),
     "argument missing": (["inspect"], "Missing argument 'path'. `deltasnap inspect -h` says more."),
     "no such option": (["history", "t", "--nope"], "`deltasnap history -h` says more."),
     "not a number": (["diff", "t", "1", "two"], "`deltasnap diff -h` says more."),

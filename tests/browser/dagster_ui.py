@@ -1,0 +1,129 @@
+"""Dagster's UI on the demo table, and a real browser to look at it with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from playwright.sync_api import Page, sync_playwright
+
+from deltasnap_assets.command.local_instance import DAGSTER_YAML, DEFAULT_HOME
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.demo.demo_table import grow
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = "events"
+CHROMIUM = "chromium"
+# It runs as root in CI; it has no network there, and would look for one at every start.
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_CONFIGURATION = f"""\
+tables:
+  - name: {TABLE}
+    path: data/{TABLE}
+    poll_seconds: 2
+    description: What visitors of a small shop did
+    owners: [team:shop]
+    tags: {{domain: web}}
+"""
+_PATIENCE_SECONDS = 120
+
+
+def add_commits(folder: Path, versions: int) -> None:
+    """Make the table of a folder have so many versions."""
+    for _ in grow(folder / "data" / TABLE, versions):
+        pass
+
+
+def materialize(folder: Path, versions: int) -> None:
+    """Write a configuration and the demo table into a folder, and materialize its versions in this process."""
+    (folder / "deltasnap.yaml").write_text(_CONFIGURATION, encoding="utf-8")
+    add_commits(folder, versions)
+    home = folder / DEFAULT_HOME
+    home.mkdir(parents=True)
+    (home / "dagster.yaml").write_text(DAGSTER_YAML, encoding="utf-8")
+    settings = load_settings(folder=folder, environment={})
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        refresh_table(build_definitions(settings), settings, settings.tables[0], instance, log_level="ERROR")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Run `deltasnap ui` in a folder; yields its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for name in ("DELTASNAP_CONFIG", "DAGSTER_HOME"):
+        env.pop(name, None)
+    script = f"from deltasnap_assets.command.cli import app; app(['ui', '--port', '{port}'])"
+    with (folder / "ui.log").open("wb") as log:
+        ui = subprocess.Popen([sys.executable, "-c", script], cwd=folder, env=env, stdout=log, stderr=log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_for(url, ui)
+        yield url
+    finally:
+        ui.send_signal(signal.SIGINT)
+        ui.wait(_PATIENCE_SECONDS)
+
+
+def _wait_for(url: str, ui: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline and ui.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/server_info", timeout=5).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+    raise TimeoutError(f"no answer at {url}")
+
+
+@contextmanager
+def browser(url: str) -> Iterator[Page]:
+    """Open a browser on the UI at an address; yields its one page."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which(CHROMIUM), args=_FLAGS)
+        page = chromium.new_page(base_url=url, viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(_PATIENCE_SECONDS * 1000)
+        yield page
+        chromium.close()
+
+
+def open_asset(page: Page, name: str, view: str = "overview", **query: str) -> None:
+    """Show the page of one of the table's assets."""
+    more = "".join(f"&{key}={value}" for key, value in query.items())
+    page.goto(f"/assets/{TABLE}/{name}?view={view}{more}")
+
+
+def show_plots(page: Page) -> list[str]:
+    """Change to the plots of an asset's page; returns their titles, in the order in which they are shown."""
+    page.get_by_role("button", name="Plots").click()
+    page.locator("canvas").first.wait_for()
+    return page.locator("canvas").locator("xpath=../../..").all_inner_texts()
+
+
+def open_lineage(page: Page) -> None:
+    """Show the graph of the table's assets."""
+    page.goto(f"/locations/deltasnap_assets.definitions/asset-groups/{TABLE}/lineage")
+    page.get_by_text("tombstones").first.wait_for()

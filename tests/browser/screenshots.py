@@ -1,0 +1,55 @@
+"""`python -m tests.browser.screenshots FOLDER`: the pictures of the README, of the demo table in Dagster's UI."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from tests.browser.dagster_ui import browser, materialize, open_asset, open_lineage, served, show_plots
+
+VERSIONS = 48
+
+
+def main() -> None:
+    """Write `lineage.png`, `table.png`, `plots.png` and `check.png` into a folder."""
+    pictures = Path(sys.argv[1])
+    pictures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        materialize(Path(folder), VERSIONS)
+        with served(Path(folder)) as url, browser(url) as page:
+            _take(page, pictures)
+
+
+def _take(page: Page, pictures: Path) -> None:
+    open_lineage(page)
+    page.get_by_text("Hide navigation").click()
+    _settle(page)
+    page.screenshot(path=pictures / "lineage.png", clip={"x": 56, "y": 150, "width": 1224, "height": 520})
+    open_asset(page, "delta_log")
+    page.get_by_text("health").wait_for()
+    page.set_viewport_size({"width": 1280, "height": 1150})
+    _settle(page)
+    page.get_by_text("Filter metadata").or_(page.get_by_placeholder("Filter metadata keys")).first.wait_for()
+    page.screenshot(path=pictures / "table.png", clip={"x": 56, "y": 0, "width": 1224, "height": 1150})
+    open_asset(page, "computed_state")
+    show_plots(page)
+    _settle(page)
+    page.screenshot(path=pictures / "plots.png", clip={"x": 56, "y": 0, "width": 1224, "height": 1150})
+    page.set_viewport_size({"width": 1280, "height": 620})
+    open_asset(page, "tombstones", "checks", checkDetail="tombstone_ratio")
+    page.get_by_text("What to do").wait_for()
+    _settle(page)
+    page.screenshot(path=pictures / "check.png", clip={"x": 56, "y": 0, "width": 1224, "height": 620})
+
+
+def _settle(page: Page) -> None:
+    """Wait until what is animated has come to rest."""
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(1500)
+
+
+if __name__ == "__main__":
+    main()
