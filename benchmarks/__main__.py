@@ -28,6 +28,7 @@ from benchmarks import (
     event_log,
     file_list,
     large_commits,
+    long_life,
     memory,
     new_process,
     one_more_version,
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "dagster_run_connect": dagster_run.run_connect,
     "event_log": event_log.run,
     "large_commits": large_commits.run,
+    "long_life": long_life.run,
     "scan": scan.run,
     "capacity": capacity.run,
 }

@@ -69,6 +69,15 @@ def test_defaults_are_those_of_delta() -> None:
     assert table_config.in_commit_timestamp_enablement({}) is None
 
 
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("TRUE", True), ("false", False), ("False", False)])
+def test_property_that_is_true_or_false_is_read_whatever_its_case(
+    text: str, value: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    configuration = {"delta.enableInCommitTimestamps": text}
+    assert table_config.in_commit_timestamps_enabled(configuration) is value
+    assert caplog.messages == []
+
+
 def test_properties_of_the_table_win() -> None:
     configuration = {
         "delta.deletedFileRetentionDuration": "interval 1 hour",

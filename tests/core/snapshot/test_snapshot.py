@@ -289,8 +289,8 @@ def test_readers_beside_a_writer_see_what_cold_loads_see(spark: SparkSession, tm
     readers = [Reader(DeltaLog.for_table(spark, tmp_path), done) for _ in range(3)]
     for reader in readers:
         reader.start()
-    for first in range(1, 200, 20):
-        write_commits(tmp_path, first, first + 19)
+    for first in range(1, 100, 10):
+        write_commits(tmp_path, first, first + 9)
         while any(reader.is_alive() and max(reader.versions, default=0) < first for reader in readers):
             sleep(0.01)  # a reader whose first query is slow should not miss everything in between
     done.set()

@@ -1,16 +1,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
 
-@pytest.fixture(params=["file", "memory"])
+class MountedFileSystem(LocalFileSystem):  # type: ignore[misc]
+    """A storage with folders that must be made and files that are renamed, as HDFS and SFTP have."""
+
+    protocol = "mounted"
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        return super()._strip_protocol(path.removeprefix("mounted://"))
+
+
+@pytest.fixture(params=["file", "memory", "mounted"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return to_url(tmp_path / "a store") if request.param == "file" else f"memory://{tmp_path.name}/a store"
+    fsspec.register_implementation("mounted", MountedFileSystem, clobber=True)
+    place = {"file": to_url(tmp_path), "memory": f"memory://{tmp_path.name}", "mounted": f"mounted://{tmp_path}"}
+    return f"{place[request.param]}/a store"
 
 
 def names(files: WritableFiles, folder: str) -> list[str]:
