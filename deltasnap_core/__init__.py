@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.version_checksum import VersionChecksum
     from deltasnap_core.ranges import contiguous_runs
     from deltasnap_core.replay.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
+    from deltasnap_core.replay.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.table_schema import parse_schema
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.metadata_tables import MetadataTables
@@ -154,6 +155,10 @@ _MODULES = {
         "ALL_FILES_SCHEMA",
         "TOMBSTONES_SCHEMA",
     ),
+    "replay.spark_failures": (
+        "SPARK_FAILURES",
+        "spark_cause",
+    ),
     "replay.table_schema": ("parse_schema",),
     "scan.file_changes": (
         "ChangeSummary",
@@ -185,6 +190,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "ALL_FILES_SCHEMA",
     "LOG_FOLDER",
+    "SPARK_FAILURES",
     "TOMBSTONES_SCHEMA",
     "ActionNotFoundError",
     "AddFile",
@@ -256,6 +262,7 @@ __all__ = [
     "read_checksum",
     "read_commits",
     "redacted",
+    "spark_cause",
 ]
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
+from deltasnap_assets.tables.counts import counted
 from deltasnap_core import ChangedFile, DeltaSnapError, TableLog, VersionGapError, commit_file, read_commits
 
 _MOST_SHOWN = 10
@@ -84,12 +85,12 @@ def compare_versions(path: str, storage_options: Mapping[str, Any], one: int, ot
 
 def show_diff(console: Console, diff: VersionDiff) -> None:
     """Print a difference."""
-    console.print(f"version {diff.first} to {diff.last}: {len(diff.operations):,} commits")
+    console.print(f"version {diff.first} to {diff.last}: {counted(len(diff.operations), 'commit')}")
     for change in diff.changes:
         console.print(shown(f"  {change}"))
     for sign, files in (("+", diff.added), ("-", diff.removed)):
         size = bytes_text(sum(file.size or 0 for file in files))
-        console.print(f"  {sign} {len(files):,} files, {size}")
+        console.print(f"  {sign} {counted(len(files), 'file')}, {size}")
         for file in files[:_MOST_SHOWN]:
             console.print(shown(f"      {file.path}"))
         if len(files) > _MOST_SHOWN:

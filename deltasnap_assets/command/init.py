@@ -46,6 +46,8 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     for place in places:
         paths = matching(place, storage_options) if _PATTERN.search(place) else [place]
         for path in paths:
+            if path.rstrip("/") in {table.path.rstrip("/") for table in tables}:
+                continue
             table = _look(path, _free_name(path, taken), storage_options)
             if table.problem is None or not _PATTERN.search(place):
                 tables.append(table)

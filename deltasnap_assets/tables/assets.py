@@ -1,20 +1,24 @@
 """The assets of one table: the table itself (external), and five for each of its versions.
 
 Each of the five can be materialized alone or with any others, for one version or a range. Whichever needs the store
-first writes the whole range to it, in one pass; for the others it is there then.
+first writes the whole range to it, in one pass; for the others it is there then. What they differ in is what each
+tells of its versions: one function each, listed in `_ASSETS`.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
 # ruff: noqa: I002
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, cast
+from typing import cast
 
 import dagster as dg
+from pyspark.sql.types import StructType
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.delta_log_asset import code_references, delta_log_asset
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
@@ -34,155 +38,171 @@ from deltasnap_assets.tables.pages import all_files_page, changes_page, log_segm
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, SnapshotState
 
-_Materialization = Iterator[dg.Output[None]]
 _LEAST_WINDOW = timedelta(minutes=1)  # Dagster takes no shorter one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The versions of a table that one asset is materialized for, ascending, and what they are made with."""
+
+    table: TableSettings
+    versions: Sequence[int]
+    snapshots: RunSnapshots
+    report: Callable[[str, int, int], None]
+
+    def states(self) -> dict[int, SnapshotState]:
+        """The computed states of the versions, stored by now."""
+        return self.snapshots.computed_states(self.table, self.versions, self.report)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _VersionAsset:
+    """One of the five: what it is, and what it tells of each version. columns: of the rows it stands for."""
+
+    name: str
+    after: str
+    kinds: frozenset[str]
+    description: str
+    tell: Callable[[_Run], dict[int, Entries]]
+    columns: StructType | None = None
+
+
+def _log_segment(run: _Run) -> dict[int, Entries]:
+    segments = run.snapshots.log_segments(run.table, run.versions)
+    return {v: log_segment_page(segment) | log_segment_metadata(segment) for v, segment in segments.items()}
+
+
+def _reconstructed_state(run: _Run) -> dict[int, Entries]:
+    manifests, states = run.snapshots.stored(run.table, run.versions, run.report), run.states()
+    told = {}
+    for version, manifest in manifests.items():
+        commit = manifest.commit or CommitSummary()
+        before = states.get(version - 1) or run.snapshots.stored_state(run.table, version - 1)
+        changed = changes_page(before, states[version]) | stored_metadata(manifest)
+        sample = sample_metadata(commit.sample)
+        told[version] = commit_metadata(commit.info) | changed | sample | operation_metadata(commit.info)
+    return told
+
+
+def _computed_state(run: _Run) -> dict[int, Entries]:
+    return {version: computed_state_metadata(state) | state_page(state) for version, state in run.states().items()}
+
+
+def _all_files(run: _Run) -> dict[int, Entries]:
+    told = {version: all_files_metadata(state) for version, state in run.states().items()}
+    newest = max(told)
+    told[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest))
+    return told
+
+
+def _tombstones(run: _Run) -> dict[int, Entries]:
+    told = {version: tombstones_metadata(state) for version, state in run.states().items()}
+    newest = max(told)
+    vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
+    told[newest] |= tombstones_page(run.snapshots.tombstone_facts(run.table, newest), last_vacuum_ms=vacuum)
+    return told
+
+
+_ASSETS = (
+    _VersionAsset(
+        name="log_segment",
+        after="delta_log",
+        kinds=frozenset({"json"}),
+        description="The files of the log that make up a version.",
+        tell=_log_segment,
+    ),
+    _VersionAsset(
+        name="reconstructed_state",
+        after="log_segment",
+        kinds=frozenset({"pyspark", "parquet"}),
+        description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
+        tell=_reconstructed_state,
+    ),
+    _VersionAsset(
+        name="computed_state",
+        after="reconstructed_state",
+        kinds=frozenset({"pyspark", "json"}),
+        description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
+        tell=_computed_state,
+    ),
+    _VersionAsset(
+        name="all_files",
+        after="reconstructed_state",
+        kinds=frozenset({"pyspark", "table"}),
+        description="The live files of a version, with the columns of Delta's `add` action.",
+        tell=_all_files,
+        columns=ALL_FILES_SCHEMA,
+    ),
+    _VersionAsset(
+        name="tombstones",
+        after="reconstructed_state",
+        kinds=frozenset({"pyspark", "table"}),
+        description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
+        tell=_tombstones,
+        columns=TOMBSTONES_SCHEMA,
+    ),
+)
+_TELLS_OF_THE_TABLE = "all_files"  # by its materialization, the last that reads what is stored, the page is complete
 
 
 def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.SourceAsset]:
     """`<table>/delta_log` and the five assets made from it."""
-    return [delta_log_asset(table), *(make(table) for make in _ASSETS)]
+    return [delta_log_asset(table), *(_definition(table, asset) for asset in _ASSETS)]
 
 
-def _log_segment(table: TableSettings) -> dg.AssetsDefinition:
-    @_version_asset(
-        table,
-        "log_segment",
-        after="delta_log",
-        kinds={"json"},
-        description="The files of the log that make up a version.",
-        freshness_policy=freshness_policy(table),
-    )
-    def log_segment(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
-        segments = snapshots.log_segments(table, versions_of(context.partition_keys))
-        told = {v: log_segment_page(segment) | log_segment_metadata(segment) for v, segment in segments.items()}
-        return _materialized(context, told)
+def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefinition:
+    """An asset with a partition a version, any range of them materialized in one run."""
+    is_parquet = table.materialize_as == "table" and "table" in asset.kinds
+    columns = {} if asset.columns is None else {"dagster/column_schema": column_schema(asset.columns)}
 
-    return log_segment
-
-
-def _reconstructed_state(table: TableSettings) -> dg.AssetsDefinition:
-    @_version_asset(
-        table,
-        "reconstructed_state",
-        after="log_segment",
-        kinds={"pyspark", "parquet"},
-        description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
-    )
-    def reconstructed_state(
-        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
-    ) -> _Materialization:
-        versions = versions_of(context.partition_keys)
-        manifests = snapshots.stored(table, versions, _reporter(context))
-        states = snapshots.computed_states(table, versions, _reporter(context))
-        metadata = {}
-        for version, manifest in manifests.items():
-            commit = manifest.commit or CommitSummary()
-            before = states.get(version - 1) or snapshots.stored_state(table, version - 1)
-            changed = changes_page(before, states[version]) | stored_metadata(manifest)
-            told = commit_metadata(commit.info) | changed | sample_metadata(commit.sample)
-            metadata[version] = told | operation_metadata(commit.info)
-        return _materialized(context, metadata)
-
-    return reconstructed_state
-
-
-def _computed_state(table: TableSettings) -> dg.AssetsDefinition:
-    @_version_asset(
-        table,
-        "computed_state",
-        after="reconstructed_state",
-        kinds={"pyspark", "json"},
-        description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
-    )
-    def computed_state(
-        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
-    ) -> _Materialization:
-        states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        told = {version: computed_state_metadata(state) | state_page(state) for version, state in states.items()}
-        return _materialized(context, told)
-
-    return computed_state
-
-
-def _all_files(table: TableSettings) -> dg.AssetsDefinition:
-    @_version_asset(
-        table,
-        "all_files",
-        after="reconstructed_state",
-        kinds={"pyspark", "parquet" if table.materialize_as == "table" else "table"},
-        description="The live files of a version, with the columns of Delta's `add` action.",
-        metadata={"dagster/column_schema": column_schema(ALL_FILES_SCHEMA)},
-    )
-    def all_files(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
-        states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        metadata = {version: all_files_metadata(state) for version, state in states.items()}
-        newest = max(states)
-        facts = snapshots.file_facts(table, newest)
-        metadata[newest] |= all_files_page(facts)
-        commits = recent_commits(snapshots, table, newest)
-        page = table_observation(context.instance, snapshots, table, newest, commits, facts)
-        return _materialized(context, metadata, page)
-
-    return all_files
-
-
-def _tombstones(table: TableSettings) -> dg.AssetsDefinition:
-    @_version_asset(
-        table,
-        "tombstones",
-        after="reconstructed_state",
-        kinds={"pyspark", "parquet" if table.materialize_as == "table" else "table"},
-        description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
-        metadata={"dagster/column_schema": column_schema(TOMBSTONES_SCHEMA)},
-    )
-    def tombstones(context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]) -> _Materialization:
-        states = snapshots.computed_states(table, versions_of(context.partition_keys), _reporter(context))
-        metadata = {version: tombstones_metadata(state) for version, state in states.items()}
-        newest = max(states)
-        vacuum = last_vacuum_ms(recent_commits(snapshots, table, newest))
-        metadata[newest] |= tombstones_page(snapshots.tombstone_facts(table, newest), last_vacuum_ms=vacuum)
-        return _materialized(context, metadata)
-
-    return tombstones
-
-
-_ASSETS = (_log_segment, _reconstructed_state, _computed_state, _all_files, _tombstones)
-
-
-def _version_asset(
-    table: TableSettings,
-    name: str,
-    *,
-    after: str,
-    kinds: set[str],
-    description: str,
-    metadata: Mapping[str, Any] | None = None,
-    freshness_policy: dg.FreshnessPolicy | None = None,
-) -> Callable[[Callable[..., _Materialization]], dg.AssetsDefinition]:
-    """What the five assets have in common: a partition a version, any range of them in one run."""
-    asset = dg.asset(
-        key=[table.name, name],
-        deps=[[table.name, after]],
+    @dg.asset(
+        key=[table.name, asset.name],
+        deps=[[table.name, asset.after]],
         group_name=table.name,
         partitions_def=version_partitions(table.name),
         backfill_policy=dg.BackfillPolicy.single_run(),
         io_manager_key=IO_MANAGER_KEY,
-        dagster_type=cast(
-            dg.DagsterType, dg.Nothing
-        ),  # nothing passes from asset to asset: what they make is in the store
-        kinds=kinds,
+        # Nothing passes from asset to asset: what they make is in the store.
+        dagster_type=cast(dg.DagsterType, dg.Nothing),
+        kinds={"pyspark", "parquet"} if is_parquet else set(asset.kinds),
         owners=list(table.owners),
         tags=table.tags,
-        description=description,
-        metadata={"dagster/table_name": table.name, **(metadata or {}), **code_references(table)},
-        freshness_policy=freshness_policy,
+        description=asset.description,
+        metadata={"dagster/table_name": table.name, **columns, **code_references(table)},
+        freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
-    return lambda materialize: asset(secrets_hidden()(materialize))
+    @secrets_hidden()
+    def materialize(
+        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
+    ) -> Iterator[dg.Output[None]]:
+        versions = versions_of(context.partition_keys)
+        run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
+        with using_spark(table.name):
+            told = asset.tell(run)
+            page = _page(context.instance, run) if asset.name == _TELLS_OF_THE_TABLE else None
+        for version, entries in told.items():
+            context.add_asset_metadata(entries, partition_key=key_of(version))
+        yield dg.Output(None)
+        # The newest of the table is recorded last: it is what Dagster shows.
+        if (again := newest_again(context.instance, context.asset_key, told)) is not None:
+            context.log_event(again)
+        if page is not None:
+            context.log_event(page)
+
+    return materialize
 
 
-def freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
+def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None:
+    """What is to be recorded of the table itself."""
+    newest = max(run.versions)
+    commits = recent_commits(run.snapshots, run.table, newest)
+    facts = run.snapshots.file_facts(run.table, newest)
+    return table_observation(instance, run.snapshots, run.table, newest, commits, facts)
+
+
+def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
     """Return what Dagster is to expect of `log_segment`, which is materialized as commits arrive; None: nothing."""
     hours = table.checks.fresh_within_hours
     if hours is None:
@@ -197,19 +217,3 @@ def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], No
         context.log.info(f"{what} ({done} of {total} versions done)")
 
     return report
-
-
-def _materialized(
-    context: dg.AssetExecutionContext, metadata: Mapping[int, Entries], page: dg.AssetObservation | None = None
-) -> _Materialization:
-    """End a materialization: each version with its metadata, and the newest of the table recorded last.
-
-    page: what is to be recorded of the table itself.
-    """
-    for version, entries in metadata.items():
-        context.add_asset_metadata(entries, partition_key=key_of(version))
-    yield dg.Output(None)
-    if (again := newest_again(context.instance, context.asset_key, metadata)) is not None:
-        context.log_event(again)
-    if page is not None:
-        context.log_event(page)

@@ -12,6 +12,7 @@ import dagster as dg
 from deltasnap_assets.runs.partitions import version_of
 from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.advice import with_advice
 from deltasnap_assets.tables.expectations import (
     Verdict,
@@ -178,8 +179,9 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> Iterator[dg.AssetCheckResult]:
         facts = _Facts(table=table, snapshots=snapshots, versions=_versions_of_run(context, snapshots, table))
-        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
-            yield _evaluate(key, facts)
+        with using_spark(table.name):
+            for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
+                yield _evaluate(key, facts)
 
     return expectations
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import CheckSettings
 from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.tables.counts import counted
 from deltasnap_core import (
     ChecksumDifference,
     LogSegment,
@@ -105,12 +106,19 @@ def checksum_agrees(differences: Mapping[int, Sequence[ChecksumDifference]]) -> 
     wrong = {version: found for version, found in differences.items() if found}
     numbers = {"checksums_compared": len(differences), "checksums_wrong": len(wrong)}
     if not wrong:
-        found = f"{len(differences)} checksums agree with the log." if differences else "There are no checksums."
+        found = (
+            f"The log agrees with {counted(len(differences), 'checksum')}."
+            if differences
+            else "There are no checksums."
+        )
         return Verdict(passed=True, description=found, numbers=numbers)
     texts = "; ".join(
         f"version {version}: {', '.join(difference.field for difference in found)}"
         for version, found in sorted(wrong.items())[:10]
     )
     return Verdict(
-        passed=False, description=f"{len(wrong)} checksums contradict the log: {texts}.", is_error=True, numbers=numbers
+        passed=False,
+        description=f"The log contradicts {counted(len(wrong), 'checksum')}: {texts}.",
+        is_error=True,
+        numbers=numbers,
     )

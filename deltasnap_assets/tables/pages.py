@@ -10,6 +10,7 @@ from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.advice import ADVICE
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.counts import counted
 from deltasnap_assets.tables.durations import span_text
 from deltasnap_assets.tables.expectations import Verdict, checkpoint_lag, small_files, tombstone_ratio
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
@@ -38,10 +39,10 @@ def log_segment_page(segment: LogSegment) -> Entries:
     checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
     size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
     if checkpoint.is_empty:
-        return {"to_read": text_value(f"{_count(commits, 'commit')}, all there are: no checkpoint; {size}")}
+        return {"to_read": text_value(f"{counted(commits, 'commit')}, all there are: no checkpoint; {size}")}
     behind = span_text(segment.last_commit_timestamp - max(file.modification_time for file in checkpoint.files))
-    age = f"{_count(commits, 'commit')} and {behind}" if commits else "of this version"
-    read = f"{_count(len(checkpoint.files), 'file')} of the checkpoint, {_count(commits, 'commit')}; {size}"
+    age = f"{counted(commits, 'commit')} and {behind}" if commits else "of this version"
+    read = f"{counted(len(checkpoint.files), 'file')} of the checkpoint, {counted(commits, 'commit')}; {size}"
     return {"to_read": text_value(read), "checkpoint_age": text_value(age)}
 
 
@@ -99,7 +100,7 @@ def partitions_picture(facts: FileFacts) -> str | None:
         Bar(
             label=partition.label,
             value=partition.size_in_bytes,
-            text=f"{bytes_text(partition.size_in_bytes)}, {_count(partition.num_files, 'file')}",
+            text=f"{bytes_text(partition.size_in_bytes)}, {counted(partition.num_files, 'file')}",
         )
         for partition in facts.partitions[:MOST_BARS]
     ]
@@ -126,7 +127,7 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
             "first_expires": time_value(facts.first_expires_ms),
             "last_expires": time_value(facts.last_expires_ms),
         }
-    freed = f"{_count(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
+    freed = f"{counted(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
     entries["vacuum_would_free_now"] = text_value(freed if facts.num_expired else "nothing: none has expired")
     if last_vacuum_ms is not None:
         entries["last_vacuum"] = time_value(last_vacuum_ms)
@@ -143,7 +144,7 @@ def health(state: SnapshotState, segment: LogSegment, limits: CheckSettings) -> 
     problems = [(name, verdict) for name, verdict in verdicts.items() if not verdict.passed]
     if not problems:
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
-        return f"Well: {_count(state.num_of_files, 'file')} of {mean} on average, nothing to do."
+        return f"Well: {counted(state.num_of_files, 'file')} of {mean} on average, nothing to do."
     return " ".join(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)
 
 
@@ -257,7 +258,3 @@ def _operations(steps: Iterable[VersionStep]) -> str:
         for name, found in sorted(by_name.items(), key=lambda each: -len(each[1]))
     ]
     return markdown_table(("operation", "versions", "added", "removed"), rows[:MOST_BARS])
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")

@@ -13,7 +13,7 @@ from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
-from deltasnap_assets.spark.starting import starting_spark
+from deltasnap_assets.spark.failures import starting_spark
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
 from deltasnap_core import (
     DeltaHistoryManager,

@@ -55,7 +55,7 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
             raise
         path = next((file for file in (*log, *stored) if _is_named(file, text)), (*log, *stored)[0])
         corrupt = CorruptLogError if path in log else CorruptStoreError
-        raise corrupt(path=path, reason=f"Spark cannot read it: {condensed(error)}") from error
+        raise corrupt(path=path, reason=f"Spark cannot read it: {spark_cause(error)}") from error
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def storing(target: str) -> Iterator[None]:
     except SPARK_FAILURES as error:
         if not _SAYS_OF_STORAGE.search(str(error)):
             raise
-        raise StorageError(path=target, reason=f"Spark cannot write there: {condensed(error)}") from error
+        raise StorageError(path=target, reason=f"Spark cannot write there: {spark_cause(error)}") from error
 
 
 def on_ladder(
@@ -85,7 +85,7 @@ def on_ladder(
             log = next_rung(log, error)
 
 
-def condensed(error: BaseException) -> str:
+def spark_cause(error: BaseException) -> str:
     """Return the cause of a failure in one line, without the JVM's stack trace.
 
     Example: `IOException: FAILED_TO_UNCOMPRESS(5)`.

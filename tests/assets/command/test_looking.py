@@ -53,6 +53,13 @@ def test_history_is_told_newest_first(tmp_path: Path) -> None:
     assert "\x1b[31m" not in shown
 
 
+def test_table_that_is_named_twice_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = table(tmp_path / "lake")
+    run("init", path, f"{path}/", tmp_path / "lake" / "*")
+    assert [each.name for each in read_settings(tmp_path / "deltasnap.yaml").tables] == ["events"]
+
+
 def test_diff_tells_what_is_different_in_the_end(tmp_path: Path) -> None:
     found = parsed("diff", table(tmp_path), 4, 0)
     assert (found["first"], found["last"]) == (0, 4)
@@ -60,7 +67,7 @@ def test_diff_tells_what_is_different_in_the_end(tmp_path: Path) -> None:
     assert found["added"] == [{"path": "c", "size": 30}]
     assert [file["path"] for file in found["removed"]] == ["b"]
     assert [each["operation"] for each in found["operations"]] == ["MERGE", "SET TBLPROPERTIES", "RESTORE", "DELETE"]
-    assert "+ 1 files, 30 B" in run("diff", tmp_path / "events", 0, 4).stdout
+    assert "+ 1 file, 30 B" in run("diff", tmp_path / "events", 0, 4).stdout
     assert parsed("diff", tmp_path / "events", 2, 2)["added"] == []
 
 

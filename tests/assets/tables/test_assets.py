@@ -113,17 +113,22 @@ def test_newest_version_is_recorded_last(app: App) -> None:
         assert record.partition_key == str(VERSIONS - 1)
 
 
-def outcomes(app: App, partition: str | None) -> dict[str, bool]:
-    """What the last result of each check says that was recorded for that partition; None: for none."""
-    found: dict[str, bool] = {}
+def evaluations(app: App, partition: str | None) -> dict[str, Any]:
+    """The last result of each check that was recorded for that partition; None: for none."""
+    found: dict[str, Any] = {}
     for key in app.defs.resolve_asset_graph().asset_check_keys:
         for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
             told = record.event.dagster_event if record.event else None
             if told is not None and told.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
                 evaluation = told.asset_check_evaluation_data
                 if evaluation.partition == partition:
-                    found.setdefault(key.name, evaluation.passed)
+                    found.setdefault(key.name, evaluation)
     return found
+
+
+def outcomes(app: App, partition: str | None) -> dict[str, bool]:
+    """Whether each check passed that was recorded for that partition; None: for none."""
+    return {name: evaluation.passed for name, evaluation in evaluations(app, partition).items()}
 
 
 def test_checks_are_evaluated_once_a_run(app: App) -> None:

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, SparkRuntimeException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError
 from deltasnap_core.replay.aggregates import MissingSizeError
-from deltasnap_core.replay.spark_failures import condensed, translated
+from deltasnap_core.replay.spark_failures import spark_cause, translated
 
 CHECKPOINT = "file:///t/_delta_log/00000000000000000010.checkpoint.parquet"
 SIDECAR = "s3://lake/t/_delta_log/_sidecars/a b.parquet"
@@ -80,9 +80,11 @@ def test_other_failures_stay_as_they_are(error: Exception) -> None:
 
 
 def test_failure_is_condensed_to_one_short_line() -> None:
-    assert condensed(JavaError("java.lang.IllegalStateException: no\n\tat a.b(C.java)")) == "IllegalStateException: no"
-    assert condensed(SparkRuntimeException("[USER_RAISED_EXCEPTION] boom\n\nJVM stacktrace:\nx")) == (
+    assert (
+        spark_cause(JavaError("java.lang.IllegalStateException: no\n\tat a.b(C.java)")) == "IllegalStateException: no"
+    )
+    assert spark_cause(SparkRuntimeException("[USER_RAISED_EXCEPTION] boom\n\nJVM stacktrace:\nx")) == (
         "[USER_RAISED_EXCEPTION] boom"
     )
-    assert len(condensed(ValueError("x" * 10_000))) < 400
-    assert condensed(ValueError()) == "ValueError"
+    assert len(spark_cause(ValueError("x" * 10_000))) < 400
+    assert spark_cause(ValueError()) == "ValueError"

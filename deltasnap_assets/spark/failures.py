@@ -1,0 +1,49 @@
+"""What fails in Spark, in our words: one line with its cause, where Spark's own are thousands of characters of Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkRuntimeError
+
+from deltasnap_assets.spark.java import check_java
+from deltasnap_core import SPARK_FAILURES, DeltaSnapError, spark_cause
+
+
+class SparkStartError(DeltaSnapError):
+    """Java is there, and no session started: `reason`."""
+
+    def __init__(self, *, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"Spark did not start: {reason} What Java printed says why: often it is an option under spark.config."
+        )
+
+
+class SparkFailedError(DeltaSnapError):
+    """A query about `table` failed in Spark, and no file is known to be why: `reason`."""
+
+    def __init__(self, *, table: str, reason: str) -> None:
+        self.table = table
+        self.reason = reason
+        super().__init__(f"Spark failed on table {table}: {reason}")
+
+
+@contextmanager
+def starting_spark() -> Iterator[None]:
+    """Make of Spark's failure to start an error that says what is missing: JavaError, or SparkStartError."""
+    try:
+        yield
+    except PySparkRuntimeError as error:
+        check_java()
+        raise SparkStartError(reason=str(error)) from error
+
+
+@contextmanager
+def using_spark(table: str) -> Iterator[None]:
+    """Make of what fails in Spark a SparkFailedError that names the table and the cause."""
+    try:
+        yield
+    except SPARK_FAILURES as error:
+        raise SparkFailedError(table=table, reason=spark_cause(error)) from error

@@ -1,0 +1,26 @@
+"""Spark's failures as the user is told them."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkRuntimeError, SparkRuntimeException
+
+from deltasnap_assets.spark import failures
+from deltasnap_assets.spark.failures import SparkFailedError, SparkStartError, starting_spark, using_spark
+
+LONG = "Job aborted due to stage failure\n" + "\tat org.apache.spark.X(X.scala:1)\n" * 500
+CAUSE = "Caused by: org.apache.spark.SparkException: Total size of serialized results is bigger than maxResultSize"
+
+
+def test_failure_is_one_line_with_table_and_cause() -> None:
+    with pytest.raises(SparkFailedError) as raised, using_spark("events"):
+        raise SparkRuntimeException(LONG + CAUSE)
+    assert str(raised.value) == (
+        "Spark failed on table events: SparkException: Total size of serialized results is bigger than maxResultSize"
+    )
+
+
+def test_session_that_does_not_start_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "check_java", lambda: 17)
+    with pytest.raises(SparkStartError, match=r"did not start: .*spark\.config"), starting_spark():
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
