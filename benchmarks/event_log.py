@@ -11,7 +11,7 @@ import dagster as dg
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding, Samples
-from deltasnap_assets.command.local_instance import DAGSTER_YAML
+from deltasnap_assets.command.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.partitions import version_partitions
 from deltasnap_assets.runs.plan import job_name, run_tags
@@ -31,9 +31,9 @@ def run(bench: Bench) -> list[Finding]:
     What the many take beyond the few, shared out among them, is a version's cost.
     """
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    storages = {"SQLite": DAGSTER_YAML}
+    storages = {"SQLite, held open": None, "SQLite, Dagster's own": ""}
     if os.environ.get(POSTGRES):
-        storages["Postgres"] = f"{DAGSTER_YAML}storage:\n  postgres:\n    postgres_url: {{env: {POSTGRES}}}\n"
+        storages["Postgres"] = f"storage:\n  postgres:\n    postgres_url: {{{{env: {POSTGRES}}}}}\n"
     folder = bench.scratch("event-log")
     table = TableSettings(name=_TABLE, path=str(bench.table(bench.shape)))
     settings = Settings(storage=str(folder / "store"), spark=bench.spark_settings, tables=(table,))
@@ -41,10 +41,10 @@ def run(bench: Bench) -> list[Finding]:
     store = SnapshotStore.open(bench.spark, settings.storage)
     store.write_range(_TABLE, log, bench.shape.base_version, bench.shape.last_version)
     found = []
-    for storage, dagster_yaml in storages.items():
+    for storage, setting in storages.items():
         home = folder / storage
         home.mkdir()
-        (home / "dagster.yaml").write_text(dagster_yaml)
+        (home / "dagster.yaml").write_text(dagster_yaml(home) if setting is None else dagster_yaml(home, setting))
         with dg.DagsterInstance.from_config(str(home)) as instance:
             found += _measure(bench, settings, instance, storage)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,7 +12,8 @@ DEFAULT_HOME = Path(".deltasnap", "dagster_home")
 
 # One run of a table at a time: two would do the same work twice. The queue is looked at each second, where five are
 # usual: people wait for it. Nothing is sent anywhere.
-DAGSTER_YAML = f"""\
+_DAGSTER_YAML = """\
+# Written anew by deltasnap, unless you remove this line.
 telemetry:
   enabled: false
 nux:
@@ -20,21 +22,42 @@ concurrency:
   runs:
     max_concurrent_runs: 2
     tag_concurrency_limits:
-      - key: {TABLE_TAG}
+      - key: {tag}
         value:
           applyLimitPerUniqueValue: true
         limit: 1
 run_queue:
   dequeue_interval_seconds: 1
+run_launcher:
+  module: deltasnap_assets.command.run_launcher
+  class: StandbyRunLauncher
+"""
+_LOCAL_STORAGE = """\
+storage:
+  custom:
+    module: deltasnap_assets.command.local_storage
+    class: LocalStorage
+    config:
+      base_dir: {home}
 """
 
 
+def dagster_yaml(home: Path, storage: str = _LOCAL_STORAGE) -> str:
+    """Return the settings of the instance in a folder. storage: where it records, in YAML."""
+    return (_DAGSTER_YAML + storage).format(tag=TABLE_TAG, home=json.dumps(str(home)))
+
+
 def use_local_instance() -> Path:
-    """Set DAGSTER_HOME for this process and its children where it is not set; returns the folder, made if need be."""
+    """Set DAGSTER_HOME for this process and its children where it is not set; returns the folder, made if need be.
+
+    Its settings follow the folder where it is moved, and later versions of deltasnap, until the user takes them over.
+    """
     home = Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).absolute()
     home.mkdir(parents=True, exist_ok=True)
-    settings = home / "dagster.yaml"
-    if not settings.exists():
-        settings.write_text(DAGSTER_YAML, encoding="utf-8")
+    settings, wanted = home / "dagster.yaml", dagster_yaml(home)
+    found = settings.read_text(encoding="utf-8") if settings.exists() else None
+    is_ours = found is None or found.partition("\n")[0] == wanted.partition("\n")[0]
+    if is_ours and found != wanted:
+        settings.write_text(wanted, encoding="utf-8")
     os.environ["DAGSTER_HOME"] = str(home)
     return home

@@ -6,6 +6,7 @@ monitoring is no help: it knows the runs that its daemon launched, and takes tho
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import subprocess
@@ -25,7 +26,17 @@ _DEAD = "ZX"  # of states in /proc: a process that ended, though its parent has 
 
 def this_process() -> str:
     """Return a name for this process, which no other one ever has: machine, namespace of ids, id, time of its start."""
-    return f"{_machine()}#{os.getpid()}#{_started(os.getpid())}"
+    return name_of(os.getpid())
+
+
+def name_of(pid: int) -> str:
+    """Return such a name for a process of this machine."""
+    return f"{_machine()}#{pid}#{_started(pid)}"
+
+
+def pid_of(process: str) -> int:
+    """Return the id of the process of that name, on its own machine."""
+    return int(process.rsplit("#", 2)[1])
 
 
 def has_ended(process: str) -> bool | None:
@@ -64,8 +75,9 @@ def heartbeat(instance: dg.DagsterInstance, run_id: str, every_seconds: float = 
 
 
 def _machine() -> str:
+    """A digest: as a tag it is shown on each run's page."""
     namespace = _PID_NAMESPACE.readlink() if _PID_NAMESPACE.exists() else ""
-    return f"{socket.gethostname()}#{namespace}"
+    return hashlib.sha256(f"{socket.gethostname()}#{namespace}".encode()).hexdigest()[:12]
 
 
 def _started(pid: int) -> str:

@@ -1,0 +1,156 @@
+"""The storage of the local instance: Dagster's own on SQLite, the same files, with its connections held open.
+
+Dagster opens a database anew for each call, for an event twice; as the last connection closes, SQLite copies its
+journal into the database and waits for the disk. Held open, an event is a row in the journal. What was recorded is
+there however the process ends; the last of it may be lost if the machine itself fails, with no harm to the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import sqlalchemy as sa
+
+# Dagster's storages have no public names; what is overridden of them is public.
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
+from sqlalchemy.pool import QueuePool
+
+_BUSY_SECONDS = 20
+
+
+class LocalStorage(DagsterSqliteStorage):
+    """All that an instance records, in files that Dagster's own SQLite storage reads and writes as well."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(base_dir, inst_data)
+        self._run_storage = LocalRuns.from_local(str(Path(base_dir, "history")))
+        self._event_log_storage = LocalEvents(str(Path(base_dir, "history", "runs")))
+        self._schedule_storage = LocalSchedules.from_local(str(Path(base_dir, "schedules")))
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> LocalStorage:
+        """Return the storage of a `dagster.yaml`."""
+        return cls(inst_data=inst_data, **config_value)
+
+
+class LocalRuns(SqliteRunStorage):
+    """Holds the database of runs open."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engine = _held(conn_string)
+        super().__init__(conn_string, inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        """Give a transaction."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        """Close what is held open."""
+        self._engine.dispose()
+
+
+class LocalSchedules(SqliteScheduleStorage):
+    """Holds the database of ticks open."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engine = _held(conn_string)
+        super().__init__(conn_string, inst_data)
+
+    @classmethod
+    def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> LocalSchedules:
+        """Return the storage in a folder, its database made where there is none."""
+        made = SqliteScheduleStorage.from_local(base_dir, inst_data)  # of that class, whichever it is asked of
+        return cls(made._conn_string, inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        """Give a transaction."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        """Close what is held open."""
+        self._engine.dispose()
+
+
+class LocalEvents(SqliteEventLogStorage):
+    """Holds the database of all runs open, and that of the run that was last written or read."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engines: dict[str, sa.Engine] = {}
+        self._engines_lock = threading.RLock()
+        super().__init__(base_dir, inst_data)
+
+    def run_connection(self, run_id: str | None = None) -> AbstractContextManager[sa.Connection]:
+        """Give a transaction on the database of a run."""
+        return self._transaction(run_id or "")
+
+    def index_connection(self) -> AbstractContextManager[sa.Connection]:
+        """Give a transaction on the database of all runs."""
+        return self._transaction(INDEX_SHARD_NAME)
+
+    def store_event(self, event: dg.EventLogEntry) -> None:
+        """Record an event. Whoever follows a run watches its file, which a held connection seldom touches."""
+        super().store_event(event)
+        os.utime(self.path_for_shard(event.run_id))
+
+    def wipe(self) -> None:
+        """Delete all events."""
+        self._close()
+        super().wipe()
+
+    def dispose(self) -> None:
+        """Close what is held open."""
+        self._close()
+        super().dispose()
+
+    def _close(self) -> None:
+        with self._engines_lock:
+            for shard in list(self._engines):
+                self._engines.pop(shard).dispose()
+
+    @contextmanager
+    def _transaction(self, shard: str) -> Iterator[sa.Connection]:
+        with self._engine(shard).begin() as connection:
+            yield connection
+
+    def _engine(self, shard: str) -> sa.Engine:
+        with self._engines_lock:
+            if shard not in self._engines:
+                # Dagster's own connection makes the database and its tables where there are none.
+                with super().index_connection() if shard == INDEX_SHARD_NAME else super().run_connection(shard):
+                    pass
+                if shard != INDEX_SHARD_NAME:
+                    for earlier in self._engines.keys() - {INDEX_SHARD_NAME}:
+                        self._engines.pop(earlier).dispose()
+                self._engines[shard] = _held(self.conn_string_for_shard(shard))
+            return self._engines[shard]
+
+
+def _held(url: str) -> sa.Engine:
+    engine = sa.create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=1,
+        max_overflow=-1,
+        connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: object) -> None:
+        # The journal is written ahead: the database stays whole though not every entry has reached the disk.
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    return engine

@@ -1,0 +1,82 @@
+"""The instance of a folder: its settings, and what it records, which Dagster's own storage finds as well."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.command.local_instance import use_local_instance
+
+_RECORDS = """\
+import os, sys
+import dagster as dg
+with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
+    instance.add_dynamic_partitions("versions", ["0", "1"])
+    instance.report_runless_asset_event(dg.AssetMaterialization("events", partition="1"))
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    return use_local_instance()
+
+
+def test_what_a_process_recorded_before_it_was_killed_is_found_by_dagsters_own_storage(home: Path) -> None:
+    subprocess.run([sys.executable, "-c", _RECORDS, str(home)], check=True)
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert list(instance.get_dynamic_partitions("versions")) == ["0", "1"]
+        assert instance.get_materialized_partitions(dg.AssetKey("events")) == {"1"}
+
+
+def test_whoever_follows_a_run_is_told_of_its_events(home: Path) -> None:
+    told = threading.Event()
+    with dg.DagsterInstance.from_config(str(home)) as here, dg.DagsterInstance.from_config(str(home)) as there:
+        run = here.create_run_for_job(_job)
+        here.watch_event_logs(run.run_id, None, lambda event, _: told.set() if "second" in event.message else None)
+        there.report_engine_event("first", run)
+        there.report_engine_event("second", run)
+        assert told.wait(60)
+
+
+def test_runs_of_one_instance_are_each_found_with_their_events(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        runs = [instance.create_run_for_job(_job) for _ in range(3)]
+        for number, run in enumerate([*runs, *runs]):
+            instance.report_engine_event(f"event {number}", run)
+        messages = [[event.message for event in instance.all_logs(run.run_id)] for run in runs]
+        assert messages == [[f"event {n}", f"event {n + 3}"] for n in range(3)]
+        assert {run.run_id for run in instance.get_runs()} == {run.run_id for run in runs}
+
+
+def test_settings_follow_a_folder_that_is_moved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = home.with_name("moved")
+    shutil.move(home, moved)
+    monkeypatch.setenv("DAGSTER_HOME", str(moved))
+    assert str(moved) in (use_local_instance() / "dagster.yaml").read_text()
+
+
+def test_settings_that_the_user_took_over_are_left_alone(home: Path) -> None:
+    settings = home / "dagster.yaml"
+    own = settings.read_text().partition("\n")[2] + "# mine\n"
+    settings.write_text(own)
+    use_local_instance()
+    assert settings.read_text() == own
+
+
+@dg.op
+def _nothing() -> None:
+    pass
+
+
+@dg.job
+def _job() -> None:
+    _nothing()
