@@ -25,7 +25,7 @@ from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import DeltaSnapError
 
 if TYPE_CHECKING:
-    from deltasnap_assets.settings.config import Settings
+    from deltasnap_assets.settings.config import Settings, SparkSettings
 
 _MOST_OF_AN_ERROR = 1000
 
@@ -118,18 +118,23 @@ def ui(
     port: Annotated[int, typer.Option(help="Where the UI listens.")] = 3000,
     host: Annotated[str, typer.Option(help="The address it listens on.")] = "127.0.0.1",
 ) -> None:
-    """Open Dagster's UI on the tables of the configuration, and follow their new commits. Ctrl-C stops it."""
+    """Open Dagster's UI on the tables of the configuration, and follow their new commits. Ctrl-C stops it.
+
+    Unless the configuration names a Spark session, a warm server for all runs starts and stops with it.
+    """
     _require("dagster_webserver", "ui")
     from deltasnap_assets.command.local_instance import use_local_instance
     from deltasnap_assets.spark.java import check_java
 
     # Told here, a mistake is one line; told by Dagster's code server, it is a page.
-    if _settings_in_force().spark.remote is None:
+    spark = _settings_in_force().spark
+    if spark.remote is None:
         check_java()
     with socket.socket() as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use; --port takes another.")
     use_local_instance()
+    _bring_spark(spark)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster takes this process' place: signals reach it as they are, and its exit code is ours. A script that starts
     # us in the background has SIGINT ignored, and Dagster would inherit that: it could not be stopped by it.
@@ -137,6 +142,24 @@ def ui(
     # The warning is for those who type `dagster dev`.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:Function `dev_command` is superseded")
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
+
+
+def _bring_spark(spark: SparkSettings) -> None:
+    """Start the server of the UI where the configuration leaves it open; where that fails, say so and do without."""
+    from deltasnap_assets.spark.connect_server import SparkServerError, free_port
+    from deltasnap_assets.spark.ui_server import SERVER_FOLDER, bring_server, is_free_to_choose
+
+    if not is_free_to_choose(spark):
+        return
+    without = "each run starts a Spark session of its own, some seconds slower"
+    if find_spec("grpc") is None:
+        typer.echo(f"No warm Spark server, {without}: {how_to_install('connect')} for one.")
+        return
+    typer.echo("Starting a warm Spark server for all runs ...")
+    try:
+        bring_server(spark, SERVER_FOLDER, free_port())
+    except SparkServerError as error:
+        print_problem(Console(stderr=True), "warning", f"{error} So {without}.")
 
 
 @app.command()

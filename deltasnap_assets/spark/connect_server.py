@@ -128,6 +128,13 @@ def stop_server(folder: Path, *, timeout_seconds: float = 30) -> SparkServer | N
     return server
 
 
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        return int(listener.getsockname()[1])
+
+
 def answers(port: int) -> bool:
     """Whether something listens on a port of this machine."""
     try:

@@ -13,6 +13,7 @@ from deltasnap_assets.runs.handed_on import looks_of
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.session_config import session_config
+from deltasnap_assets.spark.ui_server import spark_of_run
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY, SnapshotIOManager
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import redacted
@@ -27,7 +28,7 @@ def resources(settings: Settings) -> dict[str, Any]:
 
     @dg.resource(description="The Spark session, started when it is first needed.")
     def pyspark() -> LazyPySparkResource:
-        return LazyPySparkResource(spark_config=session_config(settings.spark))
+        return LazyPySparkResource(spark_config=session_config(spark_of_run(settings.spark)))
 
     store = redacted(settings.storage)
 

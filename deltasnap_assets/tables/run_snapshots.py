@@ -61,8 +61,9 @@ class RunSnapshots:
 
         Errors: `JavaError` and `SparkStartError` where it cannot start; `RemoteError` where nobody answers at `remote`.
         """
-        if self._settings.spark.remote is not None and not self._is_connected:
-            check_remote(self._settings.spark.remote)
+        remote = self._pyspark.spark_config.get("spark.remote")
+        if remote is not None and not self._is_connected:
+            check_remote(remote)
             self._is_connected = True
         with starting_spark():
             session: SparkSession = self._pyspark.spark_session

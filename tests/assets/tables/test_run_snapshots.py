@@ -45,7 +45,7 @@ def run_of(spark: SparkSession, folder: Path) -> tuple[RunSnapshots, TableSettin
     DeltaLog.clear_cache()
     table = TableSettings(name="events", path=str(folder / "events"))
     settings = Settings(storage=str(folder / "store"), tables=(table,))
-    pyspark: Any = SimpleNamespace(spark_session=spark)
+    pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
     return RunSnapshots(settings, pyspark), settings.tables[0]
 
 
