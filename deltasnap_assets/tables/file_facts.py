@@ -1,14 +1,14 @@
 """What the files of one version are like: sizes, partitions, largest and smallest; and of its tombstones, when they go.
 
-A few aggregations on Spark, so it is asked for the newest version of a run only.
+A Spark job each, so they are asked for the newest version of a run only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from deltasnap_assets.tables.pictures import SizeBin
@@ -37,7 +37,7 @@ class PartitionFiles:
 class FileFacts:
     """Of the live files. largest, smallest: (path, bytes), a few of each. partitions: the largest first.
 
-    is_every_partition: False where there are more than `MOST_PARTITIONS`.
+    is_every_partition: False where there are more than `MOST_PARTITIONS`, those of each size bin counted apart.
     """
 
     bins: tuple[SizeBin, ...]
@@ -65,26 +65,30 @@ class TombstoneFacts:
 
 def file_facts(all_files: DataFrame) -> FileFacts:
     """Return what the live files of a version are like. all_files: with the columns of AddFile."""
-    sizes = all_files.select("path", "size")
-    by_partition = (
-        all_files.select(F.array_sort(F.map_entries("partitionValues")).alias("values"), "size")
-        .groupBy("values")
-        .agg(F.count("*").alias("files"), _sum_of(F.col("size")).alias("bytes"))
+    bin_of_size = F.floor(F.log2(F.greatest("size", F.lit(1))) * _BINS_OF_A_DOUBLING).cast("int")
+    files = all_files.select(
+        "path",
+        "size",
+        F.array_sort(F.map_entries("partitionValues")).alias("values"),
+        F.when(F.col("size") >= 0, bin_of_size).alias("bin"),
     )
-    partitions = by_partition.orderBy(F.desc("bytes")).limit(MOST_PARTITIONS + 1).collect()
+    groups = (
+        files.groupBy("values", "bin")
+        .agg(F.count("*").alias("files"), _sum_of(F.col("size")).alias("bytes"))
+        .orderBy(F.desc("bytes"))
+        .limit(MOST_PARTITIONS + 1)
+    )
+    # One job for all that is asked.
+    rows = _like(groups, "group").unionAll(_named(files, "largest")).unionAll(_named(files, "smallest")).collect()
+    found = [row for row in rows if row.what == "group"]
+    is_every_group = len(found) <= MOST_PARTITIONS
+    partitions = _partitions(found)
     return FileFacts(
-        bins=_bins(sizes),
-        largest=_named(sizes.orderBy(F.desc("size"), "path")),
-        smallest=_named(sizes.orderBy("size", "path")),
-        partitions=tuple(
-            PartitionFiles(
-                values={entry.key: entry.value for entry in row["values"] or ()},
-                num_files=row.files,
-                size_in_bytes=row.bytes,
-            )
-            for row in partitions[:MOST_PARTITIONS]
-        ),
-        is_every_partition=len(partitions) <= MOST_PARTITIONS,
+        bins=_bins(found if is_every_group else _groups_by_bin(files)),
+        largest=_pairs(row for row in rows if row.what == "largest"),
+        smallest=_pairs(row for row in rows if row.what == "smallest"),
+        partitions=partitions,
+        is_every_partition=is_every_group,
     )
 
 
@@ -117,15 +121,48 @@ def _sum_of(sizes: Column) -> Column:
     return F.coalesce(F.try_sum(sizes), F.lit(0))
 
 
-def _named(ordered: DataFrame) -> tuple[tuple[str, int], ...]:
-    return tuple((row.path, row["size"]) for row in ordered.limit(_NAMED).collect())
+def _like(rows: DataFrame, what: str) -> DataFrame:
+    """Rows with the columns of groups and of single files; those they lack are null."""
+    kinds = {"values": "array<struct<key:string,value:string>>", "bin": "int", "files": "bigint", "bytes": "bigint"}
+    kinds["path"] = "string"
+    columns = [
+        F.col(name) if name in rows.columns else F.lit(None).cast(kind).alias(name) for name, kind in kinds.items()
+    ]
+    return rows.select(F.lit(what).alias("what"), *columns)
 
 
-def _bins(sizes: DataFrame) -> tuple[SizeBin, ...]:
+def _named(files: DataFrame, what: str) -> DataFrame:
+    order = F.desc("size") if what == "largest" else F.asc("size")
+    return _like(files.select("path", F.col("size").alias("bytes"), "size").orderBy(order, "path").limit(_NAMED), what)
+
+
+def _pairs(rows: Iterable[Row]) -> tuple[tuple[str, int], ...]:
+    return tuple((row.path, row.bytes) for row in rows)
+
+
+def _partitions(groups: Iterable[Row]) -> tuple[PartitionFiles, ...]:
+    """Groups of one partition put together, the largest partitions first."""
+    sums: dict[tuple[tuple[str, str | None], ...], tuple[int, int]] = {}
+    for row in groups:
+        values = tuple((entry.key, entry.value) for entry in row["values"] or ())
+        files, size = sums.get(values, (0, 0))
+        sums[values] = (files + row.files, size + row.bytes)
+    return tuple(
+        PartitionFiles(values=dict(values), num_files=files, size_in_bytes=size)
+        for values, (files, size) in sorted(sums.items(), key=lambda each: -each[1][1])
+    )
+
+
+def _groups_by_bin(files: DataFrame) -> list[Row]:
+    return files.groupBy("bin").agg(F.count("*").alias("files")).collect()
+
+
+def _bins(groups: Iterable[Row]) -> tuple[SizeBin, ...]:
     """Bins of which four double the size: fine enough to be made into some that fit."""
-    exponent = F.floor(F.log2(F.greatest("size", F.lit(1))) * _BINS_OF_A_DOUBLING).cast("int")
-    rows = sizes.where("size >= 0").groupBy(exponent.alias("bin")).agg(F.count("*").alias("files")).collect()
-    counts = {row.bin: row.files for row in rows}
+    counts: dict[int, int] = {}
+    for row in groups:
+        if row.bin is not None:
+            counts[row.bin] = counts.get(row.bin, 0) + row.files
     if not counts:
         return ()
     return tuple(
