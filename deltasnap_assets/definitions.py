@@ -14,7 +14,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.plan import job_name
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings, load_settings
 from deltasnap_assets.tables.assets import table_assets
 from deltasnap_assets.tables.checks import report_freshness, table_checks
@@ -33,13 +33,14 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     No executor is among them. The jobs of the tables have their own, of one process, whose steps share a Spark session;
     what is started from an asset's page goes by that of the project.
     """
+    jobs = {table.name: _job(table) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which a range in one run needs
         return dg.Definitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
-            jobs=[job for table in settings.tables for job in (_job(table), prune_job(table))],
-            sensors=[new_commits_sensor(settings, table) for table in settings.tables],
+            jobs=[job for table in settings.tables for job in (jobs[table.name], prune_job(table))],
+            sensors=new_commits_sensors(settings, jobs),
             schedules=[
                 refresh_schedule(settings, table, table.refresh, report_freshness)
                 for table in settings.tables

@@ -12,7 +12,7 @@ from typing import Literal
 import dagster as dg
 
 from deltasnap_assets.command.local_instance import DEFAULT_HOME
-from deltasnap_assets.runs.plan import unfinished_run
+from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, find_config, load_settings
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server

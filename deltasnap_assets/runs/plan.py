@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ import dagster as dg
 
 from deltasnap_assets.runs.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
 from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
-from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, Since, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import CommonVersion, LogListing, LogRelation, LogStatus, SnapshotStore, TableLog, redacted
@@ -27,22 +25,8 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 _PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
 _GENERATION = "deltasnap/generation"
 _FORKS = "deltasnap/forks"
+ATTEMPT_TAG = "deltasnap/attempt"
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
-# Where this machine cannot tell whether the process of a run lives. A run that began renews its tag every half minute;
-# one that has not must do so soon. One that is queued is held by the instance itself, and is never lost.
-_LOST_AFTER_SECONDS = {
-    dg.DagsterRunStatus.NOT_STARTED: 600,
-    dg.DagsterRunStatus.STARTING: 600,
-    dg.DagsterRunStatus.STARTED: 300,
-    dg.DagsterRunStatus.CANCELING: 300,
-}
 
 
 def log_of(table: TableSettings) -> TableLog:
@@ -248,40 +232,10 @@ def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg
     return [todo.observation] if last is None or last.tags != todo.observation.tags else []
 
 
-def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
-    """Return the tags that make one run materialize the versions first to last."""
-    return {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name}
-
-
-def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return the id of a run of the table that is queued or under way; None: there is none.
-
-    A run that is lost, its process killed or without a sign of life for minutes, is recorded as failed: neither this
-    table nor a queue waits for it any longer.
-    """
-    filters = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_UNFINISHED)
-    found = None
-    for record in instance.get_run_records(filters):
-        run = record.dagster_run
-        if problem := _lost(record):
-            instance.report_run_failed(run, f"{problem} Its versions are taken up by the next run of {table_name}.")
-        else:
-            found = run.run_id
-    return found
-
-
-def _lost(record: dg.RunRecord) -> str | None:
-    """Return why a run counts as lost; None: it lives, or may do so."""
-    run = record.dagster_run
-    process = run.tags.get(PROCESS_TAG, "")
-    ended = has_ended(process)
-    if ended:
-        return f"The process of this run, {process}, is gone."
-    patience = _LOST_AFTER_SECONDS.get(run.status)
-    silence = time.time() - record.update_timestamp.timestamp()
-    if ended is None and patience is not None and silence > patience:
-        return f"This run gave no sign of life for {silence / 60:.0f} minutes."
-    return None
+def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
+    """Return the tags that make one run materialize the versions first to last. attempt: which one at some of them."""
+    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name}
+    return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}
 
 
 def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:

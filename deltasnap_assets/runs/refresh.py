@@ -17,10 +17,10 @@ from deltasnap_assets.runs.plan import (
     plan,
     prepare,
     run_tags,
-    unfinished_run,
     what_is_stored,
 )
 from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
+from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError
 

@@ -14,8 +14,8 @@ from deltasnap_assets.runs.plan import (
     plan,
     prepare,
     run_tags,
-    unfinished_run,
 )
+from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden
 

@@ -1,67 +1,210 @@
-"""The sensor of a table: polls for new commits and asks for one run for all of them."""
+"""The sensors: they poll for new commits and ask for one run for all of a table's.
+
+Each table has a sensor of its own, to be seen and switched by itself. Where there are many they share one, which looks
+at all of them at once: Dagster's daemon spends more on a tick than a look at a log takes.
+"""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
 from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.partitions import key_of, version_partitions
-from deltasnap_assets.runs.plan import (
-    job_name,
-    known_of,
-    log_of,
-    plan,
-    run_tags,
-    unfinished_run,
-    unseen,
-    what_is_stored,
-)
+from deltasnap_assets.runs.plan import Known, job_name, known_of, log_of, plan, prepare, run_tags, what_is_stored
+from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, Failure, failures, unfinished_runs
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import LogCursor
+from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
+
+MOST_SENSORS = 20
+"""So many tables have a sensor each; where there are more, those with the same `poll_seconds` share one."""
+
+_DAEMON_ROUND_SECONDS = 5
+_LOOKS_AT_ONCE = 16
+_MOST_TOLD = 10
+
+
+class TablesFailedError(DeltaSnapError):
+    """Tables of a shared sensor that could not be looked at. problems: why, by table."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems = problems
+        told = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MOST_TOLD]]
+        more = f" And {len(problems) - len(told)} more." if len(problems) > len(told) else ""
+        super().__init__(f"{len(problems)} tables could not be looked at. {' '.join(told)}{more}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What came of looking at a table: runs to ask for, the cursor to go on from, and what to tell where nothing is."""
+
+    requests: tuple[dg.RunRequest, ...] = ()
+    cursor: str | None
+    message: str = ""
+
+
+def minimum_interval(poll_seconds: int) -> int:
+    """Return the least time between ticks at which Dagster's daemon looks as often as asked for, at most.
+
+    It looks every five seconds which ticks are due. One that is asked for just then is often due a moment later, and
+    waits for the next round.
+    """
+    rounds = poll_seconds // _DAEMON_ROUND_SECONDS
+    return rounds * _DAEMON_ROUND_SECONDS - 2 if rounds else poll_seconds
+
+
+def new_commits_sensors(settings: Settings, jobs: Mapping[str, Any]) -> list[dg.SensorDefinition]:
+    """Return the sensors of all tables: `<table>_new_commits`, or `new_commits_every_<seconds>_seconds`.
+
+    jobs: what they ask runs of, by table.
+    """
+    if len(settings.tables) <= MOST_SENSORS:
+        return [new_commits_sensor(settings, table) for table in settings.tables]
+    by_interval: dict[int, list[TableSettings]] = {}
+    for table in settings.tables:
+        by_interval.setdefault(table.poll_seconds, []).append(table)
+    return [_shared_sensor(settings, tables, jobs, seconds) for seconds, tables in sorted(by_interval.items())]
 
 
 def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDefinition:
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
     The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
-    meanwhile is one range afterwards, and a table has one run at a time on any instance. A table that is missing or
-    damaged makes the tick fail.
+    meanwhile is one range afterwards, and a table has one run at a time on any instance. Versions whose run failed are
+    asked for again, a few times, after pauses. A table that is missing or damaged makes the tick fail.
     """
 
     @dg.sensor(
         name=f"{table.name}_new_commits",
         job_name=job_name(table.name),
-        minimum_interval_seconds=table.poll_seconds,
+        minimum_interval_seconds=minimum_interval(table.poll_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Materializes the versions of {table.name} as its commits arrive.",
     )
     @secrets_hidden()
-    def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        if run_id := unfinished_run(context.instance, table.name):
-            return dg.SkipReason(
-                f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
-            )
-        sort_partitions(context.instance, table.name)
-        log, stored = log_of(table), None
-        status = log.new_commits(LogCursor.from_text(context.cursor)) if context.cursor else log.status()
-        if status is None:
-            return dg.SkipReason(f"No new commit of {table.name}.")
-        if status.listing is not None:  # more than new commits
-            stored = what_is_stored(settings, table, status.listing)
-        todo = plan(table, status, known_of(context.instance, table.name), stored)
-        partitions = version_partitions(table.name)
-        requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
-        if todo.drop:
-            requests.append(partitions.build_delete_request([key_of(version) for version in todo.drop]))
-        if todo.add:
-            requests.append(partitions.build_add_request([key_of(version) for version in todo.add]))
-        # No run key: a range that was asked for once and failed may be asked for again after the cursor was reset.
-        return dg.SensorResult(
-            run_requests=[dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges],
-            dynamic_partitions_requests=requests,
-            asset_events=unseen(context.instance, table.name, todo),
-            cursor=log.cursor(status, todo.last).to_text(),
-        )
+    def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        looks = _looker(settings, [table], context.instance)
+        look = looks(table, context.cursor)
+        return _result([look], look.cursor)
 
     return new_commits
+
+
+def _shared_sensor(
+    settings: Settings, tables: Sequence[TableSettings], jobs: Mapping[str, Any], poll_seconds: int
+) -> dg.SensorDefinition:
+    """Return a sensor that does for many tables what `new_commits_sensor` does for one.
+
+    Its cursor is an object of theirs. Where some cannot be looked at, the others are; the tick fails as soon as there
+    is nothing else to record.
+    """
+
+    @dg.sensor(
+        name=f"new_commits_every_{poll_seconds}_seconds",
+        jobs=[jobs[table.name] for table in tables],
+        minimum_interval_seconds=minimum_interval(poll_seconds),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Materializes the versions of {len(tables)} tables as their commits arrive.",
+    )
+    @secrets_hidden()
+    def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        cursors: dict[str, str | None] = json.loads(context.cursor or "{}")
+        look, problems = _looker(settings, tables, context.instance), dict[str, str]()
+
+        def look_or_note(table: TableSettings) -> _Look:
+            try:
+                return look(table, cursors.get(table.name))
+            except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are looked at
+                problems[table.name] = str(error)
+                return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {error}")
+
+        with ThreadPoolExecutor(_LOOKS_AT_ONCE) as threads:
+            looks = list(threads.map(look_or_note, tables))
+        after = {table.name: each.cursor for table, each in zip(tables, looks, strict=True)}
+        if problems and after == cursors and not any(each.requests for each in looks):
+            raise TablesFailedError(problems)
+        for name, problem in problems.items():
+            context.log.error(f"{name}: {problem}")
+        return _result(looks, json.dumps(after))
+
+    return new_commits
+
+
+def _result(looks: Sequence[_Look], cursor: str | None) -> dg.SensorResult:
+    requests = [request for look in looks for request in look.requests]
+    told = [look.message for look in looks if look.message and not look.requests]
+    skipped = None if requests else " ".join(told[:_MOST_TOLD]) + (" ..." if len(told) > _MOST_TOLD else "")
+    return dg.SensorResult(run_requests=requests, skip_reason=skipped or None, cursor=cursor)
+
+
+def _looker(
+    settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance
+) -> Callable[[TableSettings, str | None], _Look]:
+    """What looks at one of the tables; the instance is asked for their runs once for all."""
+    names = [table.name for table in tables]
+    unfinished = unfinished_runs(instance, names)
+    failed = failures(instance, names)
+
+    def look(table: TableSettings, cursor: str | None) -> _Look:
+        if run_id := unfinished.get(table.name):
+            told = f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
+            return _Look(cursor=cursor, message=told)
+        log, failure, known = log_of(table), failed.get(table.name), None
+        if failure is not None:
+            known = known_of(instance, table.name)
+            if known.done.issuperset(range(failure.first, failure.last + 1)):
+                failure = None  # what failed came after all its versions were recorded
+        status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
+        attempt = 1
+        if failure is not None and failure.may_be_tried_again and (status is not None or failure.pause_left <= 0):
+            status, attempt = log.status(), failure.attempt + 1
+        elif failure is not None:
+            attempt = failure.attempt
+        if status is None:
+            return _Look(cursor=cursor, message=_nothing_new(table, failure))
+        return _asked_for(settings, table, instance, status, known or known_of(instance, table.name), attempt)
+
+    return look
+
+
+def _asked_for(
+    settings: Settings,
+    table: TableSettings,
+    instance: dg.DagsterInstance,
+    status: LogStatus,
+    known: Known,
+    attempt: int,
+) -> _Look:
+    stored = None if status.listing is None else what_is_stored(settings, table, status.listing)
+    todo = plan(table, status, known, stored)
+    prepare(instance, table.name, todo)
+    sort_partitions(instance, table.name)
+    # No run key: a range that was asked for once and failed may be asked for again.
+    return _Look(
+        requests=tuple(
+            dg.RunRequest(job_name=job_name(table.name), tags=run_tags(table.name, *versions, attempt))
+            for versions in todo.ranges
+        ),
+        cursor=log_of(table).cursor(status, todo.last).to_text(),
+        message=f"Every version of {table.name} is materialized.",
+    )
+
+
+def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
+    if failure is None:
+        return f"No new commit of {table.name}."
+    versions = f"{failure.first} to {failure.last}"
+    if not failure.may_be_tried_again:
+        return (
+            f"Run {failure.run_id} of {table.name} failed, as {MOST_ATTEMPTS} did for versions {versions}. "
+            f"They wait for the schedule, or `deltasnap refresh {table.name}`."
+        )
+    return (
+        f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MOST_ATTEMPTS} at versions "
+        f"{versions}; the next one is in {failure.pause_left:.0f} s."
+    )

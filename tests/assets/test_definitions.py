@@ -30,7 +30,7 @@ def test_definitions_load_and_have_the_promised_names(defs: dg.Definitions) -> N
         dg.DynamicPartitionsDefinition(name="events_versions")
     }
     assert defs.resolve_job_def("events_snapshots").run_tags["deltasnap/table"] == "events"
-    assert defs.resolve_sensor_def("events_new_commits").minimum_interval_seconds == 10
+    assert defs.resolve_sensor_def("events_new_commits").minimum_interval_seconds == 8  # of each ten
     assert defs.resolve_schedule_def("events_refresh").cron_schedule == "0 * * * *"
 
 

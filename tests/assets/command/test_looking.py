@@ -169,7 +169,7 @@ def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.Mo
 
     with dg.DagsterInstance.from_config(str(home)) as instance:
         run_of_it = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=run_tags("events", 0, 1))
-        monkeypatch.setattr("deltasnap_assets.runs.plan._lost", lambda _: "gone.")
+        monkeypatch.setattr("deltasnap_assets.runs.table_runs._lost", lambda _: "gone.")
     found = findings(run("doctor", "--json"))["runs of events"]
     assert (found["mark"], found["told"]) == ("warning", "none under way; 1 lost, recorded as failed")
     with dg.DagsterInstance.from_config(str(home)) as instance:

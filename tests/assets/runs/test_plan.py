@@ -17,15 +17,14 @@ from deltasnap_assets.runs.plan import (
     ASSET_NAMES,
     Known,
     Plan,
-    _lost,
     delta_log_key,
     known_of,
     plan,
     prepare,
     run_tags,
-    unfinished_run,
 )
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, heartbeat, this_process
+from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import LogStatus
 from tests.builders import add, metadata, protocol, write_log
@@ -206,9 +205,9 @@ def test_run_without_a_sign_of_life_for_minutes_is_recorded_as_failed(
 
     run = instance.create_run_for_job(one, status=status, tags=run_tags("events", 0, 1) | tags)
     now = time.time()
-    monkeypatch.setattr("deltasnap_assets.runs.plan.time.time", lambda: now + seconds - 30)
+    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + seconds - 30)
     assert unfinished_run(instance, "events") == run.run_id
-    monkeypatch.setattr("deltasnap_assets.runs.plan.time.time", lambda: now + seconds)
+    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + seconds)
     assert unfinished_run(instance, "events") is None
     assert instance.get_runs()[0].status == dg.DagsterRunStatus.FAILURE
 

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.plan import ASSET_NAMES
+from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.runs.sensors import MOST_SENSORS, TablesFailedError, new_commits_sensor, new_commits_sensors
+from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError
 from tests.builders import add, metadata, protocol, write_log
@@ -27,29 +30,24 @@ def write(path: Path, first: int, last: int, *, table_id: str = "table-id") -> N
 class Ticks:
     """A sensor ticked by hand: partitions are added and runs succeed at once."""
 
-    def __init__(self, path: Path, **settings: Any) -> None:
+    def __init__(self, path: Path, *, runs_succeed: bool = True, **settings: Any) -> None:
         table = TableSettings(name="events", path=str(path), **settings)
         self.sensor = new_commits_sensor(Settings(storage=str(path.with_name("store")), tables=(table,)), table)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
+        self.runs_succeed = runs_succeed
+        self.tags: Mapping[str, str] = {}
 
     def tick(self) -> list[tuple[str, str]] | str:
         """The ranges requested, or why there are none."""
         result = self.sensor(dg.build_sensor_context(instance=self.instance, cursor=self.cursor))
-        if isinstance(result, dg.SkipReason):
-            return result.skip_message or ""
         assert isinstance(result, dg.SensorResult)
         self.cursor = result.cursor
-        for request in result.dynamic_partitions_requests or ():
-            if isinstance(request, dg.DeleteDynamicPartitionsRequest):
-                for key in request.partition_keys:
-                    self.instance.delete_dynamic_partition("events_versions", key)
-            else:
-                self.instance.add_dynamic_partitions("events_versions", request.partition_keys)
-        for event in result.asset_events:
-            self.instance.report_runless_asset_event(event)
+        if result.skip_reason is not None:
+            return result.skip_reason.skip_message or ""
         ranges = [(request.tags[START], request.tags[END]) for request in result.run_requests or ()]
-        for first, last in ranges:
+        self.tags = result.run_requests[-1].tags if result.run_requests else {}
+        for first, last in ranges if self.runs_succeed else ():
             for version in range(int(first), int(last) + 1):
                 for name in ASSET_NAMES:
                     asset = dg.AssetKey(["events", name])
@@ -97,7 +95,7 @@ def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: P
     write(tmp_path, 0, 4)
     ticks.tick()
     ticks.cursor = None
-    assert ticks.tick() == []
+    assert ticks.tick() == "Every version of events is materialized."
     write(tmp_path, 5, 5)
     assert ticks.tick() == [("5", "5")]
 
@@ -132,11 +130,86 @@ def test_missing_table_makes_the_tick_fail(tmp_path: Path) -> None:
         Ticks(tmp_path / "absent").tick()
 
 
-def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int = 1) -> str:
+    tags = run_tags("events", first, last, attempt)
+    return instance.create_run_for_job(_job, status=dg.DagsterRunStatus.FAILURE, tags=tags).run_id
+
+
+def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 1)
-    monkeypatch.setattr("deltasnap_assets.runs.sensors.unfinished_run", lambda instance, name: "run-1")
-    assert ticks.tick() == "Run run-1 of events is not finished; its successor takes what is new by then."
+    run = dg.DagsterRun(  # as a page of the UI makes it
+        job_name="__ASSET_JOB",
+        status=dg.DagsterRunStatus.STARTED,
+        asset_selection=frozenset({dg.AssetKey(["events", "all_files"])}),
+    )
+    ticks.instance.add_run(run)
+    assert ticks.tick() == f"Run {run.run_id} of events is not finished; its successor takes what is new by then."
+
+
+def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(tmp_path, runs_succeed=False)
+    write(tmp_path, 0, 2)
+    assert ticks.tick() == [("0", "2")]
+    now, attempts = time.time(), []
+    for attempt in range(1, MOST_ATTEMPTS):
+        failed_run(ticks.instance, 0, 2, attempt)
+        pause = 60 * 2 ** (attempt - 1)
+        monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause - 10: at)
+        told = ticks.tick()
+        assert f"failed, attempt {attempt} of {MOST_ATTEMPTS} at versions 0 to 2" in told
+        monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause + 30: at)
+        assert ticks.tick() == [("0", "2")]
+        attempts.append(ticks.tags[ATTEMPT_TAG])
+    assert attempts == ["2", "3", "4", "5"]
+    failed_run(ticks.instance, 0, 2, MOST_ATTEMPTS)
+    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + 7_200)
+    assert "They wait for the schedule" in ticks.tick()
+
+
+def test_new_commit_takes_failed_versions_with_it(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path, runs_succeed=False)
+    write(tmp_path, 0, 2)
+    ticks.tick()
+    failed_run(ticks.instance, 0, 2)
+    write(tmp_path, 3, 3)
+    assert ticks.tick() == [("0", "3")]
+
+
+def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 2)
+    ticks.tick()
+    failed_run(ticks.instance, 0, 2)
+    assert ticks.tick() == "No new commit of events."
+
+
+def many_tables(folder: Path, count: int) -> tuple[dg.SensorDefinition, Settings]:
+    tables = tuple(TableSettings(name=f"t{number}", path=str(folder / f"t{number}")) for number in range(count))
+    settings = Settings(storage=str(folder / "store"), tables=tables)
+    (sensor,) = new_commits_sensors(settings, {table.name: _job for table in tables})
+    return sensor, settings
+
+
+def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) -> None:
+    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    instance, cursor = dg.DagsterInstance.ephemeral(), None
+    for table in settings.tables[1:]:
+        write(Path(table.path), 0, 1)
+    asked = []
+    for _ in range(2):
+        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+        assert isinstance(result, dg.SensorResult)
+        asked.append({request.job_name for request in result.run_requests or ()})
+        cursor = result.cursor
+        if asked == [{f"t{number}_snapshots" for number in range(1, MOST_SENSORS + 1)}]:
+            write(Path(settings.tables[3].path), 2, 2)
+    assert asked[1] == {"t3_snapshots"}
+    assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
+    with pytest.raises(TablesFailedError, match=r"1 tables could not be looked at\. t0: No Delta table"):
+        sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
 
 
 def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
@@ -157,5 +230,15 @@ def test_sensor_without_a_cursor_does_not_observe_again_what_was_observed(tmp_pa
     write(tmp_path, 0, 3)
     ticks.tick()
     ticks.cursor = None
-    assert ticks.tick() == []
+    assert ticks.tick() == "Every version of events is materialized."
     assert len(ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records) == 1
+
+
+@dg.op
+def _nothing() -> None:
+    pass
+
+
+@dg.job
+def _job() -> None:
+    _nothing()

@@ -1,0 +1,129 @@
+"""What the runs of tables are at: under way, lost, or failed and to be made up for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from deltasnap_assets.runs.partitions import known_versions
+from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
+from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
+from deltasnap_assets.settings.config import TABLE_TAG
+
+MOST_ATTEMPTS = 5
+"""After so many failed runs in a row a table is left alone until a commit, its schedule or `deltasnap refresh`."""
+
+_FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
+_REMEMBERED_SECONDS = 86_400
+_MOST_FAILURES = 1_000
+_ALL_ASSETS = "__ASSET_JOB"
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+# Where this machine cannot tell whether the process of a run lives. A run that began renews its tag every half minute;
+# one that has not must do so soon. One that is queued is held by the instance itself, and is never lost.
+_LOST_AFTER_SECONDS = {
+    dg.DagsterRunStatus.NOT_STARTED: 600,
+    dg.DagsterRunStatus.STARTING: 600,
+    dg.DagsterRunStatus.STARTED: 300,
+    dg.DagsterRunStatus.CANCELING: 300,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The last run of a table, which failed. first, last: its versions. attempt: which. ended: s since the epoch."""
+
+    run_id: str
+    first: int
+    last: int
+    attempt: int
+    ended: float
+
+    @property
+    def may_be_tried_again(self) -> bool:
+        """Whether there may be another attempt at its versions."""
+        return self.attempt < MOST_ATTEMPTS
+
+    @property
+    def pause_left(self) -> float:
+        """How many seconds to wait before that."""
+        return self.ended + _FIRST_PAUSE_SECONDS * 2.0 ** (self.attempt - 1) - time.time()
+
+
+def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    """Return the id of a run of the table that is queued or under way; None: there is none. See `unfinished_runs`."""
+    return unfinished_runs(instance, [table_name]).get(table_name)
+
+
+def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, str]:
+    """Return the ids of runs that are queued or under way, by table; tables without one are left out.
+
+    Whoever started them: a run is one of a table by what it materializes. One that is lost, its process killed or
+    without a sign of life for minutes, is recorded as failed: neither its table nor a queue waits for it any longer.
+    """
+    found = {}
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+        run = record.dagster_run
+        if not (tables := [name for name in table_names if _is_of(run, name)]):
+            continue
+        if problem := _lost(record):
+            instance.report_run_failed(run, f"{problem} Its versions are taken up by the next run of {tables[0]}.")
+        else:
+            found.update(dict.fromkeys(tables, run.run_id))
+    return found
+
+
+def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, Failure]:
+    """Return the failures of tables whose last run, among those that deltasnap asked for, failed within a day."""
+    since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
+    filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
+    found: dict[str, Failure] = {}
+    for record in instance.get_run_records(filters, limit=_MOST_FAILURES):  # the latest first
+        run, name = record.dagster_run, record.dagster_run.tags.get(TABLE_TAG, "")
+        versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
+        if name in table_names and name not in found and len(versions) == 2:
+            found[name] = Failure(
+                run_id=run.run_id,
+                first=versions[0],
+                last=versions[1],
+                attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
+                ended=record.update_timestamp.timestamp(),
+            )
+    return {name: failure for name, failure in found.items() if _last_run(instance, name) == failure.run_id}
+
+
+def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    records = instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=1)
+    return records[0].dagster_run.run_id if records else None
+
+
+def _is_of(run: dg.DagsterRun, table_name: str) -> bool:
+    """Whether a run materializes what a table has. One from a page of Dagster's UI, or a backfill, has not our tag."""
+    if run.tags.get(TABLE_TAG) == table_name or run.job_name == job_name(table_name):
+        return True
+    if run.asset_selection is None:
+        return run.job_name == _ALL_ASSETS
+    return any(dg.AssetKey([table_name, name]) in run.asset_selection for name in ASSET_NAMES)
+
+
+def _lost(record: dg.RunRecord) -> str | None:
+    """Return why a run counts as lost; None: it lives, or may do so."""
+    run = record.dagster_run
+    process = run.tags.get(PROCESS_TAG, "")
+    ended = has_ended(process)
+    if ended:
+        return f"The process of this run, {process}, is gone."
+    patience = _LOST_AFTER_SECONDS.get(run.status)
+    silence = time.time() - record.update_timestamp.timestamp()
+    if ended is None and patience is not None and silence > patience:
+        return f"This run gave no sign of life for {silence / 60:.0f} minutes."
+    return None
