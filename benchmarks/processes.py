@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.connect_server import exercise_server, start_server, stop_server
+from deltasnap_assets.spark.connect_server import exercise_server, free_port, start_server, stop_server
 
 
 class ChildFailedError(RuntimeError):
@@ -79,10 +78,3 @@ def caches_in(folder: Path) -> Iterator[None]:
         del os.environ["XDG_CACHE_HOME"]
         if before is not None:
             os.environ["XDG_CACHE_HOME"] = before
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

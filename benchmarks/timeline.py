@@ -1,4 +1,4 @@
-"""Where the seconds of a Dagster run go, from its events."""
+"""Where the seconds from a commit to its assets go, from the events of the run."""
 
 from __future__ import annotations
 
@@ -8,48 +8,57 @@ from statistics import median
 
 import dagster as dg
 
-_STAGES = {
-    "PIPELINE_ENQUEUED": "recorded",
-    "PIPELINE_STARTING": "queue and launcher",
-    "PIPELINE_START": "worker process and definitions",
-    "PIPELINE_SUCCESS": "end of the run",
+_PROCESS_BEGAN = "Started process for run"
+# The part of the wait that an event ends. A step's own work ends with its output; what follows records it.
+_PARTS = {
+    "PIPELINE_ENQUEUED": "until a tick has seen it and recorded a run",
+    "PIPELINE_STARTING": "in the queue",
+    _PROCESS_BEGAN: "a process for the run",
+    "PIPELINE_START": "definitions loaded",
+    "STEP_START": "between the steps",
+    "ASSET_MATERIALIZATION": "recorded by Dagster",
+    "STEP_SUCCESS": "recorded by Dagster",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """A run that succeeded: stages, in order, and the seconds of each; they sum up to those from request to success."""
+    """From a commit to the last materialization of its run: parts, in order, and the seconds of each."""
 
-    stages: dict[str, float]
+    parts: dict[str, float]
 
     @property
     def seconds(self) -> float:
-        """From request to success."""
-        return sum(self.stages.values())
+        """The whole."""
+        return sum(self.parts.values())
 
 
-def timeline(instance: dg.DagsterInstance, run_id: str, requested: float) -> Timeline:
-    """Return the timeline of a run that was requested at a time (s since the epoch)."""
-    stages: dict[str, float] = {}
-    before = requested
-    for entry in instance.all_logs(run_id):
-        event = entry.dagster_event
-        if event is None:
+def timeline(instance: dg.DagsterInstance, run_id: str, committed: float) -> Timeline:
+    """Return the timeline of a run that succeeded, for a commit made at a time (s since the epoch)."""
+    parts: dict[str, float] = {}
+    entries = [entry for entry in instance.all_logs(run_id) if entry.dagster_event is not None]
+    last = max(i for i, entry in enumerate(entries) if _kind(entry) == "ASSET_MATERIALIZATION")
+    before = committed
+    for entry in entries[: last + 1]:
+        kind = _kind(entry)
+        if kind == "STEP_OUTPUT":
+            part = ((entry.dagster_event.step_key if entry.dagster_event else None) or "").rpartition("__")[2]
+        elif kind in _PARTS:
+            part = _PARTS[kind]
+        else:
             continue
-        match event.event_type_value:
-            case "STEP_START":
-                stage = "between the steps"
-            case "STEP_SUCCESS":
-                stage = f"step {(event.step_key or '').rpartition('__')[2]}"
-            case kind if kind in _STAGES:
-                stage = _STAGES[kind]
-            case _:
-                continue
-        stages[stage] = stages.get(stage, 0) + entry.timestamp - before
+        parts[part] = parts.get(part, 0) + entry.timestamp - before
         before = entry.timestamp
-    return Timeline(stages=stages)
+    return Timeline(parts=parts)
 
 
-def median_stages(timelines: Sequence[Timeline]) -> dict[str, float]:
-    """The median of each stage."""
-    return {stage: median(line.stages.get(stage, 0.0) for line in timelines) for stage in timelines[0].stages}
+def _kind(entry: dg.EventLogEntry) -> str:
+    event = entry.dagster_event
+    if event is None:
+        return ""
+    return _PROCESS_BEGAN if (event.message or "").startswith(_PROCESS_BEGAN) else event.event_type_value
+
+
+def median_parts(timelines: Sequence[Timeline]) -> dict[str, float]:
+    """The median of each part."""
+    return {part: median(line.parts.get(part, 0.0) for line in timelines) for part in timelines[0].parts}

@@ -1,0 +1,151 @@
+"""Many tables: loading their definitions, a tick that finds nothing new, and one new commit of each refreshed."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import s3fs
+from moto.server import ThreadedMotoServer
+
+from benchmarks.bench import Bench
+from benchmarks.measure import Aim, Finding, Samples
+from deltasnap_assets.command.local_instance import dagster_yaml
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.spark.warm_up_workload import write_table
+from deltasnap_core import LOG_FOLDER, commit_file
+
+_DEFINED = 1_000
+_FOLLOWED = 300
+_REFRESHED = 30
+_LAST = 5
+"""The last version of the small tables."""
+
+
+def run(bench: Bench) -> list[Finding]:
+    """Definitions, an idle tick on S3 (by moto, in this process), and a refresh on local disk, one warm session."""
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    folder = bench.scratch("fleet")
+    write_table(folder / "made")
+    return [_definitions(bench), _idle_tick(bench, folder), _refresh(bench, folder)]
+
+
+def _definitions(bench: Bench) -> Finding:
+    tables = tuple(TableSettings(name=f"t{number}", path=f"/tables/t{number}") for number in range(_DEFINED))
+    settings, seconds = Settings(storage="/store", tables=tables), []
+    for number in range(bench.repeat):
+        bench.report(f"definitions of {_DEFINED:,} tables, round {number}")
+        start = time.process_time()
+        build_definitions(settings).get_repository_def()
+        seconds.append(time.process_time() - start)
+    return Finding(
+        question=f"Definitions of {_DEFINED:,} tables, as the code location loads them, CPU",
+        ours=Samples(tuple(seconds)),
+        aim=Aim(at_most=5, is_ratio=False),
+    )
+
+
+def _idle_tick(bench: Bench, folder: Path) -> Finding:
+    with _s3() as options:
+        storage, seconds, requests = s3fs.S3FileSystem(**options), [], 0
+        bench.report(f"{_FOLLOWED} tables on S3")
+        storage.mkdir("fleet")
+        for number in range(_FOLLOWED):
+            for file in sorted((folder / "made" / LOG_FOLDER).iterdir()):
+                storage.put_file(str(file), f"fleet/t{number}/{LOG_FOLDER}/{file.name}")
+        tables = tuple(
+            TableSettings(name=f"t{number}", path=f"s3://fleet/t{number}", storage_options=options)
+            for number in range(_FOLLOWED)
+        )
+        definitions = build_definitions(Settings(storage=str(folder / "followed"), tables=tables))
+        (sensor,) = definitions.get_repository_def().sensor_defs
+        with _instance(folder / "ticks") as instance, _counted() as asked:
+            cursor = None
+            for number in range(bench.repeat + 1):
+                bench.report(f"tick {number} over {_FOLLOWED} tables")
+                asked.clear()
+                start = time.perf_counter()
+                result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+                assert isinstance(result, dg.SensorResult)
+                cursor = result.cursor
+                if number:
+                    seconds.append(time.perf_counter() - start)
+                    requests = len(asked)
+    return Finding(
+        question=f"A tick over {_FOLLOWED} tables on S3 without a new commit",
+        ours=Samples(tuple(seconds)),
+        aim=Aim(at_most=3, is_ratio=False),
+        note=f"{requests} requests; moto answers in the same process",
+    )
+
+
+def _refresh(bench: Bench, folder: Path) -> Finding:
+    tables = []
+    for number in range(_REFRESHED):
+        shutil.copytree(folder / "made", folder / f"t{number}")
+        tables.append(TableSettings(name=f"t{number}", path=str(folder / f"t{number}"), versions="latest"))
+    settings = Settings(storage=str(folder / "refreshed"), spark=bench.spark_settings, tables=tuple(tables))
+    assert bench.spark is not None  # warm, before the first is timed
+    definitions, seconds = build_definitions(settings), []
+    with _instance(folder / "runs") as instance:
+        for number in range(bench.repeat + 1):
+            start = time.perf_counter()
+            for table in tables:
+                bench.report(f"refresh {number} of {table.name}")
+                refresh_table(definitions, settings, table, instance, log_level="CRITICAL")
+            if number:
+                seconds.append((time.perf_counter() - start) / _REFRESHED)
+            for table in tables:
+                log = Path(table.path, LOG_FOLDER)
+                text = (log / commit_file(_LAST)).read_text().replace(f"part-{_LAST}-", f"part-{_LAST + number + 1}-")
+                (log / commit_file(_LAST + number + 1)).write_text(text)
+    return Finding(
+        question="One new commit of a small table refreshed, among many in one process, a table",
+        ours=Samples(tuple(seconds)),
+        aim=Aim(at_most=0.5, is_ratio=False),
+        note=f"{_REFRESHED} tables, one warm session",
+    )
+
+
+@contextmanager
+def _instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    home.mkdir()
+    (home / "dagster.yaml").write_text(dagster_yaml(home))
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+@contextmanager
+def _s3() -> Iterator[dict[str, Any]]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield {"key": "key", "secret": "secret", "endpoint_url": f"http://{host}:{port}"}
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _counted() -> Iterator[list[str]]:
+    """The requests that s3fs makes meanwhile."""
+    asked: list[str] = []
+    call = s3fs.S3FileSystem._call_s3  # the one place through which they all go
+
+    async def counted(self: s3fs.S3FileSystem, method: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(method)
+        return await call(self, method, *args, **kwargs)
+
+    s3fs.S3FileSystem._call_s3 = counted
+    try:
+        yield asked
+    finally:
+        s3fs.S3FileSystem._call_s3 = call

@@ -1,0 +1,134 @@
+"""How long from a commit to the last of its five assets, and where does the time go?
+
+As in use: `deltasnap ui`, which starts Dagster's daemon, its code server and its web server; commits arrive at any
+moment between two ticks.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import yaml
+
+from benchmarks.bench import Bench, GrowingTable
+from benchmarks.measure import Aim, Finding, Samples
+from benchmarks.processes import caches_in, connect_server
+from benchmarks.timeline import Timeline, median_parts, timeline
+from deltasnap_assets.command.local_instance import DEFAULT_HOME
+from deltasnap_assets.runs.plan import RANGE_END_TAG
+from deltasnap_assets.spark.connect_server import free_port
+from deltasnap_assets.spark.warm_up import make_archive
+
+_TABLE = "bench"
+_POLL_SECONDS = 5
+_RUN_SECONDS = 600
+_WARM_UPS = 2
+_SEED = 20261121
+
+
+class RunFailedError(RuntimeError):
+    """The run did not succeed, or not in time."""
+
+
+def run(bench: Bench) -> list[Finding]:
+    """`deltasnap ui` as it comes, on a machine where nothing was made or started before."""
+    with caches_in(bench.scratch("caches")):
+        return _latency(bench, "as it comes", {}, at_most=8)
+
+
+def run_connect(bench: Bench) -> list[Finding]:
+    """With a warm Spark Connect server that was there before."""
+    with connect_server(bench.scratch("connect"), bench.cores) as remote:
+        return _latency(bench, "warm server", {"spark": {"remote": remote}}, at_most=6)
+
+
+def run_embedded(bench: Bench) -> list[Finding]:
+    """With a Spark session of each run's own, after `deltasnap warm-up`."""
+    with caches_in(bench.scratch("caches")):
+        make_archive()
+        settings = {"spark": bench.spark_settings.model_dump(exclude_none=True)}
+        return _latency(bench, "session of the run's own", settings, at_most=11)
+
+
+def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -> list[Finding]:
+    """The first run stores the version there is; each later one the single version that is new."""
+    folder, first = bench.scratch("latency"), bench.shape.base_version
+    table = bench.growing_table(bench.shape, first)
+    followed = {"name": _TABLE, "path": str(table.folder), "versions": "latest", "poll_seconds": _POLL_SECONDS}
+    config = {"storage": str(folder / "store"), "tables": [{**followed, "refresh": None}], **settings}
+    (folder / "deltasnap.yaml").write_text(yaml.safe_dump(config))
+    rounds = min(bench.repeat, bench.commits - _WARM_UPS)
+    moments = random.Random(_SEED)
+    with _user_interface(folder) as instance:
+        committed = [_one_commit(bench, instance, table, first + n, moments) for n in range(_WARM_UPS + rounds + 1)]
+    lines = committed[_WARM_UPS + 1 :]
+    return [
+        Finding(
+            question=f"Commit to the last of its five assets, {how}",
+            ours=Samples(tuple(line.seconds for line in lines)),
+            aim=Aim(at_most=at_most, is_ratio=False),
+            parts=median_parts(lines),
+            note=f"a table of {bench.files:,} files, poll_seconds: {_POLL_SECONDS}",
+        )
+    ]
+
+
+@contextmanager
+def _user_interface(folder: Path) -> Iterator[dg.DagsterInstance]:
+    """`deltasnap ui` in a folder; it is stopped with all its runs."""
+    home = folder / DEFAULT_HOME
+    command = [sys.executable, "-c", "from deltasnap_assets.command.cli import main; main()", "ui"]
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("DAGSTER_HOME", "DELTASNAP_CONFIG")
+    }
+    with (folder / "ui.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--port", str(free_port())],
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            while not (home / "dagster.yaml").is_file():
+                if process.poll() is not None:
+                    raise RunFailedError((folder / "ui.log").read_text(errors="replace"))
+                time.sleep(0.1)
+            with dg.DagsterInstance.from_config(str(home)) as instance:
+                yield instance
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _one_commit(
+    bench: Bench, instance: dg.DagsterInstance, table: GrowingTable, version: int, moments: random.Random
+) -> Timeline:
+    bench.report(f"a commit of version {version}")
+    time.sleep(_POLL_SECONDS * (0.2 + moments.random()))
+    table.grow(version)
+    committed = time.time()
+    filters = dg.RunsFilter(tags={RANGE_END_TAG: str(version)})
+    for _ in range(_RUN_SECONDS):
+        for record in instance.get_run_records(filters, limit=1):
+            if record.dagster_run.is_success:
+                return timeline(instance, record.dagster_run.run_id, committed)
+            if record.dagster_run.is_finished:
+                raise RunFailedError(f"the run for version {version} ended as {record.dagster_run.status.value}")
+        time.sleep(1)
+    raise RunFailedError(f"no run for version {version} has succeeded after {_RUN_SECONDS} s")
