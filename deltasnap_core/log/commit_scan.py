@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.action_lines import action_at, actions_in, lines_with, read_lines, utf8
-from deltasnap_core.log.commit_batch import ChangedFile, changed_files, commit_info, pieces
+from deltasnap_core.log.commit_batch import commit_info, pieces
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -46,23 +45,6 @@ def read_actions(
                     yield (commit, *_first_action(commit, stream, name))
             except FileNotFoundError:
                 continue
-
-
-def sample_changes(store: LogStore, commit: FileStatus, most: int) -> tuple[ChangedFile, ...]:
-    """Return the first files that a commit adds or removes, in its order, `most` of them.
-
-    Errors: CorruptLogError naming file and line, or the file that is gone.
-    """
-    found: tuple[ChangedFile, ...] = ()
-    try:
-        with store.open(commit.path) as stream:
-            for lines in _tables(commit, stream):
-                found += changed_files(lines, most - len(found))
-                if len(found) >= most:
-                    break
-    except FileNotFoundError as error:
-        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file") from error
-    return found
 
 
 def _opened(store: LogStore, commit: FileStatus, contents: dict[str, bytes | None]) -> BinaryIO:

@@ -271,11 +271,19 @@ def test_copied_log_is_the_same_and_has_no_news() -> None:
 
 
 def test_cursor_text_is_read_back_and_any_other_text_refused() -> None:
-    since = LogCursor(generation="g", version=3, size=10, modification_time=5, sha256="ab")
-    assert LogCursor.from_text(since.to_text()) == since
+    for version in (0, 3):
+        since = LogCursor(generation="g", version=version, size=10, modification_time=5, sha256="ab")
+        assert LogCursor.from_text(since.to_text()) == since
     earlier = json.dumps({"generation": "g", "version": 3, "size": 10, "modification_time": 5})
     assert LogCursor.from_text(earlier) == LogCursor(generation="g", version=3, size=10, modification_time=5)
-    for text in ("12", '{"a": 1}', "not json", '{"generation": "g", "version": "3"}', "[" * 100_000):
+    for text in (
+        "12",
+        '{"a": 1}',
+        "not json",
+        '{"generation": "g", "version": "3"}',
+        '{"generation": "g", "version": -1}',
+        "[" * 100_000,
+    ):
         with pytest.raises(ValueError, match=r"cursor|JSON|value"):
             LogCursor.from_text(text)
 
