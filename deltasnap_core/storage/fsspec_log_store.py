@@ -14,7 +14,7 @@ from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name
+from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
 from deltasnap_core.storage.storage_errors import reading, storage_errors
 from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
@@ -64,6 +64,8 @@ class FsspecLogStore:
         try:
             with storage_errors(path):
                 filesystem, fs_path = filesystem_of(path, self._storage_options)
+                if is_s3(filesystem):
+                    return retrying(lambda: s3_status(filesystem, fs_path, path))
                 filesystem.invalidate_cache(fs_path)
                 info = retrying(lambda: filesystem.info(fs_path))
                 return status_of(path, info) if info["type"] == "file" else None

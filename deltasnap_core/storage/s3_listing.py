@@ -1,4 +1,4 @@
-"""Listing an S3 folder from a name on: a page of what is asked for, not the thousands of files before it."""
+"""S3 asked for what is wanted: a file in one request, a folder from a name on, not the thousands of files before it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ def lists_from_name(filesystem: Any, folder: str) -> bool:
         return False
     bucket, _, _ = filesystem.split_path(folder)
     return not bucket.endswith(_DIRECTORY_BUCKET_SUFFIX)
+
+
+def s3_status(filesystem: Any, path: str, url: str) -> FileStatus:
+    """Return the status of a file; see LogStore.status. Errors: FileNotFoundError.
+
+    Asked by `info`, s3fs lists what begins with the name of a file that is not there: it could be a folder.
+    """
+    bucket, key, _ = filesystem.split_path(path)
+    found = filesystem.call_s3("head_object", Bucket=bucket, Key=key, **filesystem.req_kw)
+    return FileStatus(path=url, size=found["ContentLength"], modification_time=to_ms(found["LastModified"]))
 
 
 def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator[FileStatus]:

@@ -136,6 +136,30 @@ def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
     assert len(pages) == 1
 
 
+def test_s3_is_asked_once_whether_a_file_is_there(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage("s3://lake/asked", s3_options)
+    there = storage.write("00.json", b"12")
+    filesystem, _ = fsspec.core.url_to_fs(storage.root, **s3_options)
+    asked: list[str] = []
+    call, call_later = filesystem.call_s3, type(filesystem)._call_s3
+
+    def counted(method: str, **arguments: Any) -> Any:
+        asked.append(method)
+        return call(method, **arguments)
+
+    async def counted_later(self: Any, method: str, *args: Any, **arguments: Any) -> Any:
+        asked.append(method)
+        return await call_later(self, method, *args, **arguments)
+
+    monkeypatch.setattr(filesystem, "call_s3", counted)
+    monkeypatch.setattr(type(filesystem), "_call_s3", counted_later)
+    found = storage.store.status(there)
+    assert found is not None
+    assert found.size == 2
+    assert storage.store.status(there.replace("00.json", "01.json")) is None
+    assert asked == ["head_object"] * 2
+
+
 def test_local_listing_leaves_out_what_cannot_be_read_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "00.json").write_bytes(b"1")
     (tmp_path / "01.json").symlink_to(tmp_path / "00.json")
