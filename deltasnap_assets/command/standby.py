@@ -13,6 +13,7 @@ import sys
 import threading
 from importlib.util import find_spec
 
+import dagster as dg
 from dagster._cli.api import execute_run_command  # no public name
 
 from deltasnap_assets import definitions
@@ -28,6 +29,8 @@ def main() -> None:
     settings = _settings()
     if settings is not None:
         definitions.defs.get_repository_def()
+    with dg.DagsterInstance.get() as instance:  # what opens its storage is loaded too
+        instance.get_runs_count()
     for needed, module in _OF_A_SESSION.items():
         if find_spec(needed):
             importlib.import_module(module)
