@@ -20,6 +20,14 @@ from tests.fuzz.scans.statistics import parsed_type, parsed_values, random_stati
 from tests.fuzz.scans.tables import ROW, RandomTable, logged_actions
 
 _READER_FEATURES = ["columnMapping", "deletionVectors", "timestampNtz", "typeWidening"]
+_WIDER: dict[str, list[tuple[str, pa.DataType]]] = {
+    "tiny": [("short", pa.int16()), ("long", pa.int64()), ("decimal(12,2)", pa.decimal128(12, 2))],
+    "small": [("integer", pa.int32()), ("double", pa.float64())],
+    "n": [("long", pa.int64()), ("double", pa.float64()), ("decimal(20,1)", pa.decimal128(20, 1))],
+    "f": [("double", pa.float64())],
+    "price": [("decimal(12,2)", pa.decimal128(12, 2)), ("decimal(24,4)", pa.decimal128(24, 4))],
+    "on_day": [("timestamp_ntz", pa.timestamp("us"))],
+}
 _ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 
 
@@ -28,6 +36,11 @@ def rewrite(rng: Random, table: RandomTable) -> None:
     actions = list(logged_actions(table.log))
     metadata = next(action["metaData"] for action in actions if "metaData" in action)
     adds = [action["add"] for action in actions if "add" in action]
+    if rng.random() < 0.5:
+        _widen(rng, table, metadata)
+    if rng.random() < 0.4:
+        for add in rng.sample(adds, len(adds) // 2):
+            _leave_out_a_column(rng, table, add)
     mode = rng.choice(["none", "none", "name", "id"])
     if mode != "none":
         _map_columns(rng, table, metadata, mode)
@@ -55,6 +68,36 @@ def _rewrite_add(rng: Random, table: RandomTable, add: Action, *, as_parsed: boo
         table.about += done
 
 
+def _widen(rng: Random, table: RandomTable, metadata: Action) -> None:
+    """Let the table have wider types than its files."""
+    schema = json.loads(metadata["schemaString"])
+    for described in schema["fields"]:
+        name, old = described["name"], described["type"]
+        if name in _WIDER and rng.random() < 0.7:
+            described["type"], table.types[name] = rng.choice(_WIDER[name])
+            change = {"fromType": old, "toType": described["type"], "tableVersion": 1}
+            described["metadata"] = {"delta.typeChanges": [change]}
+            table.about.append(f"{name} widened to {described['type']}")
+        if name == "name" and rng.random() < 0.5:
+            described["metadata"] = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(100)"}
+    metadata["schemaString"] = json.dumps(schema)
+
+
+def _leave_out_a_column(rng: Random, table: RandomTable, add: Action) -> None:
+    """Write a data file again as it was before a column was added to the table."""
+    path = table.path / unquote(add["path"])
+    rows = pq.read_table(path, partitioning=None)
+    name = rng.choice([name for name in rows.column_names if name != ROW])
+    pq.write_table(rows.drop_columns([name]), path)
+    for number in table.files[add["path"]]:
+        table.rows[number] = {**table.rows[number], name: None}
+    statistics = json.loads(add["stats"])
+    for part in ("minValues", "maxValues", "nullCount"):
+        statistics.get(part, {}).pop(name, None)
+    add["stats"], add["size"] = json.dumps(statistics), path.stat().st_size
+    table.about.append("a column added later")
+
+
 def _vector(places: list[int]) -> dict[str, Any]:
     content = array_of(k0=bitmap_of(array_container(0, places)))
     text = encode_z85(content)
@@ -71,7 +114,7 @@ def _map_columns(rng: Random, table: RandomTable, metadata: Action, mode: str) -
 
     def mapped(fields: list[Action]) -> None:
         for each in fields:
-            each["metadata"] = {_ID: next(numbers), _PHYSICAL: each["name"]}
+            each["metadata"] = {**each["metadata"], _ID: next(numbers), _PHYSICAL: each["name"]}
             each["name"] = table.names.get(each["name"], each["name"])
             if isinstance(each["type"], dict) and each["type"]["type"] == "struct":
                 mapped(each["type"]["fields"])
@@ -116,7 +159,7 @@ def _write(rng: Random, table: RandomTable, first: list[Action], adds: list[Acti
     (file, *_) = write_checkpoint(table.log, version, style, actions)
     table.about.append(f"checkpoint {style} of {version}")
     if has_parsed:
-        _with_parsed(rng, file, table.schema, actions)
+        _with_parsed(rng, file, table.typed_schema(), actions)
         table.about.append("stats_parsed")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +28,8 @@ class RandomTable:
 
     schema: as its data files have it, the partition columns too. rows: by their number, as they were written. files:
     by path as the log has it, the rows in them, in their order. deleted: rows that a deletion vector takes away.
-    names: of the table for those of its files, where they differ. about: what was done to the log.
+    names: of the table for those of its files, where they differ. types: of the table for columns of its files, where
+    they are wider. about: what was done to the log.
     """
 
     path: Path
@@ -37,6 +39,7 @@ class RandomTable:
     files: dict[str, list[int]] = field(default_factory=dict)
     deleted: set[int] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
     about: list[str] = field(default_factory=list)
 
     @property
@@ -60,6 +63,10 @@ class RandomTable:
         values = [self._logical(row, self.schema) for number, row in self.rows.items() if number not in self.deleted]
         return pa.Table.from_pylist(values, pa.schema(self._logical_fields(self.schema)))
 
+    def typed_schema(self) -> pa.Schema:
+        """Return the schema with the types of the table and the names of its files."""
+        return pa.schema([pa.field(each.name, self.types.get(each.name, each.type)) for each in self.schema])
+
     def file_of(self) -> dict[int, str]:
         """Return the file of each row by its number."""
         return {number: path for path, numbers in self.files.items() for number in numbers}
@@ -67,7 +74,9 @@ class RandomTable:
     def _logical_fields(self, fields: Any) -> list[pa.Field]:
         found = []
         for each in fields:
-            kind = pa.struct(self._logical_fields(each.type)) if pa.types.is_struct(each.type) else each.type
+            kind = self.types.get(each.name, each.type)
+            if pa.types.is_struct(each.type):
+                kind = pa.struct(self._logical_fields(each.type))
             found.append(pa.field(self.names.get(each.name, each.name), kind))
         return found
 
@@ -79,6 +88,8 @@ class RandomTable:
                 value = self._logical(value, each.type)
             if each.name in self.partitions and value in ("", b""):
                 value = None  # PROTOCOL.md, Partition Value Serialization
+            if type(value) is date and pa.types.is_timestamp(self.types.get(each.name, each.type)):
+                value = datetime.combine(value, time())
             found[self.names.get(each.name, each.name)] = value
         return found
 
