@@ -113,6 +113,16 @@ def write_checkpoint(log: Path, version: int, style: CheckpointStyle, actions: S
     return files
 
 
+def put_parsed_statistics(file: Path, parsed: pa.StructArray, *, keep_json: bool) -> None:
+    """Give each add of a checkpoint file its statistics as a struct, besides their JSON or in its place."""
+    rows = pq.read_table(file)
+    add = rows["add"].combine_chunks()
+    names = [field.name for field in add.type if keep_json or field.name != "stats"]
+    arrays = [add.field(name) for name in names]
+    whole = pa.StructArray.from_arrays([*arrays, parsed], [*names, "stats_parsed"], mask=add.is_null())
+    pq.write_table(rows.set_column(rows.column_names.index("add"), "add", whole), file)
+
+
 def _with_sidecars(log: Path, version: int, actions: Sequence[Action]) -> list[Action]:
     of_files = [action for action in actions if "add" in action or "remove" in action]
     kept = [action for action in actions if action not in of_files]

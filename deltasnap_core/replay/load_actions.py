@@ -12,7 +12,7 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, LongType, StructField, StructType
@@ -20,9 +20,14 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with, structs
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.replay.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.replay.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.statistics_schema import StatisticPath, text_schema
 from deltasnap_core.replay.stats_policy import StatsPolicy
+
+PARSED = "parsed_statistics"
+"""Of files: some of their statistics as values, in the type of `text_schema`; null: see the JSON."""
 
 _VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
@@ -46,12 +51,16 @@ _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionReader:
-    """Reads the file actions of one table."""
+    """Reads the file actions of one table.
+
+    parsed: statistics that `add` is to have as PARSED where a checkpoint has a struct of them, in place of their JSON.
+    """
 
     spark: SparkSession
     files: SparkFiles
     log_path: str
     stats: StatsPolicy = StatsPolicy.ALL
+    parsed: frozenset[StatisticPath] = frozenset()
 
     @property
     def _is_digest(self) -> bool:
@@ -108,6 +117,9 @@ class ActionReader:
         return self._keyed(frames, "commit_version", "line_number")
 
     def _keyed(self, frames: Iterable[DataFrame], *others: str) -> DataFrame:
+        if self.parsed:
+            nothing = F.from_json(F.lit(None).cast("string"), text_schema(self.parsed))
+            frames = [_with_parsed(frame, nothing) for frame in frames]
         actions = with_keys(reduce(DataFrame.unionByName, frames), self.log_path, *others)
         if self.stats is not StatsPolicy.NONE:
             return actions
@@ -139,6 +151,9 @@ class ActionReader:
 
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
         paths = self.files.readable([part.file for part in parts])
+        struct = parts[0].stats_parsed
+        if self.parsed and struct is not None and has_all(struct, self.parsed):
+            return self._with_statistics(paths, narrowed(struct, self.parsed))
         parsed = self._stats_parsed(parts[0], paths[0])
         if parsed is None:
             return file_reader(self.spark).schema(self.schema).parquet(*paths)
@@ -148,6 +163,16 @@ class ActionReader:
         as_json = F.to_json("add.stats_parsed", {"timestampFormat": _TIMESTAMP_FORMAT})
         whole = F.col("add").withField("stats", F.coalesce("add.stats", as_json)).dropFields("stats_parsed")
         return rows.select(whole.alias("add"), "remove")
+
+    def _with_statistics(self, paths: list[str], statistics: StructType) -> DataFrame:
+        """Return the file actions with PARSED, without JSON."""
+        add = StructType([*(field for field in ADD if field.name != "stats"), StructField("stats_parsed", statistics)])
+        schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
+        texts = {"stats": "cast(null as string)", PARSED: as_texts("add.stats_parsed", statistics)}
+        names = (*ADD.names, PARSED)
+        whole = ", ".join(f"{texts.get(name, f'add.{name}')} as {name}" for name in names)
+        rows = file_reader(self.spark).schema(schema).parquet(*paths)
+        return rows.selectExpr(f"if(add is null, null, struct({whole})) as add", "remove")
 
     def _stats_parsed(self, part: CheckpointFile, path: str) -> DataType | None:
         """Return the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
@@ -161,6 +186,14 @@ class ActionReader:
             return None
         (found,) = file_reader(self.spark).parquet(path).select("add.stats_parsed").schema.fields
         return found.dataType
+
+
+def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:
+    """Return actions whose add has PARSED, if only as a null."""
+    (add,) = (field.dataType for field in actions.schema if field.name == "add")
+    if isinstance(add, StructType) and PARSED in add.names:
+        return actions
+    return actions.withColumn("add", F.when(F.col("add").isNotNull(), F.col("add").withField(PARSED, parsed)))
 
 
 def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:

@@ -67,9 +67,12 @@ def reconcile(
     return layout.join(rest, commits, how="left_anti", broadcast=broadcast).union(newest)
 
 
-def live_files(files: DataFrame) -> DataFrame:
-    """Return the files of the table: the columns of AddFile, as PROTOCOL.md, Add File has them; any order."""
-    return files.where("add.path is not null").select(*ADD_COLUMNS)
+def live_files(files: DataFrame, *others: str) -> DataFrame:
+    """Return the files of the table: the columns of AddFile, as PROTOCOL.md, Add File has them; any order.
+
+    others: more fields of `add`.
+    """
+    return files.where("add.path is not null").select(*ADD_COLUMNS, *(f"add.{name}" for name in others))
 
 
 def unexpired_tombstones(files: DataFrame, retention: Retention) -> DataFrame:

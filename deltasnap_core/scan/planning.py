@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.replay.load_actions import PARSED
 from deltasnap_core.scan.skipping import Skipping
 
 
@@ -41,8 +42,11 @@ class ScanReport:
 
 
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
-    """Return the files (the columns of AddFile) that may hold rows for which the predicate is true."""
-    condition = condition_on_files(skipping)
+    """Return the files that may hold rows for which the predicate is true.
+
+    files: the columns of AddFile, and of those that the replay read for `skipping.fields` PARSED.
+    """
+    condition = condition_on_files(skipping, parsed=PARSED in files.columns)
     return files if condition is None else files.where(condition)
 
 
@@ -55,16 +59,21 @@ def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
     return True
 
 
-def condition_on_files(skipping: Skipping) -> str | None:
-    """Return the condition as SQL over the columns of AddFile, never null; None: every file may."""
-    conditions = [condition for condition in (_by_partitions(skipping), _by_statistics(skipping)) if condition]
+def condition_on_files(skipping: Skipping, *, parsed: bool = False) -> str | None:
+    """Return the condition as SQL over the columns of AddFile (and PARSED), never null; None: every file may."""
+    conditions = [found for found in (_by_partitions(skipping), _by_statistics(skipping, parsed)) if found]
     return " and ".join(conditions) or None
 
 
-def report_of(files: DataFrame, skipping: Skipping) -> ScanReport:
-    """Return what a predicate does to files; one job."""
+def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | None = None) -> ScanReport:
+    """Return what a predicate does to files; one job.
+
+    totals: how many files, and how many bytes, where that is known: only those that may match are then looked at.
+    """
     by_partitions = _by_partitions(skipping) or "true"
-    by_statistics = _by_statistics(skipping) or "true"
+    by_statistics = _by_statistics(skipping, parsed=PARSED in files.columns) or "true"
+    if totals is not None:
+        files, by_partitions = files.where(by_partitions), "true"
     judged = files.selectExpr("size", f"{by_partitions} as in_partitions", f"{by_statistics} as in_statistics")
     kept = "in_partitions and in_statistics"
     (row,) = judged.agg(
@@ -75,14 +84,15 @@ def report_of(files: DataFrame, skipping: Skipping) -> ScanReport:
         F.expr(f"count_if({kept})").alias("files_after_statistics"),
         F.expr(f"coalesce(sum(if({kept}, size, 0)), 0)").alias("bytes_after_statistics"),
     ).collect()
-    return ScanReport(**row.asDict(), used=skipping.used, unused=skipping.unused)
+    found = ScanReport(**row.asDict(), used=skipping.used, unused=skipping.unused)
+    return found if totals is None else replace(found, files=totals[0], bytes_in_files=totals[1])
 
 
 def _by_partitions(skipping: Skipping) -> str | None:
     return None if skipping.partitions is None else f"coalesce({skipping.partitions}, true)"
 
 
-def _by_statistics(skipping: Skipping) -> str | None:
+def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
     """Return the condition on the statistics; the lambda is there so that the JSON is parsed once for all of it."""
     if skipping.statistics is None:
         return None
@@ -90,5 +100,7 @@ def _by_statistics(skipping: Skipping) -> str | None:
         return f"coalesce({skipping.statistics}, true)"
     schema = skipping.schema.replace("\\", "\\\\").replace("'", "\\'")
     # Statistics that are no JSON, or of another shape, are nulls: the file is kept.
-    parsed = f"from_json(stats, '{schema}', map('mode', 'PERMISSIVE'))"
-    return f"coalesce(exists(array({parsed}), s -> {skipping.statistics}), true)"
+    statistics = f"from_json(stats, '{schema}', map('mode', 'PERMISSIVE'))"
+    if parsed:
+        statistics = f"coalesce({PARSED}, {statistics})"
+    return f"coalesce(exists(array({statistics}), s -> {skipping.statistics}), true)"

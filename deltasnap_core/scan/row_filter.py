@@ -8,10 +8,10 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
+from deltasnap_core.replay.statistics_schema import quoted
 from deltasnap_core.scan.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping import Skipping, skipping_of
-from deltasnap_core.scan.sql_text import quoted
 from deltasnap_core.scan.table_columns import TableColumns
 
 _ANSI = "spark.sql.ansi.enabled"

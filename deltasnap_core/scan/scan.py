@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
+from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
 from deltasnap_core.scan.row_filter import checked_skipping, selected_names
 from deltasnap_core.scan.rows import RowReader
@@ -27,14 +28,20 @@ class Scan:
         *,
         where: str | None = None,
         columns: Sequence[str] | None = None,
+        files_with: Callable[[frozenset[StatisticPath]], DataFrame] | None = None,
+        totals: Callable[[], tuple[int, int] | None] = lambda: None,
     ) -> None:
         """files: of the version, with the columns of AddFile. where: a condition over the table's columns, as SQL.
 
-        columns: names of columns or, with dots, of fields; None: all.
+        columns: names of columns or, with dots, of fields; None: all. files_with: the files where some statistics may
+        be had for less, as chosen_files takes them. totals: how many files, and bytes in them, where that is known
+        without a look at them.
         Errors: PredicateError, a ValueError; ValueError on a column that the table does not have.
         """
         self._table = table
         self._all_files = files
+        self._files_with = files_with
+        self._totals = totals
         self.where = where
         self.columns = None if columns is None else selected_names(columns, table.columns)
         self._checked = Skipping() if where is None else checked_skipping(table, where)
@@ -50,6 +57,12 @@ class Scan:
         return skipping_of(self.where, self._table.columns, may_fail=False)
 
     @once
+    def _planned_files(self) -> DataFrame:
+        """All files, with what it takes to choose some and to read their rows."""
+        fields = self._skipping.fields
+        return self._files_with(fields) if self._files_with is not None and fields else self._all_files
+
+    @once
     def files(self) -> DataFrame:
         """The files that may hold rows for which the predicate is true, with the columns of AddFile."""
         return chosen_files(self._all_files, self._skipping)
@@ -57,7 +70,7 @@ class Scan:
     @once
     def report(self) -> ScanReport:
         """How many files and bytes the predicate leaves, and which parts of it chose them; one job."""
-        return report_of(self._all_files, self._skipping)
+        return report_of(self._planned_files, self._skipping, self._totals())
 
     def to_df(self) -> DataFrame:
         """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
@@ -65,7 +78,7 @@ class Scan:
         Errors: DataFileNotFoundError naming a file that is gone; DataPathError; CorruptLogError on a deletion vector
         or a partition value.
         """
-        rows = RowReader(self._table).read(self.files)
+        rows = RowReader(self._table).read(chosen_files(self._planned_files, self._skipping))
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)

@@ -10,17 +10,17 @@ Source: PROTOCOL.md, Per-file Statistics; Partition Value Serialization.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 
 from sqlglot import exp
 
+from deltasnap_core.replay.statistics_schema import StatisticPath, text_schema
 from deltasnap_core.scan.bounds import Bounds, bounds_of, statistic
 from deltasnap_core.scan.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicate_values import PredicateValue, value_of
-from deltasnap_core.scan.sql_text import quoted, string_sql
+from deltasnap_core.scan.sql_text import string_sql
 from deltasnap_core.scan.table_columns import TableColumns
 
 NEVER = "false"
@@ -42,17 +42,22 @@ class Skipping:
 
     partitions:  SQL over the column `partitionValues` of AddFile. Never null.
     statistics:  SQL over `s`, the statistics of a file as `schema` reads them, and over `partitionValues`.
-    schema:      the statistics that `statistics` asks for, as a type for `from_json`.
+    fields:      the statistics that `statistics` asks for.
     used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
     may_fail:    whether `partitions` may be more than Spark can evaluate, as a text cast to a number.
     """
 
     partitions: str | None = None
     statistics: str | None = None
-    schema: str | None = None
+    fields: frozenset[StatisticPath] = frozenset()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     may_fail: bool = False
+
+    @property
+    def schema(self) -> str | None:
+        """The type of `s` for `from_json`; None: no statistics are asked for."""
+        return text_schema(self.fields) if self.fields else None
 
 
 def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> Skipping:
@@ -93,7 +98,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
     return Skipping(
         partitions=_unless_malformed(_and(partitions), columns),
         statistics=sql,
-        schema=_schema(read) if read else None,
+        fields=frozenset(read),
         used=tuple(used),
         unused=tuple(unused),
         may_fail=fails,
@@ -277,20 +282,3 @@ def _or(parts: Iterable[str | None]) -> str | None:
 def _joined(word: str, parts: list[str]) -> str | None:
     distinct = list(dict.fromkeys(parts))
     return f"({word.join(distinct)})" if len(distinct) > 1 else (distinct[0] if distinct else None)
-
-
-def _schema(fields: set[tuple[str, ...]]) -> str:
-    """Return the type of the statistics that are asked for, each by its path: values as text, counts as numbers."""
-    tree: dict[str, dict[str, object]] = {}
-    for path in sorted(fields):
-        reduce(lambda node, name: node.setdefault(name, {}), path, tree)  # type: ignore[arg-type,return-value]
-    return f"struct<{', '.join(_typed(tree, ()))}>"
-
-
-def _typed(tree: dict[str, dict[str, object]], above: tuple[str, ...]) -> Iterator[str]:
-    for name, inner in tree.items():
-        path = (*above, name)
-        if inner:
-            yield f"{quoted(name)}: struct<{', '.join(_typed(inner, path))}>"  # type: ignore[arg-type]
-        else:
-            yield f"{quoted(name)}: {'bigint' if path[0] in ('nullCount', 'numRecords') else 'string'}"

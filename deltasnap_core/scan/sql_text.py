@@ -6,11 +6,6 @@ from __future__ import annotations
 SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "timestamp": "timestamp_ltz"}
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL."""
-    return f"`{name.replace('`', '``')}`"
-
-
 def string_sql(text: str) -> str:
     """Return a string as SQL whatever is in it and however the session reads escapes."""
     return f"cast(X'{text.encode().hex()}' as string)"

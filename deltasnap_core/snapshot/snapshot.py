@@ -21,10 +21,12 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.replay.load_actions import PARSED, ActionReader
 from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark_failures import on_ladder
 from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.table_schema import parse_schema
 from deltasnap_core.scan.metadata_tables import MetadataTables
@@ -169,7 +171,14 @@ class Snapshot:
         where: a condition over the table's columns, as Spark SQL. columns: None: all.
         Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
         """
-        return Scan(self.scanned_table(options), self._files_with_stats, where=where, columns=columns)
+        return Scan(
+            self.scanned_table(options),
+            self._files_with_stats,
+            where=where,
+            columns=columns,
+            files_with=self._files_with,
+            totals=self._known_totals,
+        )
 
     @once
     def tables(self) -> MetadataTables:
@@ -309,16 +318,24 @@ class Snapshot:
         """The live files, with their statistics also where `all_files` goes without."""
         if self._context.options.load_stats:
             return self.all_files
-        files = self._on_ladder(lambda log: self._reconciled(log, StatsPolicy.ALL))
+        files = self._on_ladder(lambda log: self._reconciled(log, self._context.reader()))
         return no_rows(self._context.spark, ADD) if files is None else live_files(files)
 
     @once
     def _files(self) -> DataFrame | None:
-        return self._on_ladder(lambda log: self._reconciled(log, self._context.options.stats))
+        return self._on_ladder(lambda log: self._reconciled(log, self._context.reader(self._context.options.stats)))
 
-    def _reconciled(self, log: LoadedLog, stats: StatsPolicy) -> DataFrame | None:
+    def _files_with(self, statistics: frozenset[StatisticPath]) -> DataFrame:
+        """Return the live files with PARSED, where the checkpoint has such statistics as values; else with JSON."""
+        contents = self._log.replayable.contents
+        if contents is None or all(part.stats_parsed is None for part in contents.files_with_file_actions):
+            return self._files_with_stats
+        reader = self._context.reader(parsed=statistics)
+        files = self._on_ladder(lambda log: self._reconciled(log, reader))
+        return self._files_with_stats if files is None else live_files(files, PARSED)
+
+    def _reconciled(self, log: LoadedLog, reader: ActionReader) -> DataFrame | None:
         options = self._context.options
-        reader = self._context.reader(stats)
         files = reconciled_files(reader, log, partitions=options.snapshot_partitions)
         if options.check_pages and files is not None:
             files.write.format("noop").mode("overwrite").save()
@@ -359,6 +376,10 @@ class Snapshot:
     @property
     def _checksum_hint(self) -> VersionChecksum | None:
         return self.checksum if value_if_computed(self, "computed_state") is None else None
+
+    def _known_totals(self) -> tuple[int, int] | None:
+        is_known = self._checksum_hint is not None or value_if_computed(self, "computed_state") is not None
+        return (self.num_of_files, self.size_in_bytes) if is_known else None
 
     def _every_tombstone(self) -> DataFrame:
         files = self._files

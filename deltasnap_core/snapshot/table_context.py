@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.snapshot.options import SnapshotOptions
 
@@ -22,6 +23,8 @@ class TableContext:
     files: SparkFiles
     options: SnapshotOptions
 
-    def reader(self, stats: StatsPolicy = StatsPolicy.ALL) -> ActionReader:
-        """Return what reads the file actions."""
-        return ActionReader(spark=self.spark, files=self.files, log_path=self.log.log_path, stats=stats)
+    def reader(
+        self, stats: StatsPolicy = StatsPolicy.ALL, parsed: frozenset[StatisticPath] = frozenset()
+    ) -> ActionReader:
+        """Return what reads the file actions. parsed: as ActionReader has it."""
+        return ActionReader(spark=self.spark, files=self.files, log_path=self.log.log_path, stats=stats, parsed=parsed)

@@ -247,8 +247,13 @@ class SnapshotStore:
         Errors besides those of Snapshot.scan: UnsupportedProtocolError.
         """
         stored, manifest = self._found(table, version)
+        state = stored.computed_states([manifest])[manifest.version]
         return Scan(
-            self._scanned(stored, manifest, options), self.all_files(table, version), where=where, columns=columns
+            self._scanned(stored, manifest, options),
+            self.all_files(table, version),
+            where=where,
+            columns=columns,
+            totals=lambda: (state.num_of_files, state.size_in_bytes),
         )
 
     def file_changes(

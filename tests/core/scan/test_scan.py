@@ -15,7 +15,10 @@ import pytest
 
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
+from deltasnap_core.scan.planning import chosen_files
+from deltasnap_core.scan.skipping import Skipping, skipping_of
 from tests.builders import Action, add, metadata, protocol, write_log
+from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.core.scan.test_deletion_vectors import encode_z85
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
 
@@ -85,6 +88,7 @@ def test_partitions_and_statistics_choose_files_and_the_report_says_so(spark: Sp
     assert (scan.report.files, scan.report.files_after_partitions, scan.report.files_after_statistics) == (5, 3, 2)
     assert scan.report.bytes_after_partitions == pytest.approx(3 * size, abs=size)
     assert scan.report.used == ("day = '2026-01-01'", "ID > 4")
+    assert (snapshot.computed_state.num_of_files, snapshot.scan(scan.where).report) == (5, scan.report)
     assert scan.report.unused == ("id % 2 = 1",)
     assert found(scan) == [(5, date(2026, 1, 1)), (9, date(2026, 1, 1))]
     assert found(snapshot.scan("day is null", columns=["DAY", "id"])) == [(None, 1)]
@@ -293,6 +297,42 @@ def test_statistics_that_are_no_json_keep_a_file(spark: SparkSession, tmp_path: 
     scan = snapshot_of(spark, tmp_path, adds).scan("id = 5")
     assert scan.report.files_after_statistics == len(broken)
     assert len(found(scan)) == len(broken)
+
+
+def test_statistics_that_a_checkpoint_has_as_values_are_read_so_and_no_more_than_asked_for(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = [protocol(), metadata(schemaString=schema(field("id", "long"), field("at", "timestamp")))]
+    moments = [datetime(2026, 1, day, 12, 0, 0, 1500, UTC) for day in (1, 2)]
+    adds = [
+        file(tmp_path, name, pa.table({"id": [low], "at": pa.array([moment], pa.timestamp("us", "UTC"))}))
+        for name, low, moment in zip("ab", (1, 5), moments, strict=True)
+    ]
+    log = write_log(tmp_path, {0: [*first, *adds], 1: [file(tmp_path, "c", ids(9), stats=stats(9, 9, rows=1))]})
+    (checkpoint,) = write_checkpoint(log, 0, "classic", [*first, *adds])
+    bounds = pa.struct([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    counts = pa.struct([("id", pa.int64()), ("at", pa.int64())])
+    parts = [("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)]
+    values = [
+        {"numRecords": 1, "minValues": value, "maxValues": value, "nullCount": {"id": 0, "at": 0}}
+        for value in ({"id": low, "at": moment} for low, moment in zip((1, 5), moments, strict=True))
+    ]
+    put_parsed_statistics(checkpoint, pa.array([None, None, *values], pa.struct(parts)), keep_json=True)
+    snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+    for where, chosen in {
+        "id = 5": 1, "id >= 5": 2, "at <= timestamp'2026-01-01 12:00:00.0015Z'": 2, "id is null": 0,
+    }.items():  # fmt: skip
+        assert snapshot.scan(where).report.files_after_statistics == chosen, where
+    chosen_files(snapshot._files_with(skipped(snapshot, "id = 5").fields), skipped(snapshot, "id = 5")).explain(
+        "formatted"
+    )
+    plan = capsys.readouterr().out
+    assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
+    assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]
+
+
+def skipped(snapshot: Snapshot, where: str) -> Skipping:
+    return skipping_of(where, snapshot.scanned_table().columns)
 
 
 def test_scan_skips_by_statistics_that_all_files_goes_without(spark: SparkSession, tmp_path: Path) -> None:

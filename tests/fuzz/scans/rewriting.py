@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.builders import Action, write_log
-from tests.checkpoint_files import CheckpointStyle, write_checkpoint
+from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
 from tests.core.scan.test_deletion_vectors import encode_z85
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
 from tests.fuzz.scans.statistics import parsed_type, parsed_values, random_statistics
@@ -165,14 +165,5 @@ def _write(rng: Random, table: RandomTable, first: list[Action], adds: list[Acti
 
 def _with_parsed(rng: Random, file: Path, schema: pa.Schema, actions: list[Action]) -> None:
     """Give the adds of a checkpoint their statistics as a struct, and mostly not as JSON."""
-    rows = pq.read_table(file)
-    add = rows["add"].combine_chunks()
-    names = [each.name for each in add.type]
     values = [parsed_values(action["add"].get("stats"), schema) if "add" in action else None for action in actions]
-    parsed = pa.array(values, parsed_type(schema))
-    arrays = [add.field(name) for name in names]
-    if rng.random() < 0.7:
-        del arrays[names.index("stats")]
-        names.remove("stats")
-    whole = pa.StructArray.from_arrays([*arrays, parsed], [*names, "stats_parsed"], mask=add.is_null())
-    pq.write_table(rows.set_column(rows.column_names.index("add"), "add", whole), file)
+    put_parsed_statistics(file, pa.array(values, parsed_type(schema)), keep_json=rng.random() < 0.3)

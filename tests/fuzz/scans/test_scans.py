@@ -33,7 +33,7 @@ def test_scan_gives_the_rows_of_the_whole_table_filtered_and_loses_no_file(seed:
 @pytest.mark.spark
 @pytest.mark.usefixtures("interpreted")
 def test_lost_file_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "condition_on_files", lambda skipping: "false")
+    monkeypatch.setattr(trial, "condition_on_files", lambda skipping, parsed: "false")
     assert "lost" in " ".join(trial.try_table(SEED, spark, predicates=20, scans=0).wrong)
 
 

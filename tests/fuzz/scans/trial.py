@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -18,6 +18,8 @@ from pyspark.sql import functions as F
 
 from deltasnap_core import DeltaLog, Scan, SnapshotStore
 from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.replay.load_actions import PARSED
+from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.planning import condition_on_files
 from tests.fuzz.scans.predicates import RandomPredicates
@@ -89,14 +91,23 @@ class _Trial:
         self._tried.predicates = len(wheres)
         sensible = self._scans(every, wheres, whole)
         matching = self._evaluated(whole, ROW, {where: f"coalesce({where}, false)" for where in sensible})
-        conditions = {w: condition_on_files(scan._skipping) or "true" for w, scan in sensible.items()}
-        # Of a local relation Spark evaluates expressions while it plans, without a job.
-        files = self._spark.createDataFrame(every.files.toArrow())
+        files, conditions = self._planned(every, sensible)
         kept = self._evaluated(files, "path", conditions)
         for where in sensible:
             self._compare(where, matching.get(where), kept.get(where), conditions[where])
         for where in self._rng.sample(sorted(sensible), min(scans, len(sensible))):
             self._scan(where, sensible[where], matching.get(where))
+
+    def _planned(self, every: Scan, scans: dict[str, Scan]) -> tuple[DataFrame, dict[str, str]]:
+        """Return the files as scans of all those predicates plan with, and the conditions on them."""
+        skipping = {where: scan._skipping for where, scan in scans.items()}
+        fields = frozenset[StatisticPath]().union(*(each.fields for each in skipping.values()))
+        files = every.files if every._files_with is None or not fields else every._files_with(fields)
+        parsed = PARSED in files.columns
+        alike = {where: replace(each, fields=fields) if each.fields else each for where, each in skipping.items()}
+        conditions = {where: condition_on_files(each, parsed=parsed) or "true" for where, each in alike.items()}
+        # Of a local relation Spark evaluates expressions while it plans, without a job.
+        return self._spark.createDataFrame(files.toArrow()), conditions
 
     def _compare_whole(self, whole: DataFrame, rows: DataFrame) -> None:
         wanted, found = _texts(whole), _texts(rows)

@@ -1,0 +1,66 @@
+"""Single statistics out of the struct that a checkpoint may have besides, or in place of, their JSON.
+
+They come as JSON would have them, so that one rule reads both.
+Source: PROTOCOL.md, Checkpoint Schema; Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType, TimestampType
+
+from deltasnap_core.replay.statistics_schema import StatisticPath, fields_at, is_count, quoted
+
+_WITH_ZONE = "'yyyy-MM-dd HH:mm:ss.SSSSSSXXX'"
+
+
+def has_all(struct: pa.DataType | None, paths: Collection[StatisticPath]) -> bool:
+    """Whether a struct has a value at each of the paths."""
+    return struct is not None and all(_leaf(struct, path) is not None for path in paths)
+
+
+def narrowed(struct: pa.DataType, paths: Collection[StatisticPath]) -> StructType:
+    """Return the type to read no more of a struct with than what is at some paths. It has all of them."""
+    return _narrowed(struct, fields_at(paths), ())
+
+
+def as_texts(column: str, struct: StructType) -> str:
+    """Return SQL for a column of statistics, of a type that was narrowed, in that of `text_schema`."""
+    return f"if({column} is null, null, {_texts(column, struct, ())})"
+
+
+def _narrowed(struct: pa.DataType, fields: dict[str, Any], above: StatisticPath) -> StructType:
+    types = []
+    for name, inner in fields.items():
+        path = (*above, name)
+        leaf = _leaf(struct, path)
+        data_type = _narrowed(struct, inner, path) if inner else from_arrow_type(leaf, prefer_timestamp_ntz=True)
+        types.append(StructField(name, data_type))
+    return StructType(types)
+
+
+def _texts(column: str, struct: StructType, above: StatisticPath) -> str:
+    fields = []
+    for field in struct:
+        path, value = (*above, field.name), f"{column}.{quoted(field.name)}"
+        if isinstance(field.dataType, StructType):
+            value = _texts(value, field.dataType, path)
+        elif isinstance(field.dataType, TimestampType):
+            value = f"date_format({value}, {_WITH_ZONE})"
+        else:
+            value = f"cast({value} as {'bigint' if is_count(path) else 'string'})"
+        fields.append(f"{value} as {quoted(field.name)}")
+    return f"struct({', '.join(fields)})"
+
+
+def _leaf(struct: pa.DataType, path: StatisticPath) -> pa.DataType | None:
+    for name in path:
+        index = struct.get_field_index(name) if pa.types.is_struct(struct) else -1
+        if index < 0:
+            return None
+        struct = struct.field(index).type
+    return None if pa.types.is_nested(struct) else struct
