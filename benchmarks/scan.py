@@ -6,6 +6,7 @@ import binascii
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,18 @@ from deltasnap_core import DeltaLog, Snapshot, TableLog
 
 OTHER = "other"
 FILES, ROWS_A_FILE, DELETED_A_FILE = 1_000, 20_000, 200
+ROWS_A_NUMBER = 10_000
+"""How far the ids of one file of a made log are from those of the next."""
 
 
 def run(bench: Bench) -> list[Finding]:
     """Planning beside the computed state; rows beside Spark's own reading of the same files."""
-    return [*planning(bench), rows(bench, vectors=False), rows(bench, vectors=True)]
+    return [
+        *planning(bench),
+        *(by_statistics(bench, parsed=parsed) for parsed in (False, True)),
+        rows(bench, vectors=False),
+        rows(bench, vectors=True),
+    ]
 
 
 def planning(bench: Bench) -> list[Finding]:
@@ -65,6 +73,31 @@ def planning(bench: Bench) -> list[Finding]:
             aim=Aim(0.5),
         ),
     ]
+
+
+def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
+    """A scan of a hundredth of the values of a column, cold, where its statistics are JSON or values."""
+    table = bench.table(replace(bench.shape, parsed_stats=parsed))
+    first = bench.files // 2 * ROWS_A_NUMBER
+    where = f"id between {first} and {first + bench.files // 100 * ROWS_A_NUMBER}"
+
+    def cold() -> Snapshot:
+        return bench.cold_log(table).update()
+
+    times = time_in_turn(
+        {
+            OURS: Side(prepare=DeltaLog.clear_cache, run=lambda: cold().scan(where).report),
+            OTHER: Side(prepare=DeltaLog.clear_cache, run=lambda: cold().computed_state),
+        },
+        bench.repeat,
+        warm_ups=3,
+    )
+    return Finding(
+        question=f"Plan a scan of a hundredth of a column, cold, its statistics {'values' if parsed else 'JSON'}",
+        ours=times[OURS],
+        theirs=times[OTHER],
+        peer="cold computed state",
+    )
 
 
 def rows(bench: Bench, *, vectors: bool) -> Finding:
