@@ -48,7 +48,7 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
         yield
     except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError) as error:
         text = str(error)
-        if isinstance(error, SPARK_FAILURES) and not _SAYS_OF_FILES.search(text):
+        if isinstance(error, SPARK_FAILURES) and not says_of_files(error):
             raise
         log, stored = tuple(log_files), tuple(stored_files)
         if not log and not stored:
@@ -56,6 +56,11 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
         path = next((file for file in (*log, *stored) if _is_named(file, text)), (*log, *stored)[0])
         corrupt = CorruptLogError if path in log else CorruptStoreError
         raise corrupt(path=path, reason=f"Spark cannot read it: {spark_cause(error)}") from error
+
+
+def says_of_files(error: BaseException) -> bool:
+    """Whether what fails inside Spark is the reading of a file."""
+    return _SAYS_OF_FILES.search(str(error)) is not None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 _KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "deletionVector.offset"
@@ -116,7 +117,8 @@ class FileChanges:
         Their rows are the increment where `summary.is_append_only`; otherwise `summary.why_not_append_only` tells what
         else there is to know.
         """
-        return Scan(self._table, self.added, where=where, columns=columns)
+        files = ScannedFiles(frame=lambda: self.added, ask=lambda _, query: query(self.added))
+        return Scan(self._table, files, where=where, columns=columns)
 
 
 def _without(files: DataFrame, others: DataFrame) -> DataFrame:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.replay.load_actions import PARSED
+from deltasnap_core.replay.spark_failures import SPARK_FAILURES, says_of_files
 from deltasnap_core.scan.skipping import Skipping
 
 
@@ -54,7 +54,9 @@ def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
     """Whether Spark can tell of every file if its partition values meet the condition; one job."""
     try:
         files.agg(F.expr(f"count_if({_by_partitions(skipping)})")).collect()
-    except PySparkException:
+    except SPARK_FAILURES as error:
+        if says_of_files(error):
+            raise
         return False
     return True
 

@@ -68,19 +68,16 @@ class RowReader:
 
     table: ScannedTable
 
-    def read(self, files: DataFrame) -> DataFrame:
-        """Return the rows of files (with the columns of AddFile), with the columns of the table in their order.
-
-        One job looks the files up. Errors: as Scan.to_df.
-        """
-        found = self._files(files)
+    def read(self, found: Sequence[_DataFile]) -> DataFrame:
+        """Return the rows of files, with the columns of the table in their order. Errors: as Scan.to_df."""
         groups = [[file for file in found if file.vector is None], [file for file in found if file.vector is not None]]
         frames = [self._rows(group) for group in groups if group]
         if not frames:
             return self.table.no_rows
         return reduce(DataFrame.unionAll, frames)
 
-    def _files(self, files: DataFrame) -> list[_DataFile]:
+    def looked_up(self, files: DataFrame) -> list[_DataFile]:
+        """Return what it takes to read files (with the columns of AddFile); one job. Errors: as Scan.to_df."""
         names = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
         adds = files.selectExpr(*names, f"{self._malformed} as malformed").toArrow().to_pylist(maps_as_pydicts="strict")
         urls = [self._checked(add) for add in adds]

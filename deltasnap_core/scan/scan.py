@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
-from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
 from deltasnap_core.scan.row_filter import checked_skipping, selected_names
 from deltasnap_core.scan.rows import RowReader
+from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping import Skipping, skipping_of
+
+T = TypeVar("T")
 
 
 class Scan:
@@ -24,24 +27,18 @@ class Scan:
     def __init__(
         self,
         table: ScannedTable,
-        files: DataFrame,
+        files: ScannedFiles,
         *,
         where: str | None = None,
         columns: Sequence[str] | None = None,
-        files_with: Callable[[frozenset[StatisticPath]], DataFrame] | None = None,
-        totals: Callable[[], tuple[int, int] | None] = lambda: None,
     ) -> None:
-        """files: of the version, with the columns of AddFile. where: a condition over the table's columns, as SQL.
+        """files: of the version. where: a condition over the table's columns, as SQL.
 
-        columns: names of columns or, with dots, of fields; None: all. files_with: the files where some statistics may
-        be had for less, as chosen_files takes them. totals: how many files, and bytes in them, where that is known
-        without a look at them.
+        columns: names of columns or, with dots, of fields; None: all.
         Errors: PredicateError, a ValueError; ValueError on a column that the table does not have.
         """
         self._table = table
         self._all_files = files
-        self._files_with = files_with
-        self._totals = totals
         self.where = where
         self.columns = None if columns is None else selected_names(columns, table.columns)
         self._checked = Skipping() if where is None else checked_skipping(table, where)
@@ -50,35 +47,39 @@ class Scan:
         return f"Scan(version={self._table.version}, where={self.where!r}, columns={self.columns})"
 
     @once
-    def _skipping(self) -> Skipping:
-        """What chooses files. A condition that fails on the values of some partition is left to the rows."""
-        if self.where is None or not self._checked.may_fail or can_evaluate(self._all_files, self._checked):
-            return self._checked
-        return skipping_of(self.where, self._table.columns, may_fail=False)
-
-    @once
-    def _planned_files(self) -> DataFrame:
-        """All files, with what it takes to choose some and to read their rows."""
-        fields = self._skipping.fields
-        return self._files_with(fields) if self._files_with is not None and fields else self._all_files
-
-    @once
     def files(self) -> DataFrame:
         """The files that may hold rows for which the predicate is true, with the columns of AddFile."""
-        return chosen_files(self._all_files, self._skipping)
+        return chosen_files(self._all_files.frame(), self._skipping)
 
     @once
     def report(self) -> ScanReport:
-        """How many files and bytes the predicate leaves, and which parts of it chose them; one job."""
-        return report_of(self._planned_files, self._skipping, self._totals())
+        """How many files and bytes the predicate leaves, and which parts of it chose them; one job.
+
+        Errors: CorruptLogError, CorruptStoreError.
+        """
+        return self._ask(lambda files: report_of(files, self._skipping, self._all_files.totals()))
 
     def to_df(self) -> DataFrame:
         """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
 
         Errors: DataFileNotFoundError naming a file that is gone; DataPathError; CorruptLogError on a deletion vector
-        or a partition value.
+        or a partition value, and as `report`.
         """
-        rows = RowReader(self._table).read(chosen_files(self._planned_files, self._skipping))
+        reader = RowReader(self._table)
+        rows = reader.read(self._ask(lambda files: reader.looked_up(chosen_files(files, self._skipping))))
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)
+
+    @once
+    def _skipping(self) -> Skipping:
+        """What chooses files. A condition that fails on the values of some partition is left to the rows."""
+        checked = self._checked
+        if self.where is None or not checked.may_fail:
+            return checked
+        if self._all_files.ask(frozenset(), lambda files: can_evaluate(files, checked)):
+            return checked
+        return skipping_of(self.where, self._table.columns, may_fail=False)
+
+    def _ask(self, query: Callable[[DataFrame], T]) -> T:
+        return self._all_files.ask(self._skipping.fields, query)

@@ -32,6 +32,7 @@ from deltasnap_core.replay.table_schema import parse_schema
 from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
@@ -171,14 +172,8 @@ class Snapshot:
         where: a condition over the table's columns, as Spark SQL. columns: None: all.
         Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
         """
-        return Scan(
-            self.scanned_table(options),
-            self._files_with_stats,
-            where=where,
-            columns=columns,
-            files_with=self._files_with,
-            totals=self._known_totals,
-        )
+        files = ScannedFiles(frame=lambda: self._files_with_stats, ask=self._ask_files, totals=self._known_totals)
+        return Scan(self.scanned_table(options), files, where=where, columns=columns)
 
     @once
     def tables(self) -> MetadataTables:
@@ -325,14 +320,17 @@ class Snapshot:
     def _files(self) -> DataFrame | None:
         return self._on_ladder(lambda log: self._reconciled(log, self._context.reader(self._context.options.stats)))
 
-    def _files_with(self, statistics: frozenset[StatisticPath]) -> DataFrame:
-        """Return the live files with PARSED, where the checkpoint has such statistics as values; else with JSON."""
-        contents = self._log.replayable.contents
-        if contents is None or all(part.stats_parsed is None for part in contents.files_with_file_actions):
-            return self._files_with_stats
-        reader = self._context.reader(parsed=statistics)
-        files = self._on_ladder(lambda log: self._reconciled(log, reader))
-        return self._files_with_stats if files is None else live_files(files, PARSED)
+    def _ask_files(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+        """Return what a query over the live files gives; with PARSED where a checkpoint has statistics as values."""
+
+        def ask(log: LoadedLog) -> T:
+            parts = () if log.contents is None else log.contents.files_with_file_actions
+            if not statistics or all(part.stats_parsed is None for part in parts):
+                return query(self._files_with_stats)
+            files = self._reconciled(log, self._context.reader(parsed=statistics))
+            return query(self._files_with_stats if files is None else live_files(files, PARSED))
+
+        return self._on_ladder(ask)
 
     def _reconciled(self, log: LoadedLog, reader: ActionReader) -> DataFrame | None:
         options = self._context.options

@@ -67,7 +67,7 @@ from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune,
 from deltasnap_core.store.range_writer import Progress
 from deltasnap_core.store.store_writer import StoredRange, StoreWriter
 from deltasnap_core.store.stored_rows import StoredRows
-from deltasnap_core.store.stored_scan import scanned_version, stored_history, stored_tables
+from deltasnap_core.store.stored_scan import scanned_files, scanned_version, stored_history, stored_tables
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.version_documents import non_file_actions_of
 
@@ -248,13 +248,10 @@ class SnapshotStore:
         """
         stored, manifest = self._found(table, version)
         state = stored.computed_states([manifest])[manifest.version]
-        return Scan(
-            self._scanned(stored, manifest, options),
-            self.all_files(table, version),
-            where=where,
-            columns=columns,
-            totals=lambda: (state.num_of_files, state.size_in_bytes),
+        files = scanned_files(
+            self.all_files(table, manifest), state, _stored_files(self._rows(stored, manifest), manifest)
         )
+        return Scan(self._scanned(stored, manifest, options), files, where=where, columns=columns)
 
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
@@ -389,7 +386,7 @@ class SnapshotStore:
         return stored, manifest
 
     def _checked(self, rows: StoredRows, manifest: VersionManifest, frame: Callable[[], DataFrame]) -> DataFrame:
-        with translated(stored_files=[join_url(rows.parquet.folder, file.path) for file in manifest.data_files]):
+        with translated(stored_files=_stored_files(rows, manifest)):
             found = frame()
             if self._check_pages:
                 found.write.format("noop").mode("overwrite").save()
@@ -409,6 +406,10 @@ class SnapshotStore:
         if self._spark is None:
             raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
         return self._spark
+
+
+def _stored_files(rows: StoredRows, manifest: VersionManifest) -> list[str]:
+    return [join_url(rows.parquet.folder, file.path) for file in manifest.data_files]
 
 
 def _all_files(rows: StoredRows, manifest: VersionManifest) -> DataFrame:

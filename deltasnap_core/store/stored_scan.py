@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.replay.spark_failures import translated
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.scan.log_tables import log_files_table, versions_table
 from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
+
+T = TypeVar("T")
 
 
 def scanned_version(
@@ -52,6 +58,16 @@ def scanned_version(
         spark_files=SparkFiles(data_options, partial(can_read, spark)),
         options=options,
     )
+
+
+def scanned_files(files: DataFrame, state: SnapshotState, urls: Sequence[str]) -> ScannedFiles:
+    """Return the files of a stored version for a scan. urls: of the files of the store that they are read from."""
+
+    def ask(_: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+        with translated(stored_files=urls):
+            return query(files)
+
+    return ScannedFiles(frame=lambda: files, ask=ask, totals=lambda: (state.num_of_files, state.size_in_bytes))
 
 
 def stored_history(table: ScannedTable, manifest: VersionManifest, first: int, last: int) -> list[DeltaHistory]:

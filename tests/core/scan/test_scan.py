@@ -16,11 +16,12 @@ import pytest
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
-from deltasnap_core.scan.skipping import Skipping, skipping_of
+from deltasnap_core.scan.skipping import skipping_of
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.core.scan.test_deletion_vectors import encode_z85
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.snapshot.test_damage import flip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -323,16 +324,30 @@ def test_statistics_that_a_checkpoint_has_as_values_are_read_so_and_no_more_than
         "id = 5": 1, "id >= 5": 2, "at <= timestamp'2026-01-01 12:00:00.0015Z'": 2, "id is null": 0,
     }.items():  # fmt: skip
         assert snapshot.scan(where).report.files_after_statistics == chosen, where
-    chosen_files(snapshot._files_with(skipped(snapshot, "id = 5").fields), skipped(snapshot, "id = 5")).explain(
-        "formatted"
-    )
+    skipping = skipping_of("id = 5", snapshot.scanned_table().columns)
+    snapshot._ask_files(skipping.fields, lambda files: chosen_files(files, skipping).explain("formatted"))
     plan = capsys.readouterr().out
     assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]
 
 
-def skipped(snapshot: Snapshot, where: str) -> Skipping:
-    return skipping_of(where, snapshot.scanned_table().columns)
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_checkpoint_is_gone_round_or_told(spark: SparkSession, tmp_path: Path) -> None:
+    actions = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2), stats=stats(1, 2))]
+    log = write_log(tmp_path, {0: actions, 1: [file(tmp_path, "b", ids(5), stats=stats(5, 5, rows=1))]})
+    (checkpoint,) = write_checkpoint(log, 0, "classic", actions)
+    flip(checkpoint)
+    for where in ("id < 5", None):
+        snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+        assert found(snapshot.scan(where))[0] == (1,)
+        assert snapshot.scan(where).report.files == 2
+        DeltaLog.clear_cache()
+    (log / f"{0:020}.json").unlink()
+    snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+    with pytest.raises(CorruptLogError, match=checkpoint.name):
+        _ = snapshot.scan("id < 5").report
+    with pytest.raises(CorruptLogError, match=checkpoint.name):
+        snapshot.scan().to_df()
 
 
 def test_scan_skips_by_statistics_that_all_files_goes_without(spark: SparkSession, tmp_path: Path) -> None:
