@@ -15,7 +15,8 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from deltasnap_core.replay.statistics_schema import StatisticPath, fields_at, is_count, quoted
 
-_WITH_ZONE = "'yyyy-MM-dd HH:mm:ss.SSSSSSXXX'"
+# In UTC, whatever the session's zone: the offsets of other zones had seconds once, which are not written.
+_IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
 
 
 def has_all(struct: pa.DataType | None, paths: Collection[StatisticPath]) -> bool:
@@ -50,7 +51,7 @@ def _texts(column: str, struct: StructType, above: StatisticPath) -> str:
         if isinstance(field.dataType, StructType):
             value = _texts(value, field.dataType, path)
         elif isinstance(field.dataType, TimestampType):
-            value = f"date_format({value}, {_WITH_ZONE})"
+            value = f"to_csv(struct({value}), {_IN_UTC})"
         else:
             value = f"cast({value} as {'bigint' if is_count(path) else 'string'})"
         fields.append(f"{value} as {quoted(field.name)}")

@@ -2,7 +2,8 @@
 
 Statistics are bounds, not values. Where it is not sure that a bound is one, it is not used:
 - A maximum of a string may be cut short, or longer than any value: what begins with it may still be a value.
-- A maximum of a timestamp is cut to the millisecond.
+- A maximum of a timestamp is cut to the millisecond. Both bounds may be off by less than a minute where they are
+  given in a zone other than UTC: offsets had seconds once, which are not written.
 - NaN is above every number, and not every writer counts it: a maximum of a float says nothing of what is above it,
   and a minimum that is NaN says nothing.
 - Decimals of more than 15 digits have been through a float on their way into JSON, and at some writers' through a
@@ -25,6 +26,7 @@ _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _NAMES = {sql: name for name, sql in SQL_TYPES.items()}
 _EXACT_DIGITS = 15
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
+_LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
 _NO_VALUES = ("boolean", "binary", "collated")
 _DATED = ("date", "timestamp", "timestamp_ntz")
 
@@ -193,7 +195,7 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
     if kind == "timestamp":
         # A time without a zone is of a zone that nobody tells.
         low, high = (f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)" for text in (low, high))
-        return low, f"try_add({high}, interval 1 millisecond)", False
+        return _with_seconds(low, "-1"), f"try_add({_with_seconds(high, '1')}, interval 1 millisecond)", False
     if kind == "timestamp_ntz":
         low, high = (f"try_cast({text} as timestamp_ntz)" for text in (low, high))
         return low, f"try_add({high}, interval 1 millisecond)", False
@@ -208,6 +210,11 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
     if kind in _INTEGERS or kind == "date" or kind.startswith("decimal("):
         return f"try_cast({low} as {sql_type(kind)})", f"try_cast({high} as {sql_type(kind)})", False
     return None, None, False
+
+
+def _with_seconds(bound: str, minute: str) -> str:
+    is_old = f"{bound} < timestamp_ltz'{_LAST_SECONDS}'"
+    return f"if({is_old}, try_add({bound}, interval '{minute}' minute), {bound})"
 
 
 def _cast(bounds: Bounds, target: str) -> Bounds | None:

@@ -435,17 +435,30 @@ def test_file_of_nulls_alone_is_left_out_by_a_comparison(spark: SparkSession, tm
     assert snapshot.scan("id is null").report.files_after_statistics == 1
 
 
-def test_timestamp_within_the_millisecond_of_the_maximum_is_kept(spark: SparkSession, tmp_path: Path) -> None:
-    text = json.dumps(
-        {
-            "numRecords": 1,
-            "minValues": {"at": "2026-01-01T00:00:00.123Z"},
-            "maxValues": {"at": "2026-01-01T00:00:00.123Z"},
-            "nullCount": {"at": 0},
-        }
-    )
-    rows = pa.table({"at": pa.array([1_767_225_600_123_456], pa.timestamp("us", "UTC"))})
+@pytest.mark.parametrize(
+    ("bound", "moment", "kept", "left_out"),
+    [
+        (
+            "2026-01-01T00:00:00.123Z",
+            datetime(2026, 1, 1, 0, 0, 0, 123456, UTC),
+            "at > timestamp'2026-01-01 00:00:00.123400Z'",
+            "at > timestamp'2026-01-01 00:00:00.124001Z'",
+        ),
+        (  # New York's offset then was -04:56:02
+            "1883-01-01T00:00:00.000-04:56",
+            datetime(1883, 1, 1, 4, 56, 2, 0, UTC),
+            "at > timestamp'1883-01-01 04:56:01Z'",
+            "at > timestamp'1883-01-01 04:57:01Z'",
+        ),
+    ],
+    ids=["milliseconds", "offsets with seconds"],
+)
+def test_timestamp_above_what_its_maximum_can_tell_is_kept(
+    spark: SparkSession, tmp_path: Path, bound: str, moment: datetime, kept: str, left_out: str
+) -> None:
+    text = json.dumps({"numRecords": 1, "minValues": {"at": bound}, "maxValues": {"at": bound}, "nullCount": {"at": 0}})
+    rows = pa.table({"at": pa.array([moment], pa.timestamp("us", "UTC"))})
     adds = [file(tmp_path, "a", rows, stats=text)]
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp")))
-    assert len(found(snapshot.scan("at > timestamp'2026-01-01 00:00:00.123400Z'"))) == 1
-    assert snapshot.scan("at > timestamp'2026-01-01 00:00:00.124001Z'").report.files_after_statistics == 0
+    assert len(found(snapshot.scan(kept))) == 1
+    assert snapshot.scan(left_out).report.files_after_statistics == 0

@@ -57,6 +57,7 @@ def plain(sql: str | None) -> str | None:
         sql = re.sub(rf"try_cast\(s\.{kind}\.([`\w.]+) as \w+(?:\(\d+,\d+\))?\)", rf"{short}.\1", sql)
         sql = re.sub(rf"s\.{kind}\.", f"{short}.", sql)
     sql = re.sub(r"if\((\w+\.`\w+`) rlike '[^']+', \1, null\)", r"\1", sql).replace("`", "")
+    sql = re.sub(r"if\(([\w.]+) < timestamp_ltz'[^']*', try_add\(\1, interval '(-?1)' minute\), \1\)", r"\1", sql)
     sql = re.sub(
         r"try_cast\(('[^']*') as \w+\)", r"\1", re.sub(r"nullif\(([\w.]+), (?:\w+\('NaN'\)|-?\d+D)\)", r"\1", sql)
     )
