@@ -63,7 +63,7 @@ class Skipping:
 def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> Skipping:
     """Return what a predicate over the rows of a table says of its files.
 
-    may_fail: whether to go without conditions that may fail, as Skipping says.
+    may_fail: False: to go without conditions that may fail, as Skipping says.
     Errors: PredicateError.
     """
     try:

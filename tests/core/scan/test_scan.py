@@ -186,6 +186,29 @@ def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSe
     assert found_rows.selectExpr("id", "name", "unix_micros(at)").collect() == [(7, "x", 1_767_268_800_123_456)]
 
 
+def test_variants_are_read_also_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
+    made = spark.sql("""select parse_json('{"a": [1, null]}') as `c-1`, struct(parse_json('"x"') as `c-3`) as `c-2`""")
+    made.coalesce(1).write.parquet(str(tmp_path / "made"))
+    (part,) = (tmp_path / "made").glob("*.parquet")
+
+    def mapped(name: str, kind: Any, column: str) -> dict[str, Any]:
+        return field(
+            name, kind, **{"delta.columnMapping.id": int(column[2:]), "delta.columnMapping.physicalName": column}
+        )
+
+    struct = {"type": "struct", "fields": [mapped("w", "variant", "c-3")]}
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        [add(f"made/{part.name}", size=part.stat().st_size)],
+        schemaString=schema(mapped("v", "variant", "c-1"), mapped("s", struct, "c-2")),
+        configuration={"delta.columnMapping.mode": "name"},
+        features=["columnMapping", "variantType"],
+    )
+    rows = snapshot.scan("variant_get(v, '$.a[0]', 'int') = 1").to_df()
+    assert rows.selectExpr("to_json(v)", "to_json(s.w)").collect() == [('{"a":[1,null]}', '"x"')]
+
+
 def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: SparkSession, tmp_path: Path) -> None:
     inner = pa.struct([("c-1", pa.int64()), ("c-2", pa.string())])
     physical = pa.schema([("c-3", pa.list_(inner)), ("c-4", pa.map_(pa.string(), inner))])

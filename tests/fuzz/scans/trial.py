@@ -102,12 +102,17 @@ class _Trial:
         """Return the files as scans of all those predicates plan with, and the conditions on them."""
         skipping = {where: scan._skipping for where, scan in scans.items()}
         fields = frozenset[StatisticPath]().union(*(each.fields for each in skipping.values()))
-        files = every._all_files.ask(fields, lambda frame: frame.toArrow())
-        parsed = PARSED in files.column_names
+        files = every._all_files.ask(fields, self._kept)
+        parsed = PARSED in files.columns
         alike = {where: replace(each, fields=fields) if each.fields else each for where, each in skipping.items()}
         conditions = {where: condition_on_files(each, parsed=parsed) or "true" for where, each in alike.items()}
-        # Of a local relation Spark evaluates expressions while it plans, without a job.
-        return self._spark.createDataFrame(files), conditions
+        return files, conditions
+
+    def _kept(self, files: DataFrame) -> DataFrame:
+        """Return files read once; mostly as a local relation, of which Spark evaluates expressions while it plans."""
+        if PARSED in files.columns:
+            return files.localCheckpoint()  # PySpark cannot give such structs to Arrow
+        return self._spark.createDataFrame(files.toArrow())
 
     def _compare_whole(self, whole: DataFrame, rows: DataFrame) -> None:
         wanted, found = _texts(whole), _texts(rows)
