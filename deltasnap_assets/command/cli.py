@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import asdict
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
@@ -182,7 +183,7 @@ def refresh(
 
     done = refresh_tables(settings, tables or known, quiet=as_json)
     if as_json:
-        typer.echo(json.dumps({name: {"versions": each.versions, "error": each.error} for name, each in done.items()}))
+        typer.echo(json.dumps({name: asdict(each) for name, each in done.items()}))
     if any(each.error for each in done.values()):
         raise typer.Exit(1)
 

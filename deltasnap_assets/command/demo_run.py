@@ -39,7 +39,9 @@ def run_demo(folder: Path) -> bool:
         return False
     show_versions(console, settings, table, refreshed.versions)
     command = Path(sys.argv[0]) if shutil.which("deltasnap") is None else Path("deltasnap")
-    console.print(NEXT_STEPS.format(command=command, path=Path(table.path).relative_to(folder)), highlight=False)
+    console.print(
+        NEXT_STEPS.format(command=command, path=Path(table.path).relative_to(folder)), highlight=False, soft_wrap=True
+    )
     return True
 
 

@@ -18,6 +18,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.tables.table_observation import health_of
 from deltasnap_core import DeltaSnapError
 
 LOG_NAME = "refresh.log"
@@ -25,9 +26,10 @@ LOG_NAME = "refresh.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What came of one table: the versions materialized, or why it failed."""
+    """What came of one table: the versions materialized and how the table fares now, or why it failed."""
 
     versions: tuple[int, ...] = ()
+    health: str | None = None
     error: str | None = None
 
 
@@ -62,7 +64,9 @@ def _refresh(
         console.print(shown(f"What Spark and Dagster printed: {log}", style="dim"), soft_wrap=True)
         return Refreshed(error=shown(problem).plain)
     console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
-    return Refreshed(versions=versions)
+    if health := health_of(instance, table.name):
+        console.print(shown(f"{table.name}: {health}"), soft_wrap=True)
+    return Refreshed(versions=versions, health=health)
 
 
 def versions_text(versions: Sequence[int]) -> str:

@@ -60,6 +60,15 @@ def table_observation(
     return None
 
 
+def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    """Return what the page of a table says of how it fares; None: nothing yet."""
+    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
+        seen = record.asset_observation
+        told = None if seen is None else seen.metadata.get("health")
+        return None if told is None else str(told.value)
+    return None
+
+
 def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
     """What those versions did that are stored and known to have been changes, ascending."""
     steps: list[VersionStep] = []

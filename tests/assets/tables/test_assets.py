@@ -17,6 +17,7 @@ from deltasnap_assets.demo.demo_table import grow  # noqa: E402
 from deltasnap_assets.runs.plan import ASSET_NAMES, run_tags  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table  # noqa: E402
 from deltasnap_assets.settings.config import Settings, TableSettings  # noqa: E402
+from deltasnap_assets.tables.table_observation import health_of  # noqa: E402
 from deltasnap_core.errors import StoredVersionNotFoundError  # noqa: E402
 from tests.builders import commit_info, protocol, write_log  # noqa: E402
 
@@ -162,6 +163,7 @@ def test_table_itself_is_told_in_full_of_its_newest_version(app: App) -> None:
     assert seen.data_version == str(VERSIONS - 1)
     assert {"health", "num_of_files", "file_sizes", "bytes_by_partition", "schema", "operations"} <= set(seen.metadata)
     assert seen.metadata["num_of_files"].value == len(live_paths(app.path, VERSIONS - 1))
+    assert health_of(app.instance, "events") == seen.metadata["health"].value
 
 
 def test_page_of_the_newest_version_tells_files_and_tombstones(app: App) -> None:
