@@ -16,10 +16,10 @@ import dagster as dg
 
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import Known, job_name, known_of, log_of, plan, prepare, run_tags, what_is_stored
-from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, Failure, failures, unfinished_runs
+from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, Failure, TablesFailedError, failures, unfinished_runs
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
+from deltasnap_core import LogCursor, LogStatus
 
 MOST_SENSORS = 20
 """So many tables have a sensor each; where there are more, those with the same `poll_seconds` share one."""
@@ -27,16 +27,6 @@ MOST_SENSORS = 20
 _DAEMON_ROUND_SECONDS = 5
 _LOOKS_AT_ONCE = 16
 _MOST_TOLD = 10
-
-
-class TablesFailedError(DeltaSnapError):
-    """Tables of a shared sensor that could not be looked at. problems: why, by table."""
-
-    def __init__(self, problems: Mapping[str, str]) -> None:
-        self.problems = problems
-        told = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MOST_TOLD]]
-        more = f" And {len(problems) - len(told)} more." if len(problems) > len(told) else ""
-        super().__init__(f"{len(problems)} tables could not be looked at. {' '.join(told)}{more}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

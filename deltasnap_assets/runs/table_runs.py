@@ -13,6 +13,7 @@ from deltasnap_assets.runs.partitions import known_versions
 from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
 from deltasnap_assets.settings.config import TABLE_TAG
+from deltasnap_core import DeltaSnapError
 
 MOST_ATTEMPTS = 5
 """After so many failed runs in a row a table is left alone until a commit, its schedule or `deltasnap refresh`."""
@@ -21,6 +22,7 @@ _FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
 _REMEMBERED_SECONDS = 86_400
 _MOST_FAILURES = 1_000
 _ALL_ASSETS = "__ASSET_JOB"
+_MOST_TOLD = 10
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -36,6 +38,16 @@ _LOST_AFTER_SECONDS = {
     dg.DagsterRunStatus.STARTED: 300,
     dg.DagsterRunStatus.CANCELING: 300,
 }
+
+
+class TablesFailedError(DeltaSnapError):
+    """Some of many tables failed, where the others did not. problems: why, by table."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems = problems
+        told = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MOST_TOLD]]
+        more = f" And {len(problems) - len(told)} more." if len(problems) > len(told) else ""
+        super().__init__(f"{len(problems)} tables failed. {' '.join(told)}{more}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

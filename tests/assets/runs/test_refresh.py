@@ -13,6 +13,7 @@ import pytest
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import known_of
 from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import FileStatus, FsspecLogStore, SnapshotStore
 from tests.builders import add, commit_info, metadata, protocol, write_log
@@ -121,3 +122,21 @@ def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -
     table.write(2, 2, mark="b")
     assert table.refresh() == (2,)
     assert table.stored_files(2) == {"3", "b2.parquet"}
+
+
+def test_job_refreshes_all_tables_though_one_of_them_fails(tmp_path: Path) -> None:
+    there = [Refreshed(tmp_path / name) for name in ("one", "two")]
+    for each in there:
+        each.write(0, 1)
+    tables = [("gone", tmp_path / "gone"), *((each.folder.parent.name, each.folder) for each in there)]
+    settings = Settings(
+        storage=str(tmp_path / "store"), tables=tuple(TableSettings(name=name, path=str(path)) for name, path in tables)
+    )
+    instance = dg.DagsterInstance.ephemeral()
+    job = build_definitions(settings).resolve_job_def(REFRESH_JOB)
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    assert failure is not None
+    assert "1 tables failed. gone: No Delta table" in failure.to_string()
+    done = {name: known_of(instance, name).done for name, _ in tables}
+    assert done == {"gone": frozenset(), "one": {0, 1}, "two": {0, 1}}

@@ -11,8 +11,8 @@ import pytest
 
 from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import MOST_SENSORS, TablesFailedError, new_commits_sensor, new_commits_sensors
-from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS
+from deltasnap_assets.runs.sensors import MOST_SENSORS, new_commits_sensor, new_commits_sensors
+from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError
 from tests.builders import add, metadata, protocol, write_log
@@ -208,7 +208,7 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
             write(Path(settings.tables[3].path), 2, 2)
     assert asked[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
-    with pytest.raises(TablesFailedError, match=r"1 tables could not be looked at\. t0: No Delta table"):
+    with pytest.raises(TablesFailedError, match=r"1 tables failed\. t0: No Delta table"):
         sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
 
 

@@ -1,0 +1,47 @@
+"""The job that refreshes all tables in one run: `refresh_all_tables`."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# ruff: noqa: I002
+
+import dagster as dg
+
+from deltasnap_assets.runs.plan import job_name
+from deltasnap_assets.runs.refresh import materialize_new
+from deltasnap_assets.runs.table_runs import TablesFailedError
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.texts import secrets_hidden
+
+REFRESH_JOB = "refresh_all_tables"
+
+
+def refresh_job(settings: Settings) -> dg.JobDefinition:
+    """Return the job `refresh_all_tables`: what `deltasnap refresh` does, in the process and the session of one run.
+
+    Each table has runs of its own within, which tell of its versions. Where a table fails the others go on; the job
+    then fails at its end, with what each of them said.
+    """
+
+    @dg.op(name="refresh_each_table", out=dg.Out(dg.Nothing))
+    @secrets_hidden()
+    def refresh_each(context: dg.OpExecutionContext) -> None:
+        problems = dict[str, str]()
+        for table in settings.tables:
+            job = context.repository_def.get_job(job_name(table.name))
+            try:
+                versions = materialize_new(job, settings, table, context.instance, log_level="ERROR")
+                context.log.info(f"{table.name}: {len(versions)} versions materialized")
+            except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
+                problems[table.name] = str(error)
+                context.log.error(f"{table.name}: {error}")
+        if problems:
+            raise TablesFailedError(problems)
+
+    @dg.job(
+        name=REFRESH_JOB,
+        description="Materializes every version of every table that is not materialized yet, table by table.",
+        executor_def=dg.in_process_executor,
+    )
+    def refresh_all() -> None:
+        refresh_each()
+
+    return refresh_all
