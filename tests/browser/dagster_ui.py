@@ -37,6 +37,7 @@ _FLAGS = [
     "--disable-sync",
 ]
 _CONFIGURATION = f"""\
+spark: {{master: "local[1]"}}
 tables:
   - name: {TABLE}
     path: data/{TABLE}
