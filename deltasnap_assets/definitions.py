@@ -40,10 +40,14 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     jobs = {table.name: _job(table) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which a range in one run needs
-        return dg.Definitions(
+        defs = dg.Definitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
-            jobs=[refresh_job(settings), *jobs.values(), *(prune_job(table) for table in settings.tables)],
+            jobs=[
+                refresh_job(settings, lambda: defs),
+                *jobs.values(),
+                *(prune_job(table) for table in settings.tables),
+            ],
             sensors=new_commits_sensors(settings, jobs),
             schedules=[
                 refresh_schedule(settings, table, table.refresh, report_freshness)
@@ -52,6 +56,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             ],
             resources=resources(settings),
         )
+    return defs
 
 
 def _job(table: TableSettings) -> Any:

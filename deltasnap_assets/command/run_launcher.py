@@ -61,9 +61,14 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
             after.wait()
         with self._lock:
             if self._standby is None:
-                # It ends as its input does, which is as this process ends.
-                command = [sys.executable, "-m", "deltasnap_assets.command.standby"]
-                self._standby = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+                # It ends as its input does, which is as this process ends: not by a Ctrl-C, which would cancel its run.
+                self._standby = subprocess.Popen(
+                    [sys.executable, "-m", "deltasnap_assets.command.standby"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    text=True,
+                    start_new_session=True,
+                )
 
     def dispose(self) -> None:
         """Let the process that stands by end."""

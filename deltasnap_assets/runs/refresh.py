@@ -60,18 +60,7 @@ def refresh_table(
     and above go to the console. `on_event` is called with each event of the runs.
     Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
     """
-    return materialize_new(defs.resolve_job_def(job_name(table.name)), settings, table, instance, on_event, log_level)
-
-
-def materialize_new(
-    job: dg.JobDefinition,
-    settings: Settings,
-    table: TableSettings,
-    instance: dg.DagsterInstance,
-    on_event: Callable[[RefreshEvent], None] = lambda _: None,
-    log_level: str = "WARNING",
-) -> tuple[int, ...]:
-    """Do what `refresh_table` does, by the job of the table."""
+    job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done = list[int](), False
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
     status, stored = look(settings, table)

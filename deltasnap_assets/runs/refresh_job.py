@@ -3,10 +3,11 @@
 # No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
 # ruff: noqa: I002
 
+from collections.abc import Callable
+
 import dagster as dg
 
-from deltasnap_assets.runs.plan import job_name
-from deltasnap_assets.runs.refresh import materialize_new
+from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.texts import secrets_hidden
@@ -14,11 +15,11 @@ from deltasnap_assets.texts import secrets_hidden
 REFRESH_JOB = "refresh_all_tables"
 
 
-def refresh_job(settings: Settings) -> dg.JobDefinition:
+def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -> dg.JobDefinition:
     """Return the job `refresh_all_tables`: what `deltasnap refresh` does, in the process and the session of one run.
 
     Each table has runs of its own within, which tell of its versions. Where a table fails the others go on; the job
-    then fails at its end, with what each of them said.
+    then fails at its end, with what each of them said. definitions: those that this job is among.
     """
 
     @dg.op(name="refresh_each_table", out=dg.Out(dg.Nothing))
@@ -26,9 +27,8 @@ def refresh_job(settings: Settings) -> dg.JobDefinition:
     def refresh_each(context: dg.OpExecutionContext) -> None:
         problems = dict[str, str]()
         for table in settings.tables:
-            job = context.repository_def.get_job(job_name(table.name))
             try:
-                versions = materialize_new(job, settings, table, context.instance, log_level="ERROR")
+                versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
                 context.log.info(f"{table.name}: {len(versions)} versions materialized")
             except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
                 problems[table.name] = str(error)
