@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.checksum_file import read_checksum
-    from deltasnap_core.log.commit_batch import ChangedFile, read_commits
+    from deltasnap_core.log.commit_batch import ChangedFile
+    from deltasnap_core.log.commit_reader import read_commits
     from deltasnap_core.log.commit_summary import CommitSummary
     from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.log_listing import LogListing
@@ -134,10 +135,8 @@ _MODULES = {
     ),
     "log.catalog_commits": ("CatalogCommits",),
     "log.checksum_file": ("read_checksum",),
-    "log.commit_batch": (
-        "ChangedFile",
-        "read_commits",
-    ),
+    "log.commit_batch": ("ChangedFile",),
+    "log.commit_reader": ("read_commits",),
     "log.commit_summary": ("CommitSummary",),
     "log.delta_history_manager": (
         "DeltaHistory",

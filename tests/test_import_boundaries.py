@@ -42,6 +42,9 @@ PURE = (
 )
 ALSO_PURE = (
     "deltasnap_core",
+    "deltasnap_core.replay.aggregates",
+    "deltasnap_core.replay.local_replay",
+    "deltasnap_core.replay.path_keys",
     "deltasnap_core.scan.data_paths",
     "deltasnap_core.scan.deletion_vectors",
     "deltasnap_core.scan.predicate",

@@ -29,14 +29,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pa_json
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.file_digest import FILE_DIGEST, digest_of
+from deltasnap_core.log.json_lines import BLANK, parsed
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
 from deltasnap_core.protocol.json_fields import json_text, whole_number
-from deltasnap_core.protocol.json_text import MOST_NESTING, decode_json
+from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
 
 MOST_LINE_BYTES = 32 << 20
@@ -60,9 +62,20 @@ LINES_SCHEMA = pa.schema(
         pa.field("line_number", pa.int32(), nullable=False),
         pa.field("line", pa.string(), nullable=False),
         pa.field("action", pa.string()),
+        *FILE_DIGEST,
     ]
 )
-"""A line of actions: its version, its number from 1, its text, the action it holds (null: none that we know)."""
+"""A line of actions: its version, its number from 1, its text, the action it holds (null: none that we know), and the
+digest of a file action.
+"""
+
+UNREAD_LINES_SCHEMA = pa.schema([LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", "line")])
+"""A line that was not looked into yet."""
+
+FILE_DIGEST_LINES = pa.schema(
+    [LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", *FILE_DIGEST.names)]
+)
+"""A file action without its text."""
 
 _ANY = pa.struct([])
 _MAPS = ("partitionValues", "tags")  # Arrow reads no maps: only that they are objects
@@ -93,12 +106,7 @@ _SCHEMA = pa.schema([("add", _ADD), ("remove", _REMOVE), *((name, _ANY) for name
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 _TYPED: Mapping[str, type[AddFile] | type[RemoveFile]] = {"add": AddFile, "remove": RemoveFile}
 
-_BLANK = " \t\r"
-# What Arrow's reader is not given: a null beside an object ends the process; NaN it takes for a number. Both are also
-# found inside strings, and are nothing to worry about then: whoever is found is read exactly, not refused.
-_NOT_FOR_ARROW = r'\}[ \t\r]*null|(?:[^\\]"[ \t\r]*:|[,\[])[ \t\r]*-?(?:NaN|Inf)'
 _LINES_TO_READ_EXACTLY = 256
-_BLOCK_BYTES = 1 << 20
 
 
 def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) -> pa.Table:
@@ -107,44 +115,48 @@ def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) 
     first_line: the number of its first line.
     Errors: CorruptLogError naming file and line.
     """
-    return judged({version: path}, split_lines(path, version, content, first_line=first_line))
+    path_of = {version: path}
+    return judged(path_of, split_lines(path_of, {version: content}, first_line=first_line))
 
 
-def split_lines(path: str, version: int, content: bytes, *, first_line: int = 1) -> pa.Table:
-    """Return the lines that are not blank without having looked into them: to be `judged`, with those of other files.
+def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, first_line: int = 1) -> pa.Table:
+    """Return the lines (UNREAD_LINES_SCHEMA) of files that are not blank, in their order: to be `judged`.
 
-    Errors: CorruptLogError naming file and line where it is no UTF-8.
+    All at once: a call for each file would take longer than the lines of most.
+    path_of, contents: by version, ascending. first_line: the number of the first line of each.
+    Errors: CorruptLogError naming file and line where one is too long or no UTF-8.
     """
-    split = pc.split_pattern(pa.array([content], pa.large_binary()), b"\n").values
+    ended = [content if content.endswith(b"\n") else content + b"\n" for content in contents.values()]
+    split = pc.split_pattern(pa.array([b"".join(ended)], pa.large_binary()), b"\n").values
+    split = split.slice(0, len(split) - 1)  # what is after the last line feed
+    counts = np.array([content.count(b"\n") for content in ended])
+    versions = np.repeat(np.array(list(contents), np.int64), counts)
+    numbers = np.arange(len(split)) - np.repeat(counts.cumsum() - counts, counts) + first_line
+    lengths = pc.binary_length(split)
+    if len(split) and pc.max(lengths).as_py() > MOST_LINE_BYTES:
+        index = pc.index(pc.greater(lengths, MOST_LINE_BYTES), True).as_py()
+        raise too_long(path_of[int(versions[index])], int(numbers[index]))
     try:
         text = split.cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise _no_utf8(path, first_line, content) from error
-    lengths = pc.binary_length(split)
-    if len(split) and pc.max(lengths).as_py() > MOST_LINE_BYTES:
-        number = first_line + pc.index(pc.greater(lengths, MOST_LINE_BYTES), True).as_py()
-        raise too_long(path, number)
-    columns = {
-        "commit_version": pa.repeat(pa.scalar(version, pa.int64()), len(text)),
-        "line_number": pa.array(range(first_line, first_line + len(text)), pa.int32()),
-        "line": text,
-        "action": pa.nulls(len(text), pa.string()),
-    }
-    lines = pa.table(columns, schema=LINES_SCHEMA)
-    return lines.filter(pc.greater(pc.binary_length(pc.ascii_ltrim(text, _BLANK)), 0))
+        raise _no_utf8(path_of, contents, first_line) from error
+    columns = {"commit_version": versions, "line_number": numbers.astype(np.int32), "line": text}
+    lines = pa.table(columns, schema=UNREAD_LINES_SCHEMA)
+    return lines.filter(pc.greater(pc.binary_length(pc.ascii_ltrim(text, BLANK)), 0))
 
 
 def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
-    """Return the lines with their actions; those of an unusual form are written in the usual one.
+    """Return the lines (LINES_SCHEMA) with what they hold; those of an unusual form are written in the usual one.
 
     path_of: the file of each version.
     Errors: CorruptLogError naming file and line.
     """
     if not lines.num_rows:
-        return lines
+        return LINES_SCHEMA.empty_table()
     actions = _regular_actions(lines["line"])
     if actions is not None:
-        return lines.set_column(3, LINES_SCHEMA.field("action"), actions)
+        unread = lines.select(UNREAD_LINES_SCHEMA.names)
+        return pa.table([*unread.columns, *actions.columns], schema=LINES_SCHEMA)
     if lines.num_rows <= _LINES_TO_READ_EXACTLY:
         return _read_exactly(path_of, lines)
     middle = lines.num_rows // 2
@@ -161,13 +173,12 @@ def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
 
     It is the same parser that judged them.
     """
-    if not lines.num_rows:
-        parsed = schema.empty_table()
-    else:
-        parsed = _parsed(lines["line"], schema).select(schema.names)
+    found = parsed(lines["line"], schema, are_json=True) if lines.num_rows else schema.empty_table()
+    if found is None:
+        raise ValueError("expected lines that were judged")
     for index, name in enumerate(("commit_version", "line_number")):
-        parsed = parsed.add_column(index, LINES_SCHEMA.field(name), lines[name])
-    return parsed
+        found = found.add_column(index, LINES_SCHEMA.field(name), lines[name])
+    return found
 
 
 def action_at(path: str, number: int, line: str) -> dict[str, Any]:
@@ -206,61 +217,25 @@ def actions_in(path: str, number: int, line: str) -> dict[str, Any]:
     return known
 
 
-def _regular_actions(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return the action of each line, null for none that we know. None: some line wants to be read exactly.
+def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Table | None:
+    """Return the action of each line (null: none that we know) and its digest.
 
-    As every line begins and ends with a bracket, and Arrow refuses `} {` within an object, no object goes over the end
-    of a line; so with as many objects as lines there is one on each.
+    None: some line wants to be read exactly.
     """
-    return _actions(texts) if _is_safe_for_arrow(texts) else None
-
-
-def _actions(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    try:
-        parsed = _parsed(texts, _SCHEMA)
-    except (pa.ArrowException, UnicodeDecodeError):  # its messages quote the text, cut anywhere
+    found = parsed(texts, _SCHEMA, are_json=are_json)
+    if found is None:
         return None
-    if parsed.num_rows != len(texts):
-        return None
-    actions: pa.ChunkedArray = pa.chunked_array([pa.nulls(parsed.num_rows, pa.string())])
-    found = 0
+    actions: pa.ChunkedArray = pa.chunked_array([pa.nulls(found.num_rows, pa.string())])
+    count = 0
     for name in _SCHEMA.names:
-        column = parsed[name]
-        if column.null_count < parsed.num_rows:
-            found += parsed.num_rows - column.null_count
+        column = found[name]
+        if column.null_count < found.num_rows:
+            count += found.num_rows - column.null_count
             actions = pc.if_else(pc.is_valid(column), name, actions)
-    is_one_each = found == parsed.num_rows - actions.null_count
-    return actions if is_one_each and _has_required_fields(parsed) else None
-
-
-def _is_safe_for_arrow(texts: pa.ChunkedArray) -> bool:
-    trimmed = pc.ascii_trim(texts, _BLANK)
-    are_objects = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
-    if not pc.all(are_objects).as_py() or pc.any(pc.match_substring_regex(texts, _NOT_FOR_ARROW)).as_py():
-        return False
-    # Nesting takes two characters a level, so only long lines are looked at.
-    long = texts.filter(pc.greater(pc.binary_length(texts), 2 * MOST_NESTING))
-    brackets = pc.add(pc.count_substring(long, "{"), pc.count_substring(long, "["))
-    return not pc.any(pc.greater(brackets, MOST_NESTING)).as_py()
-
-
-def _parsed(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
-    joined = _joined(texts)
-    block_size = max(_BLOCK_BYTES, pc.max(pc.binary_length(texts)).as_py() + 2)
-    return pa_json.read_json(
-        pa.BufferReader(joined),
-        # Threads cost more than they give where there is one block.
-        read_options=pa_json.ReadOptions(use_threads=joined.size > block_size, block_size=block_size),
-        parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-    )
-
-
-def _joined(texts: pa.ChunkedArray) -> pa.Buffer:
-    pieces = []
-    for chunk in texts.cast(pa.large_binary()).chunks:
-        whole = pa.LargeListArray.from_arrays(pa.array([0, len(chunk)], pa.int64()), chunk)
-        pieces.append(pc.binary_join(whole, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer())
-    return pieces[0] if len(pieces) == 1 else pa.py_buffer(b"\n".join(pieces))
+    is_one_each = count == found.num_rows - actions.null_count
+    if not is_one_each or not _has_required_fields(found):
+        return None
+    return digest_of(found).add_column(0, LINES_SCHEMA.field("action"), actions)
 
 
 def _has_required_fields(actions: pa.Table) -> bool:
@@ -273,14 +248,14 @@ def _has_required_fields(actions: pa.Table) -> bool:
 
 
 def _read_exactly(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
-    rows = lines.to_pylist()
+    rows = lines.select(UNREAD_LINES_SCHEMA.names).to_pylist()
     for row in rows:
         path, number = path_of[row["commit_version"]], row["line_number"]
         usual = _in_usual_form(path, number, row["line"])
         for text in (row["line"], usual):
-            actions = _actions(pa.chunked_array([[text]], pa.string()))
+            actions = _regular_actions(pa.chunked_array([[text]], pa.string()), are_json=True)
             if actions is not None:
-                row |= {"line": text, "action": actions[0].as_py()}
+                row |= {"line": text, **actions.to_pylist()[0]}
                 break
         else:
             raise CorruptLogError(path=path, line=number, reason=_what_is_wrong(usual))
@@ -319,10 +294,11 @@ def _what_is_wrong(line: str) -> str:
     return f"expected an action with fields of the protocol's types, found {line[:80]!r}"
 
 
-def _no_utf8(path: str, first_line: int, content: bytes) -> CorruptLogError:
-    for number, line in enumerate(content.split(b"\n"), start=first_line):
-        try:
-            utf8(path, number, line)
-        except CorruptLogError as error:
-            return error
-    return CorruptLogError(path=path, reason="more text than can be held")
+def _no_utf8(path_of: Mapping[int, str], contents: Mapping[int, bytes], first_line: int) -> CorruptLogError:
+    for version, content in contents.items():
+        for number, line in enumerate(content.split(b"\n"), start=first_line):
+            try:
+                utf8(path_of[version], number, line)
+            except CorruptLogError as error:
+                return error
+    return CorruptLogError(path=path_of[next(iter(contents))], reason="more text than can be held")

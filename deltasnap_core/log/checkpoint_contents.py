@@ -52,7 +52,7 @@ _SET_TOO = {
 """Other fields of the columns: an action that has them has those that are always set."""
 
 # What reading damaged Parquet raises: ValueError of no UTF-8, ArithmeticError of no date, TypeError of odd map keys.
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
+UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
             for group in _groups_with(part.metadata, f"{column}.{witness}"):
                 values = parquet.read_row_group(group, columns=[column]).column(column).combine_chunks()
                 rows += values.drop_null().to_pylist(maps_as_pydicts="lossy")
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CorruptLogError(path=part.file.path, reason=f"column {column} could not be read: {error}") from error
     return [row for row in rows if row.get(witness) is not None]
 
@@ -192,7 +192,7 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
             metadata, schema = parquet.metadata, parquet.schema_arrow
     except FileNotFoundError as error:
         raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CorruptLogError(path=file.path, reason=f"expected Parquet: {error}") from error
     _check_schema(file.path, schema)
     _check_always_set(file.path, metadata, schema)

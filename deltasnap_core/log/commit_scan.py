@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from deltasnap_core.log.action_lines import action_at, actions_in, lines_with, read_lines, utf8
-from deltasnap_core.log.commit_batch import commit_info, pieces
+from deltasnap_core.log.commit_batch import commit_info
+from deltasnap_core.log.commit_reader import pieces
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from deltasnap_core.log.commit_batch import CommitBatch, read_commits
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.log_listing import LogListing, list_log

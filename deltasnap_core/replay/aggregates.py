@@ -2,8 +2,9 @@
 
 The table stands for Delta's `aggregationsToComputeState` (SnapshotState.scala): a field of the computed state, what
 one file action adds to it, and into which bin of a histogram. From it come the columns of the digest (see
-`file_action_layout`), the grouping and the sums of the one query, and the arithmetic of FileTotals. A new aggregate is
-one line of AGGREGATES, and one of DIGESTED if it needs a field of the action that no other aggregate needs.
+`file_action_layout`), the grouping and the sums of the one query, in Spark or in Arrow, and the arithmetic of
+FileTotals. A new aggregate is one line of AGGREGATES; if it needs a field of the action that no other aggregate needs,
+one of DIGESTED and one of `log/file_digest.py` too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
@@ -35,7 +40,7 @@ DIGESTED: Mapping[str, str] = {
     ),
     "deleted_at": DELETED_AT,
 }
-"""The columns of the digest, each a long: its name, and SQL over add and remove.
+"""The columns of the digest, each a long: its name, and SQL over add and remove. `log/file_digest.py` has it for Arrow.
 
 size:       bytes of a live file; null for a tombstone.
 records:    rows that its statistics say it has, before deletion vectors; null: they do not say. Cut out of the JSON
@@ -45,6 +50,8 @@ deleted_at: when (ms) a tombstone was made; null for a live file.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """
 
+_HALF = np.int64(32)
+_LOW_BITS = (1 << 32) - 1
 _TOMBSTONE = -1
 _NO_VECTOR = -1
 _NO_BIN = -2
@@ -52,17 +59,46 @@ _NO_BIN = -2
 _MORE_BITS = "greatest(cast(log2(size) - 1e-9d as int) - 5, 0)"
 _DELETED_BIN = " ".join(f"when deleted >= {start} then {i}" for i, start in reversed(list(enumerate(BIN_STARTS))))
 
-GROUPS: Mapping[str, str] = {
-    "size_class": (
-        f"case when deleted_at is not null then {_TOMBSTONE} when size < 0 then {_NO_BIN}"
-        f" else shiftleft(shiftright(size, {_MORE_BITS}), {_MORE_BITS}) end"
-    ),
-    "deleted_bin": f"case when deleted is null then {_NO_VECTOR} {_DELETED_BIN} else {_NO_BIN} end",
-}
-"""What a digest is grouped by: name and SQL. Never null but for a live file without a size, which is damage.
 
-size_class:  the size rounded down to its six or seven leading bits. That keeps it in its bin of the histogram, since
-             no boundary has more than six, and costs a fraction of comparing each size with 95 boundaries.
+def _size_classes(rows: pa.Table) -> pa.Array:
+    sizes = pc.fill_null(rows["size"], 0).to_numpy()
+    bins = np.searchsorted(DEFAULT_BIN_BOUNDARIES, sizes, side="right") - 1
+    classes = pa.array(np.where(bins < 0, _NO_BIN, np.take(DEFAULT_BIN_BOUNDARIES, bins)))
+    of_live = pc.if_else(rows["size"].is_valid(), classes, None)
+    return pc.if_else(rows["deleted_at"].is_valid(), _TOMBSTONE, of_live)
+
+
+def _deleted_bins(rows: pa.Table) -> pa.Array:
+    deleted = pc.fill_null(rows["deleted"], 0).to_numpy()
+    bins = np.searchsorted(BIN_STARTS, deleted, side="right") - 1
+    return pc.if_else(rows["deleted"].is_valid(), pa.array(np.where(bins < 0, _NO_BIN, bins)), _NO_VECTOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """A column to group a digest by, in Spark and in Arrow."""
+
+    sql: str
+    of: Callable[[pa.Table], pa.Array]
+
+
+GROUPS: Mapping[str, Grouping] = {
+    "size_class": Grouping(
+        sql=(
+            f"case when deleted_at is not null then {_TOMBSTONE} when size < 0 then {_NO_BIN}"
+            f" else shiftleft(shiftright(size, {_MORE_BITS}), {_MORE_BITS}) end"
+        ),
+        of=_size_classes,
+    ),
+    "deleted_bin": Grouping(
+        sql=f"case when deleted is null then {_NO_VECTOR} {_DELETED_BIN} else {_NO_BIN} end", of=_deleted_bins
+    ),
+}
+"""What a digest is grouped by. Never null but for a live file without a size, which is damage.
+
+size_class:  a size no larger than that of the file, and in the same bin of the histogram. In SQL the size rounded down
+             to its six or seven leading bits: no boundary has more than six, and comparing each size with 95 boundaries
+             would cost many times that. In Arrow the boundary.
 deleted_bin: the bin of the histogram of deleted records. (Spark is slow to group by what is null.)
 Source: PROTOCOL.md, File Size Histogram Schema; Deleted Record Counts Histogram Schema.
 """
@@ -87,66 +123,94 @@ _ROWS: Mapping[str, Callable[[Group], bool]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """A column of the query: what each row adds to it, in Spark and in Arrow."""
+
+    sql: str
+    of: Callable[[pa.Table], pa.Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     """How a field of the computed state sums over the rows of a digest.
 
-    of:     which rows. count: how many of them meet this condition; total: the sum of this column, null for nothing.
-            One of the two is set; both are SQL over DIGESTED.
+    of:     which rows.
+    total:  the column (of DIGESTED) that is summed, null for nothing; None: rows are counted.
+    null:   the column that is null in the rows that are counted; None: all are.
     bin_of: the bin of a histogram that a row falls into, below 0 for none; None: the field is one number.
     bins:   how many bins there are.
     """
 
     of: Literal["live", "with_vector", "tombstones"] = "live"
-    count: str | None = None
     total: str | None = None
+    null: str | None = None
     bin_of: Callable[[Group], int] | None = None
     bins: int = 1
 
     @property
-    def sums(self) -> Mapping[str, str]:
-        """Return the columns of the query that the field is made of: name, and what each row adds, as SQL.
+    def sums(self) -> Mapping[str, Sum]:
+        """Return the columns of the query that the field is made of, by name.
 
         A total is summed in two halves of 32 bits, of which no table has enough files to overflow a long.
         """
-        if self.count is not None:
-            return {f"count of {self.count}": "1" if self.count == "true" else f"if({self.count}, 1, 0)"}
-        return {
-            f"high of {self.total}": f"shiftright({self.total}, 32)",
-            f"low of {self.total}": f"{self.total} & {(1 << 32) - 1}L",
-        }
+        if (total := self.total) is not None:
+            high = Sum(sql=f"shiftright({total}, 32)", of=lambda rows: pc.shift_right(rows[total], _HALF))
+            low = Sum(sql=f"{total} & {_LOW_BITS}L", of=lambda rows: pc.bit_wise_and(rows[total], _LOW_BITS))
+            return {f"high of {total}": high, f"low of {total}": low}
+        if (null := self.null) is not None:
+            sql = f"if({null} is null, 1, 0)"
+            return {self._count: Sum(sql=sql, of=lambda rows: pc.cast(rows[null].is_null(), pa.int64()))}
+        return {self._count: Sum(sql="1", of=lambda rows: pa.array(np.ones(rows.num_rows, np.int64)))}
+
+    @property
+    def _count(self) -> str:
+        return "rows" if self.null is None else f"rows without {self.null}"
 
     def value(self, group: Group) -> int:
         """Return what a group adds to the field."""
-        if self.count is not None:
-            return int(group[f"count of {self.count}"] or 0)
+        if self.total is None:
+            return int(group[self._count] or 0)
         return ((group[f"high of {self.total}"] or 0) << 32) + (group[f"low of {self.total}"] or 0)
 
 
 AGGREGATES: Mapping[str, Aggregate] = {
-    "num_of_files": Aggregate(count="true"),
+    "num_of_files": Aggregate(),
     "size_in_bytes": Aggregate(total="size"),
     "num_known_records": Aggregate(total="records"),
-    "num_files_without_records": Aggregate(count="records is null"),
-    "num_deletion_vectors": Aggregate(of="with_vector", count="true"),
+    "num_files_without_records": Aggregate(null="records"),
+    "num_deletion_vectors": Aggregate(of="with_vector"),
     "num_deleted_records": Aggregate(of="with_vector", total="deleted"),
-    "num_of_removes": Aggregate(of="tombstones", count="true"),
-    "file_counts": Aggregate(count="true", bin_of=_size_bin, bins=len(DEFAULT_BIN_BOUNDARIES)),
+    "num_of_removes": Aggregate(of="tombstones"),
+    "file_counts": Aggregate(bin_of=_size_bin, bins=len(DEFAULT_BIN_BOUNDARIES)),
     "total_bytes": Aggregate(total="size", bin_of=_size_bin, bins=len(DEFAULT_BIN_BOUNDARIES)),
-    "deleted_record_counts": Aggregate(count="true", bin_of=_deleted_bin, bins=len(BIN_STARTS)),
+    "deleted_record_counts": Aggregate(bin_of=_deleted_bin, bins=len(BIN_STARTS)),
 }
 """By field of SnapshotState, or of one of its two histograms."""
 
 
 def grouping() -> list[str]:
     """Return what to group a digest by, as SQL."""
-    return [f"{sql} as {name}" for name, sql in GROUPS.items()]
+    return [f"{column.sql} as {name}" for name, column in GROUPS.items()]
 
 
 def sums(sign: str | None = None) -> list[str]:
     """Return the sums of a group, as SQL. sign: SQL for 1 or -1, by which each row counts; None: all count 1."""
-    each = {name: sql for aggregate in AGGREGATES.values() for name, sql in aggregate.sums.items()}
     times = "" if sign is None else f"{sign} * "
-    return [f"sum({times}({sql})) as `{name}`" for name, sql in each.items()]
+    return [f"sum({times}({each.sql})) as `{name}`" for name, each in _SUMS.items()]
+
+
+def groups_of(rows: pa.Table, *, sign: int = 1) -> list[Group]:
+    """Return the groups of some rows (DIGESTED), in Arrow: what the query gives in Spark. sign: how each row counts."""
+    columns = {name: column.of(rows) for name, column in GROUPS.items()}
+    grouped = pa.table(columns | {name: each.of(rows) for name, each in _SUMS.items()}).group_by(list(GROUPS))
+    found = grouped.aggregate([(name, "sum") for name in _SUMS]).to_pylist()
+    return [
+        {name: group[name] for name in GROUPS} | {name: sign * (group[f"{name}_sum"] or 0) for name in _SUMS}
+        for group in found
+    ]
+
+
+_SUMS: Mapping[str, Sum] = {name: each for aggregate in AGGREGATES.values() for name, each in aggregate.sums.items()}
 
 
 class MissingSizeError(ValueError):

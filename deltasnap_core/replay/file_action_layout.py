@@ -76,8 +76,19 @@ DIGEST = FileActionLayout(
 
 def digest(actions: DataFrame, *others: str) -> DataFrame:
     """Return the digest (DIGEST) of file actions (FULL). others: columns to keep besides."""
-    keys = ("xxhash64(path_key, dv_id) as key_high", "xxhash64(dv_id, path_key) as key_low")
-    return actions.selectExpr(*others, *keys, *digested())
+    return actions.selectExpr(*others, *_keys("path_key"), *digested())
+
+
+def keyed_digests(digests: DataFrame, path_key: str, *others: str) -> DataFrame:
+    """Return the digest (DIGEST) of file actions whose columns of DIGESTED, and dv_id, are there already.
+
+    path_key: SQL. others: columns to keep besides.
+    """
+    return digests.selectExpr(*others, *_keys(path_key), *DIGESTED)
+
+
+def _keys(path_key: str) -> tuple[str, str]:
+    return f"xxhash64({path_key}, dv_id) as key_high", f"xxhash64(dv_id, {path_key}) as key_low"
 
 
 def digested() -> list[str]:

@@ -14,13 +14,14 @@ from itertools import groupby
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
-from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with, structs
+from deltasnap_core.log.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.replay.parsed_statistics import as_texts, has_all, narrowed
+from deltasnap_core.replay.file_action_layout import digest, keyed_digests
+from deltasnap_core.replay.path_keys import canonical_path_sql, path_key_sql
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.replay.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.statistics_schema import StatisticPath, text_schema
@@ -29,6 +30,7 @@ from deltasnap_core.replay.stats_policy import StatsPolicy
 PARSED = "parsed_statistics"
 """Of files: some of their statistics as values, in the type of `text_schema`; null: see the JSON."""
 
+_PLACE = ("commit_version", "line_number")
 _VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
 
@@ -90,7 +92,7 @@ class ActionReader:
         frames = [self._parquet_actions(list(files)) for _, files in shapes]
         lines = lines_with(contents.lines, *FILE_ACTIONS)
         if lines.num_rows:
-            frames.append(self._of_lines(lines, is_large=True).drop("commit_version", "line_number"))
+            frames.append(self._of_lines(lines, is_large=True).drop(*_PLACE))
         return self._keyed(frames) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
@@ -114,7 +116,22 @@ class ActionReader:
             frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
         if not frames:
             return None
-        return self._keyed(frames, "commit_version", "line_number")
+        return self._keyed(frames, *_PLACE)
+
+    def commit_digests(self, batch: CommitBatch) -> DataFrame | None:
+        """Return the file actions of commits (commit_version, line_number, DIGEST), any order. None: they hold none."""
+        if batch.file_digests is None:
+            actions = self.commit_actions(batch)
+            return None if actions is None else digest(actions, *_PLACE)
+        if not batch.file_digests.num_rows:
+            return None
+        rows = self._of_arrow(batch.file_digests, is_large=batch.is_large)
+        return keyed_digests(rows, path_key_sql("path", self.log_path), *_PLACE)
+
+    def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
+        # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
+        frame = self.spark.createDataFrame(rows)
+        return frame if is_large else frame.coalesce(1)
 
     def _keyed(self, frames: Iterable[DataFrame], *others: str) -> DataFrame:
         if self.parsed:
@@ -127,14 +144,7 @@ class ActionReader:
         return actions.withColumn("add", F.when(F.col("add.path").isNotNull(), without_stats))
 
     def _of_lines(self, lines: pa.Table, *, is_large: bool) -> DataFrame:
-        """Return the file actions of lines: where no maps are asked for, as they were parsed, else parsed by Spark."""
-        if self._is_digest:
-            actions = self.spark.createDataFrame(structs(lines, to_arrow_schema(self.schema)))
-        else:
-            actions = self.spark.createDataFrame(lines.drop_columns("action"))
-        # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
-        actions = actions if is_large else actions.coalesce(1)
-        return actions if self._is_digest else self._parsed(actions)
+        return self._parsed(self._of_arrow(lines.select(UNREAD_LINES_SCHEMA.names), is_large=is_large))
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
         """Return the file actions of lines that were found to be such that Spark's parser reads them right.
@@ -142,12 +152,10 @@ class ActionReader:
         But for keys that occur twice in a map, which it keeps both: the last one counts.
         """
         action = F.from_json("line", self.schema, _FAIL_FAST)
-        parsed = lines.select("commit_version", "line_number", action.alias("action")).select(
-            "commit_version", "line_number", "action.add", "action.remove"
-        )
+        parsed = lines.select(*_PLACE, action.alias("action")).select(*_PLACE, "action.add", "action.remove")
         if self._is_digest:
             return parsed
-        return parsed.selectExpr("commit_version", "line_number", _with_unique_keys("add"), _with_unique_keys("remove"))
+        return parsed.selectExpr(*_PLACE, _with_unique_keys("add"), _with_unique_keys("remove"))
 
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
         paths = self.files.readable([part.file for part in parts])
@@ -197,33 +205,22 @@ def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:
 
 
 def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
-    """Add the canonical path and the key of the logical file; rows without a file action are left out.
-
-    An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the
-    path decoded once (`+` stays), so that two spellings of one path are one file.
+    """Add the canonical path and the key of the logical file (`path_keys`); rows without a file action are left out.
 
     others: columns to keep before those of FULL.
-    Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation; Deletion Vectors, Derived Fields.
+    Source: PROTOCOL.md, Action Reconciliation; Deletion Vectors, Derived Fields.
     """
     # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
-    # than the work on a small table.
-    root = _file_system_of(log_path).replace("\\", "\\\\").replace("'", "\\'")
-    # All in one projection: Spark reads single fields of a struct through one, not through two.
+    # than the work on a small table. All in one projection: Spark reads single fields of a struct through one, not
+    # through two.
     raw = "coalesce(add.path, remove.path)"
-    path = (
-        f"case when startswith({raw}, '/') then concat('{root}', {raw})"
-        f" when startswith({raw}, 'file:///') then concat('file:', substring({raw}, {len('file:///')}))"
-        f" else {raw} end"
-    )
-    # url_decode takes `+` for a space; a path that is no valid encoding is its own key.
-    decoded = f"coalesce(try_url_decode(replace({path}, '+', '%2B')), {path})"
     return actions.where("add.path is not null or remove.path is not null").selectExpr(
         *others,
-        f"case when contains({raw}, '%') then {decoded} else {path} end as path_key",
+        f"{path_key_sql(raw, log_path)} as path_key",
         f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id",
         "add",
         "remove",
-        f"{path} as path",
+        f"{canonical_path_sql(raw, log_path)} as path",
     )
 
 
@@ -231,11 +228,6 @@ def _deletion_vector_id(kind: str) -> str:
     vector = f"{kind}.deletionVector"
     offset = f"coalesce(concat('@', {vector}.offset), '')"
     return f"concat({vector}.storageType, {vector}.pathOrInlineDv, {offset})"
-
-
-def _file_system_of(log_path: str) -> str:
-    scheme, _, rest = log_path.partition("://")
-    return "file:" if scheme == "file" else f"{scheme}://{rest.split('/', 1)[0]}"
 
 
 def _stats_shape(part: CheckpointFile) -> str:

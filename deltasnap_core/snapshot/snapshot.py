@@ -35,16 +35,16 @@ from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.snapshot.local_files import LocalFiles, action_count
 from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
-from deltasnap_core.snapshot.state_cache import StateCache, job_description
+from deltasnap_core.snapshot.state_cache import StateCache
 from deltasnap_core.snapshot.state_computation import (
     ComputedVersion,
     FilesDigest,
-    advanced_state,
+    KnownFiles,
     can_advance,
     digest_files,
     reconciled_files,
-    state_of,
 )
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
@@ -341,22 +341,30 @@ class Snapshot:
 
     def _compute(self, replayable: LoadedLog) -> ComputedVersion:
         log, retention = replace(replayable, non_file=self._log.non_file), self._retention
-        with job_description(self._context.spark, f"Delta: Compute snapshot for version: {self.version}"):
-            files, state = self._files_and_state(log, retention)
+        files, state = self._files_and_state(log, retention)
         return ComputedVersion(log=log, state=state, retention=retention, files=files)
 
-    def _files_and_state(self, log: LoadedLog, retention: Retention) -> tuple[FilesDigest, SnapshotState]:
-        reader, known = self._context.reader(StatsPolicy.NUM_RECORDS), self._known_state
+    def _files_and_state(self, log: LoadedLog, retention: Retention) -> tuple[KnownFiles, SnapshotState]:
+        known = self._known_state
         if known is not None and can_advance(known, log, retention):
-            return known.files, advanced_state(reader, known, log, retention)
-        options = self._context.options
-        is_large = log.contents is not None and log.contents.num_rows >= options.cached_counts_from
-        cache = self._digests if is_large or options.cached_counts_from <= 0 else None
-        files = digest_files(reader, log, cache, partitions=options.snapshot_partitions)
-        state = state_of(files, log, retention)
+            return known.files, known.files.advanced_state(known, log, retention)
+        files: KnownFiles
+        if (count := action_count(log)) is not None and count < self._context.options.local_actions:
+            store, hold = self._context.log.store, self._digests is not None
+            files, state = LocalFiles.computed(store, self.path, log, retention, hold=hold)
+        else:
+            files = digests = self._digested(log)
+            state = digests.state(log, retention)
         if known is not None and self._digests is not None:
             known.files.release()
         return files, state
+
+    def _digested(self, log: LoadedLog) -> FilesDigest:
+        options = self._context.options
+        is_large = log.contents is not None and log.contents.num_rows >= options.cached_counts_from
+        cache = self._digests if is_large or options.cached_counts_from <= 0 else None
+        reader = self._context.reader(StatsPolicy.NUM_RECORDS)
+        return digest_files(reader, log, cache, partitions=options.snapshot_partitions)
 
     def _on_ladder(self, query: Callable[[LoadedLog], T]) -> T:
         return on_ladder(self._log.replayable, query, self._next_rung)

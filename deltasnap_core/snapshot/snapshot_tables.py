@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.log.commit_batch import read_commits
+from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms

@@ -1,8 +1,13 @@
-"""From a loaded log to the reconciled file actions and the computed state of its version."""
+"""From a loaded log to the reconciled file actions and the computed state of its version.
+
+What one process can look at is replayed by Arrow, without Spark (`local_files`); what is larger by Spark.
+"""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 
@@ -15,7 +20,7 @@ from deltasnap_core.replay.file_action_layout import DIGEST, digest
 from deltasnap_core.replay.load_actions import ActionReader
 from deltasnap_core.replay.state_advance import advance_state
 from deltasnap_core.replay.state_reconstruction import BROADCAST_BYTES, reconcile
-from deltasnap_core.snapshot.state_cache import StateCache
+from deltasnap_core.snapshot.state_cache import StateCache, job_description
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,24 +33,79 @@ class ComputedVersion:
     log: LoadedLog
     state: SnapshotState
     retention: Retention
-    files: FilesDigest
+    files: KnownFiles
+
+
+class KnownFiles(Protocol):
+    """The files of a version, to be looked up again for the versions after it."""
+
+    @property
+    def version(self) -> int:
+        """The version that they are of."""
+        ...
+
+    @property
+    def is_held(self) -> bool:
+        """Whether they can be looked up: else the next version is computed anew."""
+        ...
+
+    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState:
+        """Return the state of a version from that of an earlier one and the commits since.
+
+        log: one that `known.log` is the beginning of. Its commits since then count as one change: only the last is
+        asked.
+        """
+        ...
+
+    @property
+    def cache(self) -> StateCache | None:
+        """What keeps them in Spark's storage; None: nothing."""
+        ...
+
+    def release(self) -> None:
+        """Drop what is kept of them. They are still there, from the log."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesDigest:
-    """The digest of the files of a version, to be looked up again for the versions after it.
+    """The digest of the files of a version, as Spark has it.
 
     rows: DIGEST; None: no files. cache: what keeps them in Spark's storage; None: nothing.
     """
 
+    reader: ActionReader
     version: int
     rows: DataFrame | None
     cache: StateCache | None
+    is_held: bool = True
+
+    def state(self, log: LoadedLog, retention: Retention) -> SnapshotState:
+        """Return the state of the version, by one aggregation."""
+        with self._described(log):
+            return compute_state(self.rows, log.non_file, retention)
+
+    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState:
+        """Return the state of a later version: see KnownFiles."""
+        since = log.batch.after(self.version)
+        with self._described(log):
+            return advance_state(
+                known.state,
+                self.rows,
+                self.reader.commit_digests(since.up_to(known.log.version)),
+                self.reader.commit_digests(since.after(known.log.version)),
+                log.non_file,
+                before=known.retention,
+                after=retention,
+            )
 
     def release(self) -> None:
         """Drop them from Spark's storage. They are still there, from the log."""
         if self.cache is not None:
             self.cache.release()
+
+    def _described(self, log: LoadedLog) -> AbstractContextManager[None]:
+        return job_description(self.reader.spark, f"Delta: Compute snapshot for version: {log.version}")
 
 
 def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | None = None) -> DataFrame | None:
@@ -64,52 +124,26 @@ def digest_files(
     """Return the digest of the files of a version; cached from now on where there is a cache."""
     checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)
     base = None if checkpoint is None else digest(checkpoint)
-    commits = _digested_commits(reader, log.batch)
+    commits = reader.commit_digests(log.batch)
     rows = reconcile(base, commits, DIGEST, broadcast=is_small(log.batch), partitions=partitions)
     if rows is not None and cache is not None:
         rows = cache.cached(rows)
-    return FilesDigest(version=log.version, rows=rows, cache=cache)
-
-
-def state_of(files: FilesDigest, log: LoadedLog, retention: Retention) -> SnapshotState:
-    """Return the state of a version from its files, by one aggregation."""
-    return compute_state(files.rows, log.non_file, retention)
-
-
-def advanced_state(reader: ActionReader, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState:
-    """Return the state of a version from that of an earlier one and the commits since: what `state_of` returns.
-
-    log: one that `known.log` is the beginning of. Its commits since then count as one change: only the last is asked.
-    """
-    since_digested = log.batch.after(known.files.version)
-    return advance_state(
-        known.state,
-        known.files.rows,
-        _digested_commits(reader, since_digested.up_to(known.log.version)),
-        _digested_commits(reader, since_digested.after(known.log.version)),
-        log.non_file,
-        before=known.retention,
-        after=retention,
-    )
+    return FilesDigest(reader=reader, version=log.version, rows=rows, cache=cache)
 
 
 def can_advance(known: ComputedVersion, log: LoadedLog, retention: Retention) -> bool:
     """Return whether `advanced_state` applies: the log goes on from the known one, and no expired tombstone comes back.
 
-    And it pays: the digest is not too many commits old.
+    And it pays: the files are held, and not too many commits old.
     """
     return (
-        known.log.contents is log.contents
+        known.files.is_held
+        and known.log.contents is log.contents
         and log.segment.continues(known.log.segment)
         and known.log.version < log.version
         and retention.is_within(known.retention)
         and not log.batch.after(known.files.version).is_large
     )
-
-
-def _digested_commits(reader: ActionReader, batch: CommitBatch) -> DataFrame | None:
-    actions = reader.commit_actions(batch)
-    return None if actions is None else digest(actions, "commit_version", "line_number")
 
 
 def is_small(batch: CommitBatch) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
-from deltasnap_core.log.commit_batch import read_commits
+from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.load_actions import ActionReader
@@ -62,7 +62,8 @@ LogOf = Callable[[GoldenTable], DeltaLog]
 
 @pytest.fixture
 def log_of(spark: SparkSession, clock: FixedClock) -> Iterator[LogOf]:
-    yield lambda table: DeltaLog.for_table(spark, table.path, clock=clock, options=SnapshotOptions(cache_state=False))
+    in_spark = SnapshotOptions(cache_state=False, local_actions=0)
+    yield lambda table: DeltaLog.for_table(spark, table.path, clock=clock, options=in_spark)
     DeltaLog.clear_cache()
 
 

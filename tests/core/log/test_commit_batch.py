@@ -8,8 +8,9 @@ import json
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log import action_lines, commit_batch
-from deltasnap_core.log.commit_batch import EMPTY_BATCH, ChangedFile, read_commits
+from deltasnap_core.log import action_lines, commit_batch, commit_reader
+from deltasnap_core.log.commit_batch import EMPTY_BATCH, ChangedFile
+from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.commit_scan import read_commit_infos
 from tests.builders import CountingLogStore, MemoryLogStore, add, commit_info, commits, content, metadata, remove
 
@@ -127,7 +128,7 @@ def test_batches_are_added_and_cut_by_version() -> None:
 def streamed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param:
         monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
-        monkeypatch.setattr(commit_batch, "PIECE_BYTES", 64)
+        monkeypatch.setattr(commit_reader, "PIECE_BYTES", 64)
     return bool(request.param)
 
 
@@ -162,7 +163,7 @@ def test_a_large_commit_with_an_unusual_line_is_held_in_the_usual_form(monkeypat
 
 
 def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_batch, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(commit_reader, "IN_MEMORY_BYTES", 0)
     store = store_with(line(add("a")), b"", b'{"add":{"path":"b","size":1e3}}')
 
     with pytest.raises(CorruptLogError, match="usual form") as caught:
@@ -173,7 +174,7 @@ def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: 
 
 def test_an_endless_line_is_read_no_further_than_a_line_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
-    monkeypatch.setattr(commit_batch, "PIECE_BYTES", 64)
+    monkeypatch.setattr(commit_reader, "PIECE_BYTES", 64)
     monkeypatch.setattr(action_lines, "MOST_LINE_BYTES", 200)
     store = store_with(line(add("a")), b'{"foo":"' + b"x" * 10_000)
 

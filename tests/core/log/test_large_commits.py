@@ -8,7 +8,7 @@ from typing import BinaryIO
 import pytest
 
 from deltasnap_core.log import commit_batch
-from deltasnap_core.log.commit_batch import read_commits
+from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, commit_info, content, metadata, protocol
 
@@ -119,4 +119,4 @@ def test_size_of_a_batch_is_that_of_its_lines_and_of_its_large_commits(monkeypat
     held = read_commits(store, [file])
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
     assert read_commits(store, [file]).size_in_bytes == file.size
-    assert held.size_in_bytes == held.lines.nbytes > 0
+    assert held.size_in_bytes == held.lines["line"].nbytes > 0

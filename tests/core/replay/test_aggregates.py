@@ -38,17 +38,17 @@ def test_digest_and_query_follow_from_the_table() -> None:
 def test_halves_of_a_sum_come_together_beyond_64_bits_and_below_zero() -> None:
     size = 3 * (2**63 - 1)
     high, low = divmod(size, 1 << 32)
-    whole = group(**{"count of true": 3, "high of size": high, "low of size": low})
-    gone = group(**{"count of true": -3, "high of size": -high, "low of size": -low})
+    whole = group(**{"rows": 3, "high of size": high, "low of size": low})
+    gone = group(**{"rows": -3, "high of size": -high, "low of size": -low})
     assert (totals(whole)["size_in_bytes"], totals(whole)["num_of_files"]) == (size, 3)
     assert totals(whole, gone).numbers == totals().numbers
 
 
 def test_groups_count_where_they_belong() -> None:
-    live = group(**{"count of true": 2, "count of records is null": 1, "low of size": 2 * MIB, "low of records": 7})
-    vectors = group(**{"count of true": 1, "low of size": MIB, "deleted_bin": 2, "low of deleted": 12})
-    tombstones = group(**{"count of true": 4, "size_class": -1, "count of records is null": 4})
-    negative = group(**{"count of true": 1, "size_class": -2, "high of size": -1, "low of size": (1 << 32) - 5})
+    live = group(**{"rows": 2, "rows without records": 1, "low of size": 2 * MIB, "low of records": 7})
+    vectors = group(**{"rows": 1, "low of size": MIB, "deleted_bin": 2, "low of deleted": 12})
+    tombstones = group(**{"rows": 4, "size_class": -1, "rows without records": 4})
+    negative = group(**{"rows": 1, "size_class": -2, "high of size": -1, "low of size": (1 << 32) - 5})
     found = totals(live, vectors, tombstones, negative)
     assert found.numbers == {
         "num_of_files": 4,
@@ -66,7 +66,7 @@ def test_groups_count_where_they_belong() -> None:
 
 
 def test_totals_start_from_what_they_were() -> None:
-    before = totals(group(**{"count of true": 2, "low of size": 2 * MIB}))
+    before = totals(group(**{"rows": 2, "low of size": 2 * MIB}))
     again = FileTotals.of(lambda name: before[name] if AGGREGATES[name].bin_of is None else before.bins(name))
     assert again.numbers == before.numbers
     assert again.bins("total_bytes") == before.bins("total_bytes")
