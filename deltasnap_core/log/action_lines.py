@@ -142,7 +142,8 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
         raise _no_utf8(path_of, contents, first_line) from error
     columns = {"commit_version": versions, "line_number": numbers.astype(np.int32), "line": text}
     lines = pa.table(columns, schema=UNREAD_LINES_SCHEMA)
-    return lines.filter(pc.greater(pc.binary_length(pc.ascii_ltrim(text, BLANK)), 0))
+    is_blank = pc.equal(pc.binary_length(pc.ascii_ltrim(text, BLANK)), 0)
+    return lines.filter(pc.invert(is_blank)) if pc.any(is_blank).as_py() else lines
 
 
 def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log import action_lines, commit_batch
@@ -61,12 +62,9 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
         parts = parts.without({commit_version(file.path) for file in unusual})
         whole = whole.joined(_read(store, [_holdable(file, parts) for file in unusual], is_held=True))
     commits_read = [*whole.commits, *parts.commits]
-    lines = in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)
-    if streamed:
-        lines = lines.sort_by([("commit_version", "ascending"), ("line_number", "ascending")])
     return CommitBatch(
         commits=tuple(sorted(commits_read, key=lambda commit: commit.version)),
-        lines=lines,
+        lines=_in_order_of_the_log(in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)),
         large_digests=parts.digests,
     )
 
@@ -158,6 +156,13 @@ def _divided(commits: Sequence[FileStatus]) -> tuple[list[FileStatus], list[File
     return held, streamed
 
 
+def _in_order_of_the_log(lines: pa.Table) -> pa.Table:
+    versions = lines["commit_version"].to_numpy()
+    if (versions[1:] >= versions[:-1]).all():
+        return lines
+    return lines.sort_by([("commit_version", "ascending"), ("line_number", "ascending")])
+
+
 def _holdable(file: FileStatus, parts: _Parts) -> FileStatus:
     """Return a commit with lines of an unusual form, which Spark would read otherwise: it is held whole.
 
@@ -236,16 +241,17 @@ def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -
 def _pieces(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
     """Yield commits in pieces: small ones many at a time, a large one part by part."""
     group: list[FileStatus] = []
+    size = 0
     for file in files:
-        if file.size > max(PIECE_BYTES, commit_batch.LARGE_COMMIT_BYTES):
+        is_large = file.size > max(PIECE_BYTES, commit_batch.LARGE_COMMIT_BYTES)
+        if is_large or size >= PIECE_BYTES:
             yield from _whole(store, group)
-            group = []
+            group, size = [], 0
+        if is_large:
             yield from _in_parts(store, file)
-            continue
-        group.append(file)
-        if sum(member.size for member in group) >= PIECE_BYTES:
-            yield from _whole(store, group)
-            group = []
+        else:
+            group.append(file)
+            size += file.size
     yield from _whole(store, group)
 
 
@@ -279,12 +285,13 @@ def _judge_held(piece: _Piece) -> _Judged:
 def _judge_streamed(piece: _Piece) -> _Judged:
     unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
     lines = judged(piece.path_of, unread)
-    changed = lines_with(lines, *FILE_ACTIONS)
+    is_change = pc.is_in(lines["action"], pa.array(FILE_ACTIONS))
+    digests = lines.select(FILE_DIGEST_LINES.names).filter(is_change)
     return _Judged(
         lines=lines_with(lines, *OTHER_ACTIONS),
-        counts=_counts(changed),
-        digests=changed.select(FILE_DIGEST_LINES.names),
-        samples=_samples(changed),
+        counts=_counts(digests),
+        digests=digests,
+        samples=_samples(lines, np.flatnonzero(is_change.to_numpy())),
         unusual=_first_differences(unread, lines),
     )
 
@@ -293,10 +300,11 @@ def _counts(changed: pa.Table) -> dict[int, int]:
     return {row["values"]: row["counts"] for row in pc.value_counts(changed["commit_version"]).to_pylist()}
 
 
-def _samples(changed: pa.Table) -> dict[int, tuple[ChangedFile, ...]]:
-    versions = changed["commit_version"].to_numpy()  # ascending
+def _samples(lines: pa.Table, changed: NDArray[np.intp]) -> dict[int, tuple[ChangedFile, ...]]:
+    """Return the first files of each commit. changed: which lines are of files."""
+    versions = lines["commit_version"].to_numpy()[changed]  # ascending
     place = np.arange(len(versions)) - np.searchsorted(versions, versions)
-    sampled = changed.filter(pa.array(place < SAMPLE_FILES))
+    sampled = lines.take(changed[place < SAMPLE_FILES])
     found: dict[int, tuple[ChangedFile, ...]] = {}
     for version, file in zip(sampled["commit_version"].to_pylist(), changed_files(sampled, len(sampled)), strict=True):
         found[version] = (*found.get(version, ()), file)
