@@ -129,7 +129,7 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
     ended = [content if content.endswith(b"\n") else content + b"\n" for content in contents.values()]
     split = pc.split_pattern(pa.array([b"".join(ended)], pa.large_binary()), b"\n").values
     split = split.slice(0, len(split) - 1)  # what is after the last line feed
-    counts = np.array([content.count(b"\n") for content in ended])
+    counts = np.array([content.count(b"\n") for content in ended] if len(ended) > 1 else [len(split)])
     versions = np.repeat(np.array(list(contents), np.int64), counts)
     numbers = np.arange(len(split)) - np.repeat(counts.cumsum() - counts, counts) + first_line
     lengths = pc.binary_length(split)

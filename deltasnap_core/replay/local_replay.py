@@ -32,7 +32,9 @@ def newest(commits: pa.Table) -> pa.Table:
     version, line = commits["commit_version"].to_numpy(), commits["line_number"].to_numpy().astype(np.int64)
     is_add = commits["deleted_at"].is_null().to_numpy()
     rank = pa.array(((version - version.min()) * 2 + is_add) * (line.max() + 1) + line)
-    last = commits.select(KEY).append_column("rank", rank).group_by(KEY).aggregate([("rank", "max")])
+    # Grouped by paths alone where they tell files apart, which takes half the time.
+    key = KEY if pc.any(pc.not_equal(commits["dv_id"], "")).as_py() else KEY[:1]
+    last = commits.select(key).append_column("rank", rank).group_by(key).aggregate([("rank", "max")])
     if last.num_rows == commits.num_rows:
         return commits
     return commits.filter(pc.is_in(rank, last["rank_max"].combine_chunks()))

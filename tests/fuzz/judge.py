@@ -157,6 +157,7 @@ def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> l
         "reconstructable versions": [tuple(sorted({*table.checkpoints, *table.versions}))] if is_same else None,
         "version as of a time": [table.versions[-1]] if is_same else None,
         "computed state": [counts],
+        "computed state in Spark": [counts],
         "state": [rows],
         "stored state": [rows],
         "all files": [sorted(add["path"] for add in of_kind(rows, "add"))],
@@ -193,7 +194,7 @@ def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
         stories["replay"] = {
             name.removeprefix("replayed "): told[name] for name in told if name.startswith("replayed ")
         }
-    for name in ("computed state", "stored computed state"):
+    for name in ("computed state", "computed state in Spark", "stored computed state"):
         if name in told:
             stories[name] = dict(told[name])
     # The store counts tombstones by a time of its own.

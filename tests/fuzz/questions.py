@@ -23,6 +23,7 @@ from tests.conftest import NOW_MS
 from tests.fuzz.made_tables import EXPIRED
 from tests.fuzz.watched_store import WatchedStore
 from tests.oracle import comparable
+from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,9 +101,15 @@ def log_answers(
     store, log_path = WatchedStore(folder, vanishing), join_url(to_url(folder), LOG_FOLDER)
     log = TableLog(store, log_path, clock=lambda: NOW_MS)
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
+    snapshots = log_without_spark(log, clock=lambda: NOW_MS)
+    answers += [ask("computed state", v, partial(_counts_at, snapshots, v), seconds=seconds) for v in versions]
     answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]
     _release_pipes(folder)
     return answers
+
+
+def _counts_at(log: DeltaLog, version: int) -> dict[str, Any]:
+    return counts_of(log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED).computed_state)
 
 
 def _of_a_version(log: TableLog, version: int | None, seconds: float) -> list[Answer]:
@@ -151,7 +158,7 @@ def spark_answers(
     seconds: float = 120,
 ) -> list[Answer]:
     """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
-    options = SnapshotOptions(cache_state=False, check_pages=check_pages)
+    options = SnapshotOptions(cache_state=False, check_pages=check_pages, local_actions=0)
     store = WatchedStore(folder, vanishing)
     log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options, store=store)
     answers = [answer for version in versions for answer in _of_a_snapshot(log, version, seconds)]
@@ -172,7 +179,7 @@ def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
         return [opened]
     snapshot: Snapshot = opened.value
     answers = [
-        ask("computed state", version, lambda: counts_of(snapshot.computed_state), seconds=seconds),
+        ask("computed state in Spark", version, lambda: counts_of(snapshot.computed_state), seconds=seconds),
         ask("validate checksum", version, lambda: [d.field for d in snapshot.validate_checksum()], seconds=seconds),
     ]
     frames = ask("state", version, lambda: _frames(snapshot), seconds=seconds)

@@ -5,25 +5,23 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from deltasnap_core import DeltaLog, SnapshotOptions, TableLog
+from deltasnap_core import DeltaLog, TableLog
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.protocol import file_names
-from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.snapshot import local_files
 from deltasnap_core.snapshot.local_files import LocalFiles
-from deltasnap_core.snapshot.table_context import TableContext
 from tests.builders import add, content, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, counts, expected_counts, load_golden_tables
 from tests.oracle import replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs, write
+from tests.without_spark import log_without_spark
 
 KEEP_ALL = 0
 FOLDER = golden_folder()
@@ -37,13 +35,8 @@ PROPERTY = settings(
 )
 
 
-def log_without_spark(path: Path, clock: FixedClock | None = None) -> DeltaLog:
-    """A log that fails wherever it asks Spark."""
-    table = TableLog.for_path(path)
-    context = TableContext(
-        spark=cast("Any", None), log=table, files=cast("SparkFiles", None), options=SnapshotOptions()
-    )
-    return DeltaLog(context, clock=clock or FixedClock())
+def log_at(path: Path, clock: FixedClock | None = None) -> DeltaLog:
+    return log_without_spark(TableLog.for_path(path), clock=clock or FixedClock())
 
 
 @pytest.fixture
@@ -70,7 +63,7 @@ def with_damaged_paths(table: Path) -> Path:
 @pytest.mark.skipif(FOLDER is None, reason="no golden tables: set DELTASNAP_GOLDEN to their folder")
 @pytest.mark.parametrize("golden", TABLES, ids=[table.name for table in TABLES])
 def test_golden_versions_have_the_expected_state_without_spark(golden: GoldenTable) -> None:
-    log = log_without_spark(golden.path)
+    log = log_at(golden.path)
     for version, state in sorted(golden.states.items()):
         snapshot = log.get_snapshot_at(version, min_file_retention_timestamp=KEEP_ALL)
         assert counts(snapshot.computed_state) == expected_counts(state), version
@@ -86,7 +79,7 @@ def test_states_of_every_version_agree_with_the_oracle(made: RandomLog) -> None:
     states = replay(made.commits)
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), made, states)
-        log = log_without_spark(Path(folder))
+        log = log_at(Path(folder))
         for version in made.versions:
             snapshot = log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED)
             assert counts(snapshot.computed_state) == states[version].counts(EXPIRED)
@@ -97,7 +90,7 @@ def test_states_of_every_version_agree_with_the_oracle(made: RandomLog) -> None:
 def test_following_a_log_gives_what_the_oracle_says(made: RandomLog) -> None:
     states = replay(made.commits)
     with tempfile.TemporaryDirectory() as folder:
-        log = log_without_spark(Path(folder), FixedClock(EXPIRED + 7 * 24 * 60 * 60 * 1000))
+        log = log_at(Path(folder), FixedClock(EXPIRED + 7 * 24 * 60 * 60 * 1000))
         for version, commit in enumerate(made.commits):
             log_folder = write_log(Path(folder), {version: commit})
             if version in made.checkpoints:
@@ -107,7 +100,7 @@ def test_following_a_log_gives_what_the_oracle_says(made: RandomLog) -> None:
 
 def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
     before = LocalFiles.held_bytes()
-    log = log_without_spark(table)
+    log = log_at(table)
     first = log.update()
     assert first.computed_state.num_of_files == 2
     assert LocalFiles.held_bytes() > before
@@ -123,7 +116,7 @@ def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
 
 def test_files_that_there_is_no_room_for_are_read_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_files, "HELD_BYTES", 0)
-    log = log_without_spark(table)
+    log = log_at(table)
     assert log.update().computed_state.num_of_files == 2
     write_log(table, {3: [remove("a"), add("d", size=9)]})
     assert log.update().computed_state.size_in_bytes == 10
@@ -133,7 +126,7 @@ def test_files_that_there_is_no_room_for_are_read_again(table: Path, monkeypatch
 def test_tombstones_that_expire_meanwhile_no_longer_count(table: Path) -> None:
     week = 7 * 24 * 60 * 60 * 1000
     clock = FixedClock(EXPIRED + week - 1)
-    log = log_without_spark(table, clock)
+    log = log_at(table, clock)
     assert log.update().computed_state.num_of_removes == 1
     clock.advance(1)
     write_log(table, {3: [add("d")]})
@@ -142,7 +135,7 @@ def test_tombstones_that_expire_meanwhile_no_longer_count(table: Path) -> None:
 
 def test_damaged_page_of_a_checkpoint_leads_to_the_commits(table: Path, caplog: pytest.LogCaptureFixture) -> None:
     with_damaged_paths(table)
-    assert log_without_spark(table).update().computed_state.num_of_files == 2
+    assert log_at(table).update().computed_state.num_of_files == 2
     assert "cannot be used" in caplog.text
 
 
@@ -150,7 +143,7 @@ def test_damaged_page_is_an_error_that_names_the_file_where_nothing_replaces_it(
     path = with_damaged_paths(table)
     (table / file_names.LOG_FOLDER / file_names.commit_file(0)).unlink()
     with pytest.raises(CorruptLogError, match=path.name):
-        _ = log_without_spark(table).update().computed_state
+        _ = log_at(table).update().computed_state
 
 
 @pytest.mark.parametrize(
@@ -175,7 +168,7 @@ def test_number_of_records_is_found_wherever_statistics_have_it(
     tmp_path: Path, stats: str, records: int | None
 ) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a", stats=stats)]})
-    assert log_without_spark(tmp_path).update().computed_state.num_records == records
+    assert log_at(tmp_path).update().computed_state.num_records == records
 
 
 def test_checkpoint_in_json_counts_as_one_in_parquet(tmp_path: Path) -> None:
@@ -183,4 +176,4 @@ def test_checkpoint_in_json_counts_as_one_in_parquet(tmp_path: Path) -> None:
     log_folder = write_log(tmp_path, {0: actions, 1: [add("b"), remove("a")]})
     name = "00000000000000000000.checkpoint.0b5f6d9c-1f4e-4c0a-8d3e-2a7c9be0f001.json"
     (log_folder / name).write_bytes(content([{"checkpointMetadata": {"version": 0}}, *actions]))
-    assert log_without_spark(tmp_path).update().computed_state.num_of_files == 1
+    assert log_at(tmp_path).update().computed_state.num_of_files == 1
