@@ -34,6 +34,7 @@ from benchmarks import (
     new_process,
     one_more_version,
     scan,
+    shapes,
     update,
     version_range,
 )
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "fleet": fleet.run,
     "large_commits": large_commits.run,
     "long_life": long_life.run,
+    "shapes": shapes.run,
     "scan": scan.run,
     "capacity": capacity.run,
 }

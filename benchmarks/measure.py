@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
+from benchmarks.cpu import cpu_seconds
+
 R = TypeVar("R")
 
 WARM_UPS = 10
@@ -21,9 +23,13 @@ class AnswersDifferError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """One quantity, measured several times."""
+    """One quantity, measured several times.
+
+    cpu_seconds: what each time took of all cores, in this process and in those it started; empty: not measured.
+    """
 
     values: tuple[float, ...]
+    cpu_seconds: tuple[float, ...] = ()
 
     @property
     def minimum(self) -> float:
@@ -34,6 +40,11 @@ class Samples:
     def median(self) -> float:
         """The middle one."""
         return statistics.median(self.values)
+
+    @property
+    def median_cpu(self) -> float | None:
+        """The middle of the CPU seconds."""
+        return statistics.median(self.cpu_seconds) if self.cpu_seconds else None
 
     def scaled(self, factor: float) -> Samples:
         """Each value times a factor."""
@@ -77,6 +88,12 @@ class Finding:
         return None if self.theirs is None else self.ours.minimum / self.theirs.minimum
 
     @property
+    def ratio_of_cpu(self) -> float | None:
+        """Our CPU seconds over theirs."""
+        ours, theirs = self.ours.median_cpu, None if self.theirs is None else self.theirs.median_cpu
+        return None if ours is None or not theirs else ours / theirs
+
+    @property
     def is_met(self) -> bool | None:
         """Whether the aim is met; None: there is none."""
         if self.aim is None:
@@ -86,9 +103,14 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, the ratios included."""
-        derived = {"ratio": self.ratio, "ratio_of_minima": self.ratio_of_minima, "is_met": self.is_met}
+        derived = {
+            "ratio": self.ratio,
+            "ratio_of_minima": self.ratio_of_minima,
+            "ratio_of_cpu": self.ratio_of_cpu,
+            "is_met": self.is_met,
+        }
         samples = {
-            name: {"median": side.median, "min": side.minimum}
+            name: {"median": side.median, "min": side.minimum, "median_cpu": side.median_cpu}
             for name, side in (("ours", self.ours), ("theirs", self.theirs))
             if side is not None
         }
@@ -116,23 +138,25 @@ def time_in_turn(sides: dict[str, Side[Any]], repeat: int, *, warm_ups: int = 1)
     Errors: AnswersDifferError.
     """
     seconds: dict[str, list[float]] = {name: [] for name in sides}
+    cpu: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(warm_ups + repeat):
         answers = {}
         for name in sorted(sides, reverse=number % 2 == 1):
             side = sides[name]
             side.prepare()
             gc.collect()
-            start = time.perf_counter()
+            spent, start = cpu_seconds(), time.perf_counter()
             result = side.run()
-            elapsed = time.perf_counter() - start
+            elapsed, spent = time.perf_counter() - start, cpu_seconds() - spent
             if number >= warm_ups:
                 seconds[name].append(elapsed)
+                cpu[name].append(spent)
             elif number == 0 and side.answer is not None:
                 answers[name] = side.answer(result)
             side.finish(result)
             del result
         compare(answers)
-    return {name: Samples(tuple(values)) for name, values in seconds.items()}
+    return {name: Samples(tuple(values), tuple(cpu[name])) for name, values in seconds.items()}
 
 
 def compare(answers: dict[str, object]) -> None:

@@ -27,7 +27,7 @@ def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
 
 def markdown(findings: Sequence[Finding]) -> str:
     """Return findings as a table for a page: medians, ratios of medians and of minima."""
-    lines = ["| question | deltasnap | compared with | ratio (of minima) | aim |", "|-|-|-|-|-|"]
+    lines = ["| question | deltasnap | compared with | ratio (of minima) | of CPU seconds | aim |", "|-|-|-|-|-|-|"]
     for finding in findings:
         theirs = finding.theirs
         peer = "" if theirs is None else f"{number(theirs.median)} {finding.unit}, {finding.peer}"
@@ -38,7 +38,8 @@ def markdown(findings: Sequence[Finding]) -> str:
             unit = "x" if finding.aim.is_ratio else finding.unit
             aim = f"<= {finding.aim.at_most:g} {unit}, {'met' if finding.is_met else 'missed'}"
         lines.append(
-            f"| {finding.question} | {number(finding.ours.median)} {finding.unit} | {peer} | {ratios} | {aim} |"
+            f"| {finding.question} | {number(finding.ours.median)} {finding.unit} | {peer} | {ratios}"
+            f" | {'' if finding.ratio_of_cpu is None else number(finding.ratio_of_cpu)} | {aim} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -50,7 +51,9 @@ def number(value: float) -> str:
 
 def _samples(samples: Samples, unit: str) -> str:
     text = f"{number(samples.median)} {unit}"
-    return text if len(samples.values) == 1 else f"{text}\n[dim]min {number(samples.minimum)}[/dim]"
+    if len(samples.values) > 1:
+        text += f"\n[dim]min {number(samples.minimum)}[/dim]"
+    return text if samples.median_cpu is None else f"{text}\n[dim]CPU {number(samples.median_cpu)} s[/dim]"
 
 
 def _peer(finding: Finding) -> str:
@@ -64,7 +67,9 @@ def _ratio(finding: Finding) -> str:
         return ""
     text = number(finding.ratio)
     is_one = finding.theirs is not None and len(finding.ours.values) == len(finding.theirs.values) == 1
-    return text if is_one else f"{text}\n[dim]minima {number(finding.ratio_of_minima)}[/dim]"
+    if not is_one:
+        text += f"\n[dim]minima {number(finding.ratio_of_minima)}[/dim]"
+    return text if finding.ratio_of_cpu is None else f"{text}\n[dim]CPU {number(finding.ratio_of_cpu)}[/dim]"
 
 
 def _aim(finding: Finding) -> str:

@@ -9,36 +9,40 @@ from deltalake import DeltaTable
 from benchmarks import answers
 from benchmarks.bench import OURS, PEER, Bench, GrowingTable
 from benchmarks.logs.shape import LogShape
-from benchmarks.measure import WARM_UPS, Aim, Finding, Side, time_in_turn
+from benchmarks.measure import Aim, Finding, Side, time_in_turn
 from deltasnap_core import DeltaLog, SnapshotState
 
 NEW_COMMITS = 10
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Each round has a table of its own, loaded before its last ten commits appear."""
-    following = Following(bench, bench.shape)
+    """The table of the aims."""
+    return [following(bench, bench.shape, f"+{NEW_COMMITS} commits on a loaded snapshot", Aim(0.2))]
+
+
+def following(bench: Bench, shape: LogShape, question: str, aim: Aim | None = None) -> Finding:
+    """Following a table of any shape: each round has a table of its own, loaded before its last ten commits appear."""
+    table = Following(bench, shape)
     times = time_in_turn(
         {
             OURS: Side(
-                prepare=following.load_ours,
-                run=following.update_ours,
-                answer=lambda state: answers.ours(bench.shape.last_version, state),
-                finish=lambda _: following.forget(),
+                prepare=table.load_ours,
+                run=table.update_ours,
+                answer=lambda state: answers.ours(shape.last_version, state),
+                finish=lambda _: table.forget(),
             ),
             PEER: Side(
-                prepare=following.load_theirs,
-                run=following.update_theirs,
+                prepare=table.load_theirs,
+                run=table.update_theirs,
                 answer=answers.theirs,
-                finish=lambda _: following.forget(),
+                finish=lambda _: table.forget(),
             ),
         },
         bench.repeat,
-        warm_ups=WARM_UPS,
     )
-    question = f"+{NEW_COMMITS} commits on a loaded snapshot"
-    peer = "deltalake update_incremental"
-    return [Finding(question=question, ours=times[OURS], theirs=times[PEER], peer=peer, aim=Aim(0.2))]
+    return Finding(
+        question=question, ours=times[OURS], theirs=times[PEER], peer="deltalake update_incremental", aim=aim
+    )
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from benchmarks.logs import columns, documents
 from benchmarks.logs.columns import MAP, Numbers
 from benchmarks.logs.shape import EPOCH_MS, CheckpointKind, LogShape
 
-ROWS_A_GROUP = 131_072
-"""Also how many rows are in memory at a time."""
+_ROWS_AT_A_TIME = 131_072
+"""So many rows are in memory at a time; also how many a row group of the usual shape has."""
 
 _UUID = "0b5f6d9c-1f4e-4c0a-8d3e-2a7c9be0f001"
 _STRINGS = pa.list_(pa.string())
@@ -119,9 +119,10 @@ def _file_actions(shape: LogShape, share: tuple[Numbers, Numbers] | None) -> Ite
     if share is None:
         return
     live, buried = share
-    for numbers in columns.blocks(live, ROWS_A_GROUP):
+    rows = max(len(live) // shape.row_groups, 1) if shape.row_groups else _ROWS_AT_A_TIME
+    for numbers in columns.blocks(live, rows):
         yield "add", _adds(numbers, shape)
-    for numbers in columns.blocks(buried, ROWS_A_GROUP):
+    for numbers in columns.blocks(buried, rows):
         yield "remove", _removes(numbers, shape)
 
 
@@ -134,7 +135,9 @@ def _adds(numbers: Numbers, shape: LogShape) -> pa.StructArray:
         dataChange=pa.repeat(pa.scalar(False), len(numbers)),
         tags=pa.nulls(len(numbers), MAP),
         **(
-            {"stats_parsed": columns.stats_parsed(numbers)} if shape.parsed_stats else {"stats": columns.stats(numbers)}
+            {"stats_parsed": columns.stats_parsed(numbers, shape.stats_columns)}
+            if shape.parsed_stats
+            else {"stats": columns.stats(numbers, shape.stats_columns)}
         ),
     )
 

@@ -78,55 +78,77 @@ def records(numbers: Numbers) -> Numbers:
     return 100 + numbers * 31 % 9_900
 
 
-def stats(numbers: Numbers) -> pa.Array:
-    """Statistics of four columns, as JSON."""
-    low, high = _bounds(numbers)
+def stats(numbers: Numbers, width: int) -> pa.Array:
+    """Statistics of so many columns, as JSON."""
+    names = [name for name, _ in statistics_columns(width)]
+    low, high = _bounds(numbers, width)
     count = records(numbers)
-    nulls = count // 7
+    nulls = _text(count // 7)
+    null_counts: list[pa.Array | str] = []
+    for index, name in enumerate(names):
+        null_counts += [f'{"," if index else ""}"{name}":', "0" if name in _NEVER_NULL else nulls]
     return _joined(
         '{"numRecords":', _text(count),
-        ',"minValues":', *_values_json(low),
-        ',"maxValues":', *_values_json(high),
-        ',"nullCount":{"id":0,"event_time":0,"name":', _text(nulls), ',"amount":', _text(nulls), "}}",
+        ',"minValues":', *_values_json(names, low),
+        ',"maxValues":', *_values_json(names, high),
+        ',"nullCount":{', *null_counts, "}}",
     )  # fmt: skip
 
 
-def stats_parsed(numbers: Numbers) -> pa.StructArray:
+def stats_parsed(numbers: Numbers, width: int) -> pa.StructArray:
     """The same statistics, as a struct."""
-    low, high = _bounds(numbers)
+    names = [name for name, _ in statistics_columns(width)]
+    low, high = _bounds(numbers, width)
     count = records(numbers)
     zero, nulls = pa.array(np.zeros_like(count)), pa.array(count // 7)
-    null_count = pa.StructArray.from_arrays([zero, zero, nulls, nulls], [name for name, _ in COLUMNS])
+    null_count = pa.StructArray.from_arrays([zero if name in _NEVER_NULL else nulls for name in names], names)
     return pa.StructArray.from_arrays(
-        [pa.array(count), _values_struct(low), _values_struct(high), null_count],
+        [pa.array(count), _values_struct(names, low), _values_struct(names, high), null_count],
         ["numRecords", "minValues", "maxValues", "nullCount"],
     )
 
 
-COLUMNS = (("id", "long"), ("event_time", "timestamp"), ("name", "string"), ("amount", "double"))
-"""The columns with statistics: name, and type in Delta's schema."""
+def statistics_columns(width: int) -> list[tuple[str, str]]:
+    """The first so many columns with statistics: name, and type in Delta's schema."""
+    return [*_COLUMNS, *((f"n{i:02d}", "long") for i in range(len(_COLUMNS), width))][:width]
+
+
+_COLUMNS = (("id", "long"), ("event_time", "timestamp"), ("name", "string"), ("amount", "double"))
+_NEVER_NULL = ("id", "event_time")
 
 _PARTITION_VALUES = pa.array([f"v{i:03d}" for i in range(PARTITIONS)])
 
 
-def _bounds(numbers: Numbers) -> tuple[list[pa.Array], list[pa.Array]]:
+def _bounds(numbers: Numbers, width: int) -> tuple[list[pa.Array], list[pa.Array]]:
     hashed = (_mixed(numbers) >> np.uint64(20)).astype(np.int64)
     time, word, cents = hashed % 9_000, hashed % 50, hashed % 100_000
     low = [pa.array(numbers * 10_000), _TIMES.take(time), _WORDS.take(word), pa.array(cents / 100)]
     high = [pa.array(numbers * 10_000 + 9_999), _TIMES.take(time + 999), _WORDS.take(word + 50)]
-    return low, [*high, pa.array((cents + 50_001) / 100)]
+    high.append(pa.array((cents + 50_001) / 100))
+    for column in range(len(_COLUMNS), width):
+        low.append(pa.array(hashed % (1_000 * column)))
+        high.append(pa.array(hashed % (1_000 * column) + 1_000_000))
+    return low[:width], high[:width]
 
 
-def _values_json(values: list[pa.Array]) -> list[pa.Array | str]:
-    ids, times, words, amounts = values
-    text = [_text(ids), ',"event_time":"', times, 'Z","name":"', words, '","amount":', _text(amounts)]
-    return ['{"id":', *text, "}"]
+def _values_json(names: list[str], values: list[pa.Array]) -> list[pa.Array | str]:
+    text: list[pa.Array | str] = []
+    for index, (name, value) in enumerate(zip(names, values, strict=True)):
+        key = f'{"," if index else "{"}"{name}":'
+        if name == "event_time":
+            text += [f'{key}"', value, 'Z"']
+        else:
+            text += [f'{key}"', value, '"'] if pa.types.is_string(value.type) else [key, _text(value)]
+    return [*text, "}"]
 
 
-def _values_struct(values: list[pa.Array]) -> pa.StructArray:
-    ids, times, words, amounts = values
-    moments = times.cast(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
-    return pa.StructArray.from_arrays([ids, moments, words, amounts], [name for name, _ in COLUMNS])
+def _values_struct(names: list[str], values: list[pa.Array]) -> pa.StructArray:
+    moments = [_moments(value) if name == "event_time" else value for name, value in zip(names, values, strict=True)]
+    return pa.StructArray.from_arrays(moments, names)
+
+
+def _moments(times: pa.Array) -> pa.Array:
+    return times.cast(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
 
 
 def _partition_codes(numbers: Numbers, column: int) -> Numbers:

@@ -104,7 +104,7 @@ def _adds(numbers: Numbers, seconds: Numbers, shape: LogShape) -> _Lines:
         '","partitionValues":', columns.partition_values_json(numbers, shape.partition_columns),
         ',"size":', pa.array(columns.sizes(numbers)),
         ',"modificationTime":', pa.array(EPOCH_MS + seconds * 1000),
-        ',"dataChange":true,"stats":"', pc.replace_substring(columns.stats(numbers), '"', '\\"'),
+        ',"dataChange":true,"stats":"', pc.replace_substring(columns.stats(numbers, shape.stats_columns), '"', '\\"'),
         '"}}\n',
     )  # fmt: skip
 

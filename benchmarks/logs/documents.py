@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.logs.columns import COLUMNS, partition_names
+from benchmarks.logs.columns import partition_names, statistics_columns
 from benchmarks.logs.shape import EPOCH_MS, LogShape
 
 TABLE_ID = "6a1a2c3e-51ab-4c1e-9f60-00000000be9c"
@@ -22,7 +22,7 @@ def protocol(shape: LogShape) -> dict[str, Any]:
 def metadata(shape: LogShape) -> dict[str, Any]:
     """Schema, partition columns and properties. Tombstones are kept for a century: no answer depends on today."""
     partitions = partition_names(shape.partition_columns)
-    columns = [*COLUMNS, *((name, "string") for name in partitions)]
+    columns = [*statistics_columns(shape.stats_columns), *((name, "string") for name in partitions)]
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
     configuration = {"delta.deletedFileRetentionDuration": "interval 5200 weeks"}
     if shape.parsed_stats:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.logs.checkpoint import write_checkpoint
 from benchmarks.logs.commits import write_base_commit, write_checksums, write_commits
-from benchmarks.logs.shape import CheckpointKind, LogShape
+from benchmarks.logs.shape import CheckpointKind, CheckpointWriter, LogShape
 
 
 def make_table(shape: LogShape, folder: Path) -> Path:
@@ -38,6 +38,8 @@ def main() -> None:
         option = f"--{field.name.replace('_', '-')}"
         if isinstance(field.default, CheckpointKind):
             parser.add_argument(option, type=CheckpointKind, choices=list(CheckpointKind), default=field.default)
+        elif isinstance(field.default, CheckpointWriter):
+            continue  # a peer's own checkpoint takes its program: see benchmarks.shapes
         elif isinstance(field.default, bool):
             parser.add_argument(option, action="store_true")
         else:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 EPOCH_MS = 1_780_000_000_000
 """When the base version of every log was committed, ms since the epoch; each commit comes a second after the last."""
 
-_FORMAT = 1  # part of a log's name: count it up when the bytes of a shape change
+_FORMAT = 2  # part of a log's name: count it up when the bytes of a shape change
 
 
 class CheckpointKind(StrEnum):
@@ -30,6 +30,14 @@ class CheckpointKind(StrEnum):
         return self in (CheckpointKind.V2_PARQUET, CheckpointKind.V2_JSON)
 
 
+class CheckpointWriter(StrEnum):
+    """Who wrote the checkpoint of a log."""
+
+    OURS = "ours"
+    DELTALAKE = "deltalake"
+    SPARK = "spark"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogShape:
     """A base version of `files` live files and `tombstones`, then `commits` of `actions` each: half adds, half removes.
@@ -37,7 +45,10 @@ class LogShape:
     The base version is a checkpoint at version 10, or without one the commit of version 0.
     parts:             of a multi-part checkpoint, or sidecars of a V2 one.
     partition_columns: how many; up to three are in the paths, as Hive has them.
+    stats_columns:     how many columns have statistics.
     parsed_stats:      the checkpoint has `stats_parsed` in place of `stats`.
+    row_groups:        into how many row groups the live files of each Parquet file are cut; 0: one for 131,072 files.
+    writer:            who wrote the checkpoint: we, as the rest, or a peer in its own way, from ours.
     checksums:         each version has a `.crc` file.
 
     Every file of the table has a number, ascending in the order of being added; tombstones of the base come last.
@@ -50,7 +61,10 @@ class LogShape:
     checkpoint: CheckpointKind = CheckpointKind.CLASSIC
     parts: int = 1
     partition_columns: int = 1
+    stats_columns: int = 4
     parsed_stats: bool = False
+    row_groups: int = 0
+    writer: CheckpointWriter = CheckpointWriter.OURS
     checksums: bool = False
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ IN_MEMORY_BYTES = 128 << 20
 DIGEST_BYTES = 512 << 20
 """The digests held of commits that are not, at most: some three million file actions."""
 
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 4 << 20
 _JUDGES = 4
 
 T = TypeVar("T")

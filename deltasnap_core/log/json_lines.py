@@ -19,7 +19,7 @@ _MAYBE_NO_NUMBER = (
     "Inf[^o]",
 )  # looked for first: each is found by its first letter, and `commitInfo` is neither
 _NO_NUMBER = r'(?:[^\\]"[ \t\r]*:|[,\[])[ \t\r]*-?(?:NaN|Inf)'
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 4 << 20
 
 
 def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, are_json: bool = False) -> pa.Table | None:
@@ -37,7 +37,8 @@ def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, are_json: bool = False)
     try:
         found = pa_json.read_json(
             pa.BufferReader(_joined(texts)),
-            read_options=pa_json.ReadOptions(block_size=max(_BLOCK_BYTES, longest + 2)),
+            # Who has many lines reads several pieces of them at once.
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, longest + 2)),
             parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
     except (pa.ArrowException, UnicodeDecodeError):  # its messages quote the text, cut anywhere

@@ -1,0 +1,78 @@
+"""Does the load hold on tables that others make: width of statistics, row groups, checkpoints of other writers, JSON?"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from benchmarks.bench import Bench
+from benchmarks.cold_state import cold_state
+from benchmarks.logs.shape import CheckpointKind, CheckpointWriter, LogShape
+from benchmarks.measure import Aim, Finding
+from benchmarks.update import following
+from deltasnap_core import DeltaLog, SnapshotOptions
+
+STATS_COLUMNS = {2: 0.6, 4: 0.4, 32: 0.15}
+"""How many columns have statistics, and what the ratio should be at most."""
+
+ROW_GROUPS = (1, 10, 100)
+
+
+def run(bench: Bench) -> list[Finding]:
+    """A million files, or `--files`, in each shape; then tables that are small, or have no checkpoint."""
+    findings = []
+    for width, aim in STATS_COLUMNS.items():
+        shape = replace(bench.shape, stats_columns=width)
+        findings.append(cold_state(bench, shape, f"{_files(shape)}, statistics of {width} columns", Aim(aim)))
+    for count in ROW_GROUPS:
+        shape = replace(bench.shape, row_groups=count)
+        findings.append(cold_state(bench, shape, f"{_files(shape)}, {count} row groups"))
+    for writer in (CheckpointWriter.DELTALAKE, CheckpointWriter.SPARK):
+        shape = replace(bench.shape, writer=writer)
+        _table_of_peer(bench, shape)
+        findings.append(cold_state(bench, shape, f"{_files(shape)}, checkpoint written by {writer}"))
+    small = LogShape(files=10, tombstones=0, commits=20, actions=2)
+    findings.append(cold_state(bench, small, "10 files, 20 commits"))
+    findings.append(following(bench, small, "10 files: +10 commits on a loaded snapshot"))
+    return [*findings, *_json(bench)]
+
+
+def _json(bench: Bench) -> list[Finding]:
+    count = min(300_000, bench.files)
+    adds = LogShape(files=count // 4, tombstones=0, commits=3, actions=count // 4, checkpoint=CheckpointKind.NONE)
+    return [cold_state(bench, adds, f"{count:,} actions in 4 JSON commits, no checkpoint", Aim(0.6))]
+
+
+def _files(shape: LogShape) -> str:
+    return f"{shape.files:,} files"
+
+
+def _table_of_peer(bench: Bench, shape: LogShape) -> None:
+    """Make a table whose checkpoint a peer writes, from ours."""
+    table = bench.folder / "tables" / shape.name
+    if table.exists():
+        return
+    made = bench.table(replace(shape, writer=CheckpointWriter.OURS))
+    partial = table.with_name(table.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(made, partial)
+    checkpoint = partial / "_delta_log" / f"{shape.base_version:020d}.checkpoint.parquet"
+    (partial / "_delta_log" / "_last_checkpoint").unlink()
+    if shape.writer is CheckpointWriter.SPARK:
+        _write_by_spark(bench, partial, shape.base_version, checkpoint)
+    else:
+        DeltaTable(partial, version=shape.base_version).create_checkpoint()
+    partial.rename(table)
+
+
+def _write_by_spark(bench: Bench, table: Path, version: int, checkpoint: Path) -> None:
+    log = DeltaLog.for_table(bench.spark, table, options=SnapshotOptions(cache_state=False))
+    state = log.get_snapshot_at(version, min_file_retention_timestamp=0).state
+    written = bench.scratch("checkpoint") / "parquet"
+    state.coalesce(1).write.parquet(str(written))
+    (part,) = written.glob("*.parquet")
+    shutil.move(part, checkpoint)
+    DeltaLog.clear_cache()
