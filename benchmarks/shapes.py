@@ -1,4 +1,4 @@
-"""Does the load hold on tables that others make: width of statistics, row groups, checkpoints of other writers, JSON?"""
+"""Does the load hold on tables that others make: statistics, row groups, checkpoints of other writers, JSON?"""
 
 from __future__ import annotations
 

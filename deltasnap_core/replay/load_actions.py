@@ -19,8 +19,8 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from deltasnap_core.log.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.file_action_layout import digest, keyed_digests
+from deltasnap_core.replay.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.path_keys import canonical_path_sql, path_key_sql
 from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.replay.spark_files import SparkFiles, file_reader
