@@ -46,7 +46,7 @@ def without(rows: pa.Table, changed: pa.Table) -> pa.Table:
     if not pc.any(has_path).as_py():
         return rows
     rest = rows.filter(has_path).join(changed.select(KEY), KEY, join_type="left anti")
-    return pa.concat_tables([rows.filter(pc.invert(has_path)), rest.select(rows.column_names)])
+    return pa.concat_tables([rows.filter(pc.invert(has_path)), rest.select(rows.column_names).cast(rows.schema)])
 
 
 def unexpired(rows: pa.Table, retention: Retention) -> pa.Table:
