@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.file_digest import FILE_DIGEST, digest_of
-from deltasnap_core.log.json_lines import BLANK, parsed
+from deltasnap_core.log.json_lines import BLANK, occurs, parsed
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
 from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
@@ -103,6 +103,20 @@ _OF_BOTH = [
 _ADD = pa.struct([*_OF_BOTH, ("modificationTime", pa.int64()), ("clusteringProvider", pa.string())])
 _REMOVE = pa.struct([*_OF_BOTH, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())])
 _SCHEMA = pa.schema([("add", _ADD), ("remove", _REMOVE), *((name, _ANY) for name in OTHER_ACTIONS)])
+
+# What most lines lack: to make a column of nulls takes as long as to read one. A key may be escaped (`\\u0074xn`).
+_RARE_ACTIONS = OTHER_ACTIONS[2:4] + OTHER_ACTIONS[5:]
+_RARE_FIELDS = ("deletionVector", "tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
+_RARE = (r"\\u", rf'"(?:{"|".join((*_RARE_ACTIONS, *_RARE_FIELDS))})"')
+
+
+def _common(field: pa.Field) -> pa.Field:
+    kept = [inner for inner in field.type if inner.name not in _RARE_FIELDS]
+    return pa.field(field.name, pa.struct(kept))
+
+
+_COMMON_SCHEMA = pa.schema([_common(field) for field in _SCHEMA if field.name not in _RARE_ACTIONS])
+
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 _TYPED: Mapping[str, type[AddFile] | type[RemoveFile]] = {"add": AddFile, "remove": RemoveFile}
 
@@ -223,12 +237,13 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
 
     None: some line wants to be read exactly.
     """
-    found = parsed(texts, _SCHEMA, are_json=are_json)
+    is_rare = any(occurs(pattern, texts) for pattern in _RARE)
+    found = parsed(texts, _SCHEMA if is_rare else _COMMON_SCHEMA, are_json=are_json)
     if found is None:
         return None
     actions: pa.ChunkedArray = pa.chunked_array([pa.nulls(found.num_rows, pa.string())])
     count = 0
-    for name in _SCHEMA.names:
+    for name in found.column_names:
         column = found[name]
         if column.null_count < found.num_rows:
             count += found.num_rows - column.null_count

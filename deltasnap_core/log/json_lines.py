@@ -49,9 +49,9 @@ def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, are_json: bool = False)
 def _is_safe(texts: pa.ChunkedArray) -> bool:
     trimmed = pc.ascii_trim(texts, BLANK)
     are_objects = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
-    if not pc.all(are_objects).as_py() or _occurs(_NULL_AFTER_OBJECT, texts):
+    if not pc.all(are_objects).as_py() or occurs(_NULL_AFTER_OBJECT, texts):
         return False
-    if any(_occurs(pattern, texts) for pattern in _MAYBE_NO_NUMBER) and _occurs(_NO_NUMBER, texts):
+    if any(occurs(pattern, texts) for pattern in _MAYBE_NO_NUMBER) and occurs(_NO_NUMBER, texts):
         return False
     # Nesting takes two characters a level, so only long lines are looked at.
     long = texts.filter(pc.greater(pc.binary_length(texts), 2 * MOST_NESTING))
@@ -59,7 +59,8 @@ def _is_safe(texts: pa.ChunkedArray) -> bool:
     return not pc.any(pc.greater(brackets, MOST_NESTING)).as_py()
 
 
-def _occurs(pattern: str, texts: pa.ChunkedArray) -> bool:
+def occurs(pattern: str, texts: pa.ChunkedArray) -> bool:
+    """Return whether a regular expression matches somewhere in the lines."""
     return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 

@@ -68,8 +68,8 @@ class Snapshot:
     log:         what the log says of the version.
     min_file_retention_timestamp: see the member; None: from the table's own property.
     known_state: the computed state of an earlier version, to start from where the log goes on from there.
-    keep_state:  whether Spark keeps `state` once it was computed, until `close`, and of a large table what the
-                 computed state counts, from which that of the next version is computed.
+    keep_state:  whether Spark keeps `state` once it was computed, until `close`; and whether what the computed state
+                 counts is kept, in this process or of a large table by Spark, to compute that of the next version.
     """
 
     def __init__(
