@@ -51,7 +51,7 @@ def _files(shape: LogShape) -> str:
 
 
 def _table_of_peer(bench: Bench, shape: LogShape) -> None:
-    """Make a table whose checkpoint a peer writes, from ours."""
+    """Make a table whose checkpoint a peer writes, from ours, after the first commit."""
     table = bench.folder / "tables" / shape.name
     if table.exists():
         return
@@ -59,20 +59,21 @@ def _table_of_peer(bench: Bench, shape: LogShape) -> None:
     partial = table.with_name(table.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(made, partial)
-    checkpoint = partial / "_delta_log" / f"{shape.base_version:020d}.checkpoint.parquet"
-    (partial / "_delta_log" / "_last_checkpoint").unlink()
+    log, version = partial / "_delta_log", shape.base_version + 1
     if shape.writer is CheckpointWriter.SPARK:
-        _write_by_spark(bench, partial, shape.base_version, checkpoint)
+        _write_by_spark(bench, partial, version)
     else:
-        DeltaTable(partial, version=shape.base_version).create_checkpoint()
+        DeltaTable(partial, version=version).create_checkpoint()
+    (log / f"{shape.base_version:020d}.checkpoint.parquet").unlink()
+    (log / "_last_checkpoint").write_text(f'{{"version":{version},"size":{shape.files}}}')
     partial.rename(table)
 
 
-def _write_by_spark(bench: Bench, table: Path, version: int, checkpoint: Path) -> None:
+def _write_by_spark(bench: Bench, table: Path, version: int) -> None:
     log = DeltaLog.for_table(bench.spark, table, options=SnapshotOptions(cache_state=False))
     state = log.get_snapshot_at(version, min_file_retention_timestamp=0).state
     written = bench.scratch("checkpoint") / "parquet"
     state.coalesce(1).write.parquet(str(written))
     (part,) = written.glob("*.parquet")
-    shutil.move(part, checkpoint)
+    shutil.move(part, table / "_delta_log" / f"{version:020d}.checkpoint.parquet")
     DeltaLog.clear_cache()

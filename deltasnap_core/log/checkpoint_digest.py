@@ -44,9 +44,11 @@ def map_file_digests(store: LogStore, contents: CheckpointContents, function: Ca
         (part, group) for part in contents.files_with_file_actions for group in range(part.metadata.num_row_groups)
     ]
     threads = min(os.cpu_count() or 1, _MOST_THREADS, len(groups))
+    # Where there are too few row groups to share out, their columns are.
+    use_threads = len(groups) < 2 * threads
 
     def of_group(part_and_group: tuple[CheckpointFile, int]) -> list[T]:
-        return [function(digest) for digest in _digests(store, *part_and_group, use_threads=threads < 2)]
+        return [function(digest) for digest in _digests(store, *part_and_group, use_threads=use_threads)]
 
     in_json = lines_with(contents.lines, *FILE_ACTIONS).select(FILE_DIGEST.names)
     found = [function(in_json)] if in_json.num_rows else []
@@ -72,4 +74,5 @@ def _digests(store: LogStore, part: CheckpointFile, group: int, *, use_threads: 
                 digest = digest_of(pa.Table.from_batches([batch]))
                 yield digest.filter(digest["path"].is_valid()) if digest["path"].null_count else digest
     except UNREADABLE as error:
-        raise CorruptLogError(path=part.file.path, reason=f"file actions could not be read: {error}") from error
+        reason = f"file actions could not be read: {' '.join(str(error).split())}"
+        raise CorruptLogError(path=part.file.path, reason=reason) from error

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -78,14 +79,26 @@ class _Fields:
         return _Fields(pc.struct_field(self._column, name) if name in self else None, self._rows)
 
     def text(self, name: str) -> pa.Array:
-        found = pc.struct_field(self._column, name) if name in self else pa.nulls(self._rows, pa.string())
-        return found.cast(pa.string())
+        return self._of(name, pa.string(), _TEXTS)
 
     def integer(self, name: str) -> pa.Array:
-        found = pc.struct_field(self._column, name) if name in self else pa.nulls(self._rows, pa.int64())
-        if not pa.types.is_integer(found.type):
-            raise TypeError(f"expected {name} to be an integer, found {found.type}")
-        return found.cast(pa.int64())
+        return self._of(name, pa.int64(), (pa.types.is_integer,))
+
+    def _of(self, name: str, kind: pa.DataType, accepted: tuple[Callable[[pa.DataType], bool], ...]) -> pa.Array:
+        found = pc.struct_field(self._column, name) if name in self else pa.nulls(self._rows, kind)
+        plain = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+        if not any(accepts(plain) for accepts in (*accepted, pa.types.is_null)):
+            raise TypeError(f"expected {name} to be of type {kind}, found {found.type}")
+        return found.cast(kind)
+
+
+_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
 
 
 def _vector_id(vector: _Fields) -> pa.Array:
