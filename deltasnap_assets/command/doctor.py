@@ -39,7 +39,7 @@ def examine() -> Iterator[Finding]:
     settings = _settings()
     remote = settings.spark.remote if isinstance(settings, Settings) else None
     yield _try("Java", lambda: f"version {check_java()}", "Install Java 17 or later, or set JAVA_HOME.", remote is None)
-    yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.3 or later.")
+    yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.0 or later.")
     yield _archive()
     if remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")

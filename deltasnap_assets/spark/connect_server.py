@@ -28,6 +28,7 @@ from deltasnap_core import DeltaSnapError
 
 DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
 HOST = "127.0.0.1"
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _POLL_SECONDS = 0.2
 _ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
 
@@ -81,8 +82,8 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     log = folder / "server.log"
     with _locked(folder / "lock") as lock, log.open("wb") as sink:
         process = subprocess.Popen(
-            [*_start_script(), "--wait", "--load-spark-defaults", "--properties-file", str(properties.absolute())],
-            env=_environment(folder),
+            [*_command(), "--load-spark-defaults", "--properties-file", str(properties.absolute())],
+            env=_environment(),
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -161,19 +162,18 @@ def _reason(log: Path) -> str:
     return next(telling, lines[-1] if lines else "it printed nothing")
 
 
-def _start_script() -> list[str]:
+def _command() -> list[str]:
+    """Return what `sbin/start-connect-server.sh` starts: not every PySpark of pip's has that script."""
     home = find_spark_home()
-    script = None if home is None else home / "sbin" / "start-connect-server.sh"
+    script = None if home is None else home / "bin" / "spark-submit"
     if script is None or not script.is_file():
         raise SparkServerError(f"Expected {script or 'PySpark'} to start the server with: it is not there.")
-    return ["bash", str(script)]
+    return ["bash", str(script), "--class", _SERVER_CLASS, "--name", "Spark Connect server"]
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    # Spark's scripts make these folders, by default in the package's own, which may not be ours to write to.
-    own = {"SPARK_LOG_DIR": str(folder.absolute()), "SPARK_PID_DIR": str(folder.absolute())}
+def _environment() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "SPARK_MASTER")}
-    return {"SPARK_HOME": str(find_spark_home()), **inherited, **own}
+    return {"SPARK_HOME": str(find_spark_home()), **inherited, "SPARK_CONNECT_MODE": "0"}
 
 
 def _write_properties(file: Path, config: Mapping[str, str]) -> None:

@@ -42,9 +42,9 @@ def spark_that(folder: Path, does: str) -> None:
     """Put a Spark in place whose Connect server does what a shell script says."""
     home = folder.parent / "spark"
     (home / "jars").mkdir(parents=True)
-    (home / "sbin").mkdir()
+    (home / "bin").mkdir()
     script = does.replace("{python}", sys.executable)
-    (home / "sbin" / "start-connect-server.sh").write_text(f"{script}\n", encoding="utf-8")
+    (home / "bin" / "spark-submit").write_text(f"{script}\n", encoding="utf-8")
 
 
 def free_port() -> int:
@@ -103,7 +103,7 @@ def test_port_of_another_program_is_refused(folder: Path) -> None:
 
 def test_spark_without_its_scripts_is_told(folder: Path) -> None:
     (folder.parent / "spark" / "jars").mkdir(parents=True)
-    with pytest.raises(SparkServerError, match=r"start-connect-server\.sh"):
+    with pytest.raises(SparkServerError, match="spark-submit"):
         start_server(SparkSettings(), folder, free_port())
 
 
