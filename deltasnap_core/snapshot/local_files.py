@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from threading import Lock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ class LocalFiles:
     cache = None
 
     _held_bytes: ClassVar[int] = 0
-    _counting: ClassVar[Lock] = Lock()
+    _counting = RLock()  # again by the same thread, where it collects garbage that holds files
 
     def __init__(self, version: int, log_path: str) -> None:
         self.version = version
@@ -56,11 +56,6 @@ class LocalFiles:
     def held_bytes(cls) -> int:
         """Return what all the tables of this process hold."""
         return cls._held_bytes
-
-    @property
-    def is_held(self) -> bool:
-        """Whether there was room."""
-        return self._rows is not None
 
     @classmethod
     def computed(
@@ -88,16 +83,18 @@ class LocalFiles:
         files._hold(held.tables)
         return files, state_with(totals, log.non_file)
 
-    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState:
+    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState | None:
         """Return the state of a later version: see KnownFiles.
 
         Of the files that the commits since touch, and of tombstones that expire, what counted is taken away and what
         counts now is added.
         """
-        assert self._rows is not None
+        rows = self._rows
+        if rows is None:
+            return None
         since = self._actions(log.batch.after(self.version))
         earlier = since.filter(pc.less_equal(since["commit_version"], known.log.version))
-        held = touched_or_expiring(self._rows, since, known.retention, retention)
+        held = touched_or_expiring(rows, since, known.retention, retention)
         totals = totals_of(known.state)
         for commits, kept, sign in ((earlier, known.retention, -1), (since, retention, 1)):
             changed = newest(commits).select(held.column_names)

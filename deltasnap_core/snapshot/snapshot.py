@@ -347,7 +347,9 @@ class Snapshot:
     def _files_and_state(self, log: LoadedLog, retention: Retention) -> tuple[KnownFiles, SnapshotState]:
         known = self._known_state
         if known is not None and can_advance(known, log, retention):
-            return known.files, known.files.advanced_state(known, log, retention)
+            advanced = known.files.advanced_state(known, log, retention)
+            if advanced is not None:
+                return known.files, advanced
         files: KnownFiles
         if (count := action_count(log)) is not None and count < self._context.options.local_actions:
             store, hold = self._context.log.store, self._digests is not None

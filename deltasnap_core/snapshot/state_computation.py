@@ -44,13 +44,8 @@ class KnownFiles(Protocol):
         """The version that they are of."""
         ...
 
-    @property
-    def is_held(self) -> bool:
-        """Whether they can be looked up: else the next version is computed anew."""
-        ...
-
-    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState:
-        """Return the state of a version from that of an earlier one and the commits since.
+    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState | None:
+        """Return the state of a version from that of an earlier one and the commits since; None: nothing was kept.
 
         log: one that `known.log` is the beginning of. Its commits since then count as one change: only the last is
         asked.
@@ -78,7 +73,6 @@ class FilesDigest:
     version: int
     rows: DataFrame | None
     cache: StateCache | None
-    is_held: bool = True
 
     def state(self, log: LoadedLog, retention: Retention) -> SnapshotState:
         """Return the state of the version, by one aggregation."""
@@ -134,11 +128,10 @@ def digest_files(
 def can_advance(known: ComputedVersion, log: LoadedLog, retention: Retention) -> bool:
     """Return whether `advanced_state` applies: the log goes on from the known one, and no expired tombstone comes back.
 
-    And it pays: the files are held, and not too many commits old.
+    And it pays: the files are not too many commits old.
     """
     return (
-        known.files.is_held
-        and known.log.contents is log.contents
+        known.log.contents is log.contents
         and log.segment.continues(known.log.segment)
         and known.log.version < log.version
         and retention.is_within(known.retention)
