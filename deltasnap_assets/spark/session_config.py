@@ -7,14 +7,16 @@ import re
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.jvm_options import archive_options, long_lived_options, quick_start_options
 
-# Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job, or
-# shuffling them into 200 partitions, would cost more than the work itself; so would to compress what is kept of them.
+# Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job,
+# shuffling them into 200 partitions, compressing what is kept of them, or sorting the files of a table because it has
+# more than a hundred partitions, would cost more than the work itself.
 _SESSION_CONFIG = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
 }
 # Of a session that this process starts.
 _DRIVER_CONFIG = {

@@ -173,13 +173,12 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         metadata={"dagster/table_name": table.name, **columns, **code_references(table)},
         freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
-    @secrets_hidden()
     def materialize(
         context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
     ) -> Iterator[dg.Output[None]]:
         versions = versions_of(context.partition_keys)
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
-        with using_spark(table.name):
+        with secrets_hidden(), using_spark(table.name):
             told = asset.tell(run)
             page = _page(context.instance, run) if asset.name == _TELLS_OF_THE_TABLE else None
         for version, entries in told.items():

@@ -5,7 +5,7 @@ A Spark job each, so they are asked for the newest version of a run only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
@@ -72,22 +72,15 @@ def file_facts(all_files: DataFrame) -> FileFacts:
         F.array_sort(F.map_entries("partitionValues")).alias("values"),
         F.when(F.col("size") >= 0, bin_of_size).alias("bin"),
     )
-    groups = (
-        files.groupBy("values", "bin")
-        .agg(F.count("*").alias("files"), _sum_of(F.col("size")).alias("bytes"))
-        .orderBy(F.desc("bytes"))
-        .limit(MOST_PARTITIONS + 1)
-    )
-    # One job for all that is asked.
-    rows = _like(groups, "group").unionAll(_named(files, "largest")).unionAll(_named(files, "smallest")).collect()
-    found = [row for row in rows if row.what == "group"]
-    is_every_group = len(found) <= MOST_PARTITIONS
-    partitions = _partitions(found)
+    # One pass over the files: each further one costs about as much, however little it asks.
+    groups = _grouped(files, "values", "bin").orderBy(F.desc("bytes")).limit(MOST_PARTITIONS + 1).collect()
+    is_every_group = len(groups) <= MOST_PARTITIONS
+    by_bin = groups if is_every_group else _grouped(files, "bin").collect()
     return FileFacts(
-        bins=_bins(found if is_every_group else _groups_by_bin(files)),
-        largest=_pairs(row for row in rows if row.what == "largest"),
-        smallest=_pairs(row for row in rows if row.what == "smallest"),
-        partitions=partitions,
+        bins=_bins(by_bin),
+        largest=tuple(sorted(_files(by_bin, "largest"), key=lambda file: (-file[1], file[0]))[:_NAMED]),
+        smallest=tuple(sorted(_files(by_bin, "smallest"), key=lambda file: (file[1], file[0]))[:_NAMED]),
+        partitions=_partitions(groups),
         is_every_partition=is_every_group,
     )
 
@@ -121,23 +114,19 @@ def _sum_of(sizes: Column) -> Column:
     return F.coalesce(F.try_sum(sizes), F.lit(0))
 
 
-def _like(rows: DataFrame, what: str) -> DataFrame:
-    """Rows with the columns of groups and of single files; those they lack are null."""
-    kinds = {"values": "array<struct<key:string,value:string>>", "bin": "int", "files": "bigint", "bytes": "bigint"}
-    kinds["path"] = "string"
-    columns = [
-        F.col(name) if name in rows.columns else F.lit(None).cast(kind).alias(name) for name, kind in kinds.items()
-    ]
-    return rows.select(F.lit(what).alias("what"), *columns)
+def _grouped(files: DataFrame, *columns: str) -> DataFrame:
+    """Files counted and summed by columns, with the largest and smallest few of each group."""
+    file, downwards = F.struct("path", "size"), F.struct(F.bitwise_not("size"), "path")
+    return files.groupBy(*columns).agg(
+        F.count("*").alias("files"),
+        _sum_of(F.col("size")).alias("bytes"),
+        F.min_by(file, downwards, _NAMED).alias("largest"),
+        F.min_by(file, F.struct("size", "path"), _NAMED).alias("smallest"),
+    )
 
 
-def _named(files: DataFrame, what: str) -> DataFrame:
-    order = F.desc("size") if what == "largest" else F.asc("size")
-    return _like(files.select("path", F.col("size").alias("bytes"), "size").orderBy(order, "path").limit(_NAMED), what)
-
-
-def _pairs(rows: Iterable[Row]) -> tuple[tuple[str, int], ...]:
-    return tuple((row.path, row.bytes) for row in rows)
+def _files(groups: Iterable[Row], which: str) -> Iterator[tuple[str, int]]:
+    return ((file["path"], file["size"]) for group in groups for file in group[which])
 
 
 def _partitions(groups: Iterable[Row]) -> tuple[PartitionFiles, ...]:
@@ -151,10 +140,6 @@ def _partitions(groups: Iterable[Row]) -> tuple[PartitionFiles, ...]:
         PartitionFiles(values=dict(values), num_files=files, size_in_bytes=size)
         for values, (files, size) in sorted(sums.items(), key=lambda each: -each[1][1])
     )
-
-
-def _groups_by_bin(files: DataFrame) -> list[Row]:
-    return files.groupBy("bin").agg(F.count("*").alias("files")).collect()
 
 
 def _bins(groups: Iterable[Row]) -> tuple[SizeBin, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.runs.handed_on import looks_of
+from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.session_config import session_config
@@ -36,10 +37,21 @@ def resources(settings: Settings) -> dict[str, Any]:
     def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
         run, instance = context.run, context.instance
         with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
-            yield RunSnapshots(settings, context.resources.pyspark, {} if run is None else looks_of(run.run_id))
+            looks = {} if run is None else looks_of(run.run_id)
+            made = RunSnapshots(settings, context.resources.pyspark, looks, asks_ahead=_materializes_all(run))
+            with closing(made):
+                yield made
 
     @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:
         return SnapshotIOManager(context.resources.snapshots)
 
     return {"pyspark": pyspark, "snapshots": snapshots, IO_MANAGER_KEY: snapshot_io_manager}
+
+
+def _materializes_all(run: dg.DagsterRun | None) -> bool:
+    """Whether a run makes everything of the versions that it is about, as those of a table's own job do."""
+    if run is None or run.asset_selection is None:
+        return run is not None
+    names = {key.path[-1] for key in run.asset_selection}
+    return names.issuperset(ASSET_NAMES)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
+from typing import Any, TypeVar
 
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
+from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.failures import starting_spark
@@ -31,6 +36,10 @@ from deltasnap_core import (
     deleted_file_retention_ms,
 )
 
+T = TypeVar("T")
+
+_QUERIES_AT_ONCE = 2
+
 OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions of it are done, and how many there are."""
 
@@ -42,18 +51,29 @@ class RunSnapshots:
     """
 
     def __init__(
-        self, settings: Settings, pyspark: LazyPySparkResource, looks: Mapping[str, Look] | None = None
+        self,
+        settings: Settings,
+        pyspark: LazyPySparkResource,
+        looks: Mapping[str, Look] | None = None,
+        *,
+        asks_ahead: bool = False,
     ) -> None:
-        """looks: at the logs of tables, where they were taken a moment ago."""
+        """looks: at the logs of tables, where they were taken a moment ago.
+
+        asks_ahead: whether the facts of a run's newest version will all be asked for. They are then found as soon as it
+        is stored, while Dagster records what was made before.
+        """
         self._settings = settings
         self._pyspark = pyspark
         self._looks = dict(looks or {})
         self._in_force: dict[str, Mapping[int, ManifestName]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
-        self._file_facts: dict[tuple[str, int], FileFacts] = {}
-        self._tombstone_facts: dict[tuple[str, int], TombstoneFacts] = {}
+        self._asks_ahead = asks_ahead
+        self._facts: dict[tuple[str, str, int], Future[Any]] = {}
+        self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
         self._is_connected = False
+        self._starting = threading.Lock()
 
     @property
     def spark(self) -> SparkSession:
@@ -61,13 +81,18 @@ class RunSnapshots:
 
         Errors: `JavaError` and `SparkStartError` where it cannot start; `RemoteError` where nobody answers at `remote`.
         """
-        remote = self._pyspark.spark_config.get("spark.remote")
-        if remote is not None and not self._is_connected:
-            check_remote(remote)
-            self._is_connected = True
-        with starting_spark():
-            session: SparkSession = self._pyspark.spark_session
-        return session
+        with self._starting:
+            remote = self._pyspark.spark_config.get("spark.remote")
+            if remote is not None and not self._is_connected:
+                check_remote(remote)
+                self._is_connected = True
+            with starting_spark():
+                session: SparkSession = self._pyspark.spark_session
+            return session
+
+    def _begin_spark(self) -> None:
+        with suppress(Exception):  # who needs it is told
+            _ = self.spark
 
     @cached_property
     def store(self) -> SnapshotStore:
@@ -90,7 +115,7 @@ class RunSnapshots:
     def listing(self, table: TableSettings) -> LogListing:
         """Return what lies in the log of a table: listed once for all that a run asks."""
         if table.name not in self._looks:
-            self._looks[table.name] = Look(listing=self.log(table).context.log.list(), common=None)
+            self._looks[table.name] = Look(listing=log_of(table).list(), common=None)
         return self._looks[table.name].listing
 
     def history(self, table: TableSettings) -> DeltaHistoryManager:
@@ -126,7 +151,14 @@ class RunSnapshots:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
             self._in_force[table.name] = stored.in_force
             held.update({manifest.version: manifest for manifest in stored})
+        if self._asks_ahead:
+            self._file_facts(table, max(versions))
+            self._tombstone_facts(table, max(versions))
         return {version: held[version] for version in versions}
+
+    def close(self) -> None:
+        """End what was asked ahead."""
+        self._queries.shutdown(cancel_futures=True)
 
     def computed_states(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
@@ -167,26 +199,41 @@ class RunSnapshots:
 
     def file_facts(self, table: TableSettings, version: int) -> FileFacts:
         """Return what the live files of a stored version are like."""
-        if (table.name, version) not in self._file_facts:
-            self._file_facts[table.name, version] = file_facts(
-                self.store.all_files(table.name, self.manifests(table, [version])[version])
-            )
-        return self._file_facts[table.name, version]
+        return self._file_facts(table, version).result()
 
     def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
         """Return what the tombstones of a stored version are like, as of now."""
-        if (table.name, version) not in self._tombstone_facts:
+        return self._tombstone_facts(table, version).result()
+
+    def _file_facts(self, table: TableSettings, version: int) -> Future[FileFacts]:
+        def find() -> FileFacts:
+            return file_facts(self.store.all_files(table.name, self.manifests(table, [version])[version]))
+
+        return self._asked_once(("files", table.name, version), find)
+
+    def _tombstone_facts(self, table: TableSettings, version: int) -> Future[TombstoneFacts]:
+        def find() -> TombstoneFacts:
             metadata = self.states_of(table, [version])[version].metadata
-            self._tombstone_facts[table.name, version] = tombstone_facts(
+            return tombstone_facts(
                 self.store.tombstones(table.name, self.manifests(table, [version])[version]),
                 retention_ms=deleted_file_retention_ms({} if metadata is None else metadata.configuration),
                 now_ms=time.time_ns() // 1_000_000,
             )
-        return self._tombstone_facts[table.name, version]
+
+        return self._asked_once(("tombstones", table.name, version), find)
+
+    def _asked_once(self, key: tuple[str, str, int], find: Callable[[], T]) -> Future[T]:
+        if key not in self._facts:
+            self._facts[key] = self._queries.submit(find)
+        return self._facts[key]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
-        """Return the log segments of versions, from the log, or from the store where the log has lost them since."""
-        log, listing = self.log(table).context.log, self.listing(table)
+        """Return the log segments of versions, from the log, or from the store where the log has lost them since.
+
+        They need no Spark: it starts meanwhile, for what comes next.
+        """
+        threading.Thread(target=self._begin_spark, name="deltasnap-spark", daemon=True).start()
+        log, listing = log_of(table), self.listing(table)
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:
