@@ -100,6 +100,7 @@ def test_a_line_that_says_one_thing_is_read(
         pytest.param(b'{"remove":{"path":"a","deletionVector":{"offset":2147483648}}}', id="offset of 33 bits"),
         pytest.param(b'{"add":{"path":"a","size":1,"baseRowId":"1"}}', id="text for a row id"),
         pytest.param(b'{"add":{"path":"a","size":1,"defaultRowCommitVersion":"1"}}', id="text for a version"),
+        pytest.param(b'{"add":{"path":"a","size":1,"clusteringProvider":1}}', id="number for a provider"),
         pytest.param(b'{"remove":{"path":null}}', id="no path"),
         pytest.param(b'{"foo":' + b"[" * 100_000 + b"]" * 100_000 + b"}", id="100,000 arrays"),
         pytest.param(b'{"add":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}", id="100,000 objects"),
