@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -122,6 +123,15 @@ def show_plots(page: Page) -> list[str]:
     page.get_by_role("button", name="Plots").click()
     page.locator("canvas").first.wait_for()
     return page.locator("canvas").locator("xpath=../../..").all_inner_texts()
+
+
+def choose_partitions(page: Page, keys: list[str]) -> None:
+    """Open the dialog that materializes the asset shown, and choose partitions in it."""
+    page.get_by_role("button", name="Materialize").first.click()
+    page.get_by_text("Select a partition").click()
+    for key in keys:
+        page.locator("label").filter(has_text=re.compile(rf"^\s*{key}\s*$")).first.click()
+    page.get_by_text("Partition selection").click()
 
 
 def open_lineage(page: Page) -> None:
