@@ -1,0 +1,89 @@
+"""Every check, in a run of a table made to fail it: what it says, and what it says to do."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
+from deltasnap_assets.tables.advice import ADVICE  # noqa: E402
+from deltasnap_core.protocol.file_names import checksum_file  # noqa: E402
+from tests.assets.tables.test_assets import App, evaluations  # noqa: E402
+from tests.builders import add, commit_info, metadata, protocol, remove, write_log  # noqa: E402
+
+DAYS = [f"2026-03-0{number}" for number in range(1, 7)]
+LIMITS = {"max_commits_since_checkpoint": 3, "max_growth_factor": 2}
+EXPECTED = {
+    "checkpoint_lag": "9 commits since the last checkpoint, at most 3 expected.",
+    "checksum_agrees": "The log contradicts 1 checksum: version 8: table_size_bytes, num_files.",
+    "small_files": "files are smaller than 16 MiB (100%, at most 50% expected).",
+    "tombstone_ratio": "tombstones beside",
+    "fresh_table": "expected (three times its longest pause of late, a day at least).",
+    "statistics_coverage": "files have no statistics (0% have some, at least 90% expected).",
+    "even_partitions": "day=2026-03-06",
+    "schema_unchanged": "Version 7 changed the schema: column more added (bigint)",
+    "steady_growth": "Version 8 made the table grow by",
+}
+# Of a log with a hole, or that asks for too much, nothing is materialized; tombstones expire while a test would wait.
+TRIED_AS_FUNCTIONS = {"contiguous_log", "readable_protocol", "expired_tombstones"}
+
+
+def file_of(day: str, name: str, size: int) -> dict[str, Any]:
+    return add(f"day={day}/{name}.parquet", size=size, partitionValues={"day": day})
+
+
+def schema(*columns: str) -> dict[str, Any]:
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
+    fields.append({"name": "day", "type": "string", "nullable": True, "metadata": {}})
+    return metadata(
+        partitionColumns=["day"],
+        schemaString=json.dumps({"type": "struct", "fields": fields}),
+    )
+
+
+def write_unkempt_table(path: Path) -> None:
+    """Nine versions: small files without statistics, most of them replaced; another schema; one day far larger."""
+    commits: dict[int, list[dict[str, Any]]] = {0: [commit_info("CREATE TABLE"), protocol(), schema("id")]}
+    now = time.time_ns() // 1_000_000
+    for version in range(1, 7):
+        commits[version] = [file_of(day, f"{version}-{day}", 100 + version) for day in DAYS]
+        commits[version] += [file_of(day, f"kept-{version}-{day}", 10) for day in DAYS if version < 3]
+        commits[version] += [
+            remove(f"day={day}/{version - 1}-{day}.parquet", size=100, deletion_timestamp=now)
+            for day in DAYS
+            if version > 1
+        ]
+    commits[7] = [commit_info("ADD COLUMNS"), schema("id", "more")]
+    commits[8] = [file_of(DAYS[-1], "large", 2_000)]
+    log = write_log(path, commits)
+    told = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / checksum_file(8)).write_text(json.dumps(told), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What each check said last of the run as a whole."""
+    app = App(tmp_path_factory.mktemp("unkempt"), checks=LIMITS)
+    write_unkempt_table(app.path)
+    with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):  # it blocks what comes after it
+        app.refresh()
+    return evaluations(app, None)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_check_fails_and_says_what_to_do(name: str, told: dict[str, Any]) -> None:
+    assert not told[name].passed, told[name].description
+    assert EXPECTED[name] in told[name].description
+    assert f"What to do: {ADVICE[name]}" in told[name].description
+
+
+def test_every_check_is_tried() -> None:
+    assert set(EXPECTED) | TRIED_AS_FUNCTIONS == set(ADVICE)
