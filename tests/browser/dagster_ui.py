@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -130,8 +129,8 @@ def choose_partitions(page: Page, keys: list[str]) -> None:
     page.get_by_role("button", name="Materialize").first.click()
     page.get_by_text("Select a partition").click()
     for key in keys:
-        page.locator("label").filter(has_text=re.compile(rf"^\s*{key}\s*$")).first.click()
-    page.get_by_text("Partition selection").click()
+        page.locator(f'[data-tooltip="{key}"]').last.click()
+    page.get_by_text("Launch runs to materialize").click()  # closes the list
 
 
 def open_lineage(page: Page) -> None:

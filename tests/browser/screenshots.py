@@ -28,21 +28,26 @@ def _take(page: Page, pictures: Path) -> None:
     page.get_by_text("Hide navigation").click()
     _settle(page)
     page.screenshot(path=pictures / "lineage.png", clip={"x": 56, "y": 150, "width": 1224, "height": 520})
+    page.set_viewport_size({"width": 1280, "height": 1800})
     open_asset(page, "delta_log")
-    page.get_by_text("health").wait_for()
-    page.set_viewport_size({"width": 1280, "height": 1150})
-    _settle(page)
-    page.get_by_text("Filter metadata").or_(page.get_by_placeholder("Filter metadata keys")).first.wait_for()
-    page.screenshot(path=pictures / "table.png", clip={"x": 56, "y": 0, "width": 1224, "height": 1150})
+    page.get_by_role("img", name="file sizes").wait_for()
+    _metadata(page, pictures / "table.png", height=890)
     open_asset(page, "computed_state")
     show_plots(page)
-    _settle(page)
-    page.screenshot(path=pictures / "plots.png", clip={"x": 56, "y": 0, "width": 1224, "height": 1150})
+    _metadata(page, pictures / "plots.png", height=625)
     page.set_viewport_size({"width": 1280, "height": 620})
     open_asset(page, "tombstones", "checks", checkDetail="tombstone_ratio")
     page.get_by_text("What to do").wait_for()
     _settle(page)
     page.screenshot(path=pictures / "check.png", clip={"x": 56, "y": 0, "width": 1224, "height": 620})
+
+
+def _metadata(page: Page, picture: Path, *, height: float) -> None:
+    """Take what an asset's page shows from the heading of its metadata on."""
+    _settle(page)
+    box = page.get_by_text("Metadata", exact=True).first.bounding_box()
+    assert box is not None
+    page.screenshot(path=picture, clip={"x": box["x"] - 45, "y": box["y"] - 12, "width": 830, "height": height})
 
 
 def _settle(page: Page) -> None:
