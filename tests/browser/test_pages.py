@@ -1,0 +1,108 @@
+"""What an engineer sees and does in Dagster's UI, in a real browser, on one server for all of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.command.local_instance import DEFAULT_HOME
+
+pytestmark = pytest.mark.spark
+pytest.importorskip("deltalake")
+pytest.importorskip("dagster_webserver")
+pytest.importorskip("playwright")
+
+from tests.browser.dagster_ui import (  # noqa: E402
+    CHROMIUM,
+    TABLE,
+    add_commits,
+    browser,
+    choose_partitions,
+    materialize,
+    open_asset,
+    open_lineage,
+    served,
+    show_plots,
+)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+    from pyspark.sql import SparkSession
+
+VERSIONS = 17
+MOST_LOOKS = 100
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which(CHROMIUM) is None and not os.environ.get("CI"):
+        pytest.skip("no chromium here: apt-get install chromium")
+    folder = tmp_path_factory.mktemp("browser")
+    materialize(folder, VERSIONS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Iterator[Page]:
+    with served(folder) as url, browser(url) as page:
+        yield page
+
+
+def test_lineage_leads_from_the_table_to_its_assets(page: Page) -> None:
+    open_lineage(page)
+    for name in ("delta_log", "log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones"):
+        assert page.get_by_text(name, exact=True).first.is_visible()
+    page.get_by_text(f"{VERSIONS} partitions").first.wait_for()
+
+
+def test_page_of_the_table_tells_how_it_fares_and_shows_its_files(page: Page) -> None:
+    open_asset(page, "delta_log")
+    page.get_by_text("tombstones beside").wait_for()
+    picture = page.get_by_role("img", name="file sizes")
+    picture.wait_for()
+    assert picture.evaluate("image => image.naturalWidth") > 100
+
+
+def test_plots_are_in_the_order_of_what_they_tell(page: Page) -> None:
+    open_asset(page, "computed_state")
+    assert show_plots(page) == ["num_of_files", "num_records", "size_in_bytes", "size_per_file", "tombstones"]
+
+
+def test_check_that_warns_says_what_to_do(page: Page) -> None:
+    open_asset(page, "tombstones", "checks", checkDetail="tombstone_ratio")
+    page.get_by_text("What to do: Lower").wait_for()
+
+
+def test_range_is_materialized_through_the_dialog(page: Page, folder: Path) -> None:
+    open_asset(page, "log_segment")
+    choose_partitions(page, ["3", "4", "5"])
+    page.get_by_role("button", name=re.compile("^Launch (backfill|1 run)$")).click()
+    with dg.DagsterInstance.from_config(str(folder / DEFAULT_HOME)) as instance:
+        for _ in range(MOST_LOOKS):
+            if times_materialized(instance, "log_segment", "4") > 1:
+                return
+            page.wait_for_timeout(1000)
+    pytest.fail(f"the range is not materialized after {MOST_LOOKS} looks")
+
+
+def times_materialized(instance: dg.DagsterInstance, name: str, partition: str) -> int:
+    filters = dg.AssetRecordsFilter(asset_key=dg.AssetKey([TABLE, name]), asset_partitions=[partition])
+    return len(instance.fetch_materializations(filters, limit=5).records)
+
+
+def test_commit_arrives_by_itself(page: Page, folder: Path) -> None:
+    add_commits(folder, VERSIONS + 1)
+    for _ in range(MOST_LOOKS):
+        open_asset(page, "delta_log")
+        page.get_by_text("latest_version").wait_for()
+        page.wait_for_timeout(1000)
+        if page.get_by_text(f"version {VERSIONS}: WRITE").count():
+            return
+    pytest.fail(f"version {VERSIONS} has not arrived after {MOST_LOOKS} looks")
