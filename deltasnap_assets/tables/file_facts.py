@@ -17,6 +17,7 @@ MOST_PARTITIONS = 5_000
 
 _BINS_OF_A_DOUBLING = 4
 _NAMED = 5
+_KNOWS_FEW = (4, 2)  # the version of Spark from which `min_by` gives more than one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +117,24 @@ def _sum_of(sizes: Column) -> Column:
 
 def _grouped(files: DataFrame, *columns: str) -> DataFrame:
     """Files counted and summed by columns, with the largest and smallest few of each group."""
-    file, downwards = F.struct("path", "size"), F.struct(F.bitwise_not("size"), "path")
+    is_recent = tuple(int(part) for part in files.sparkSession.version.split(".")[:2]) >= _KNOWS_FEW
+    few = _few if is_recent else _few_of_all
     return files.groupBy(*columns).agg(
         F.count("*").alias("files"),
         _sum_of(F.col("size")).alias("bytes"),
-        F.min_by(file, downwards, _NAMED).alias("largest"),
-        F.min_by(file, F.struct("size", "path"), _NAMED).alias("smallest"),
+        few(F.struct(F.bitwise_not("size"), "path")).alias("largest"),
+        few(F.struct("size", "path")).alias("smallest"),
     )
+
+
+def _few(order: Column) -> Column:
+    return F.call_function("min_by", F.struct("path", "size"), order, F.lit(_NAMED))
+
+
+def _few_of_all(order: Column) -> Column:
+    """The same for earlier versions of Spark, which hold all files of a group for it."""
+    ordered = F.array_sort(F.collect_list(F.struct(order.alias("order"), F.struct("path", "size").alias("file"))))
+    return F.slice(ordered, 1, _NAMED).getField("file")
 
 
 def _files(groups: Iterable[Row], which: str) -> Iterator[tuple[str, int]]:
