@@ -22,7 +22,8 @@ class SnapshotOptions:
     cache_state:    whether Spark keeps the `state` of the current snapshot once it was computed; and whether the digest
                     of its files is kept, to compute the state of the next version from: in this process 130 bytes a
                     file, in Spark's storage 50.
-    local_actions:  of how many file actions Spark computes a state; of fewer this process does, without Spark.
+    local_actions:  of how many file actions Spark computes a state; of fewer this process does, without Spark, in less
+                    than a gigabyte.
     cached_counts_from: of how many actions, at least, a checkpoint is whose digest Spark keeps. Those of a smaller one
                     are read again in the time that it takes to keep them.
     snapshot_partitions: into how many partitions actions are shuffled, where the commits are too large to do without
@@ -33,7 +34,7 @@ class SnapshotOptions:
     validate_state: bool | None = None
     check_pages: bool = False
     cache_state: bool = True
-    local_actions: int = 5_000_000
+    local_actions: int = 1_500_000
     cached_counts_from: int = 50_000
     snapshot_partitions: int | None = None
 
