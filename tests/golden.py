@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -61,10 +62,13 @@ class GoldenTable:
         return error
 
 
-def load_golden_tables(folder: Path) -> Iterator[GoldenTable]:
+@cache
+def load_golden_tables(folder: Path) -> tuple[GoldenTable, ...]:
     """Give every golden table, by name."""
-    for file in sorted((folder / "expected").glob("*.json")):
-        yield GoldenTable(file.stem, folder / "tables" / file.stem, json.loads(file.read_text(encoding="utf-8")))
+    return tuple(
+        GoldenTable(file.stem, folder / "tables" / file.stem, json.loads(file.read_text(encoding="utf-8")))
+        for file in sorted((folder / "expected").glob("*.json"))
+    )
 
 
 def expected_facts(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return use_local_instance()
 
 
+@pytest.mark.spark  # a program of its own
 def test_what_a_process_recorded_before_it_was_killed_is_found_by_dagsters_own_storage(home: Path) -> None:
     subprocess.run([sys.executable, "-c", _RECORDS, str(home)], check=True)
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")

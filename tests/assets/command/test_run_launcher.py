@@ -18,6 +18,8 @@ from deltasnap_assets.runs.run_process import PROCESS_TAG, pid_of
 from deltasnap_assets.settings.config import load_settings
 from tests.builders import add, metadata, protocol, write_log
 
+pytestmark = pytest.mark.spark  # programs of its own
+
 
 @pytest.fixture
 def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
