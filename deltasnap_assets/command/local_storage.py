@@ -43,12 +43,10 @@ class LocalStorage(DagsterSqliteStorage):
         return cls(inst_data=inst_data, **config_value)
 
 
-class LocalRuns(SqliteRunStorage):
-    """Holds the database of runs open."""
+class _HeldOpen:
+    """A storage of one database, held open."""
 
-    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
-        self._engine = _held(conn_string)
-        super().__init__(conn_string, inst_data)
+    _engine: sa.Engine
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
@@ -61,7 +59,15 @@ class LocalRuns(SqliteRunStorage):
         self._engine.dispose()
 
 
-class LocalSchedules(SqliteScheduleStorage):
+class LocalRuns(_HeldOpen, SqliteRunStorage):
+    """Holds the database of runs open."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engine = _held(conn_string)
+        super().__init__(conn_string, inst_data)
+
+
+class LocalSchedules(_HeldOpen, SqliteScheduleStorage):
     """Holds the database of ticks open."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
@@ -73,16 +79,6 @@ class LocalSchedules(SqliteScheduleStorage):
         """Return the storage in a folder, its database made where there is none."""
         made = SqliteScheduleStorage.from_local(base_dir, inst_data)  # of that class, whichever it is asked of
         return cls(made._conn_string, inst_data)
-
-    @contextmanager
-    def connect(self) -> Iterator[sa.Connection]:
-        """Give a transaction."""
-        with self._engine.begin() as connection:
-            yield connection
-
-    def dispose(self) -> None:
-        """Close what is held open."""
-        self._engine.dispose()
 
 
 class LocalEvents(SqliteEventLogStorage):
