@@ -10,7 +10,7 @@ import dagster as dg
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings
-from deltasnap_assets.texts import secrets_hidden
+from deltasnap_assets.texts import secrets_hidden, without_secrets
 
 REFRESH_JOB = "refresh_all_tables"
 
@@ -31,8 +31,8 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
                 versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
                 context.log.info(f"{table.name}: {len(versions)} versions materialized")
             except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
-                problems[table.name] = str(error)
-                context.log.error(f"{table.name}: {error}")
+                problem = problems[table.name] = without_secrets(str(error))
+                context.log.error(f"{table.name}: {problem}")
         if problems:
             raise TablesFailedError(problems)
 

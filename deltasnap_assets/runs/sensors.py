@@ -18,7 +18,7 @@ from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import Known, job_name, known_of, log_of, plan, prepare, run_tags, what_is_stored
 from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, Failure, TablesFailedError, failures, unfinished_runs
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.texts import secrets_hidden
+from deltasnap_assets.texts import secrets_hidden, without_secrets
 from deltasnap_core import LogCursor, LogStatus
 
 MOST_SENSORS = 20
@@ -110,8 +110,8 @@ def _shared_sensor(
             try:
                 return look(table, cursors.get(table.name))
             except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are looked at
-                problems[table.name] = str(error)
-                return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {error}")
+                problem = problems[table.name] = without_secrets(str(error))
+                return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
 
         with ThreadPoolExecutor(_LOOKS_AT_ONCE) as threads:
             looks = list(threads.map(look_or_note, tables))

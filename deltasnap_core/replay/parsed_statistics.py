@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 from deltasnap_core.replay.statistics_schema import StatisticPath, fields_at, is_count, quoted
 
 # In UTC, whatever the session's zone: the offsets of other zones had seconds once, which are not written.
-_IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
+_IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX')"
 
 
 def has_all(struct: pa.DataType | None, paths: Collection[StatisticPath]) -> bool:

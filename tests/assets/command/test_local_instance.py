@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.command.local_instance import use_local_instance
+from tests.assets.jobs import idle_job
 
 _RECORDS = """\
 import os, sys
@@ -41,7 +42,7 @@ def test_what_a_process_recorded_before_it_was_killed_is_found_by_dagsters_own_s
 def test_whoever_follows_a_run_is_told_of_its_events(home: Path) -> None:
     told = threading.Event()
     with dg.DagsterInstance.from_config(str(home)) as here, dg.DagsterInstance.from_config(str(home)) as there:
-        run = here.create_run_for_job(_job)
+        run = here.create_run_for_job(idle_job)
         here.watch_event_logs(run.run_id, None, lambda event, _: told.set() if "second" in event.message else None)
         there.report_engine_event("first", run)
         there.report_engine_event("second", run)
@@ -50,7 +51,7 @@ def test_whoever_follows_a_run_is_told_of_its_events(home: Path) -> None:
 
 def test_runs_of_one_instance_are_each_found_with_their_events(home: Path) -> None:
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        runs = [instance.create_run_for_job(_job) for _ in range(3)]
+        runs = [instance.create_run_for_job(idle_job) for _ in range(3)]
         for number, run in enumerate([*runs, *runs]):
             instance.report_engine_event(f"event {number}", run)
         messages = [[event.message for event in instance.all_logs(run.run_id)] for run in runs]
@@ -71,13 +72,3 @@ def test_settings_that_the_user_took_over_are_left_alone(home: Path) -> None:
     settings.write_text(own)
     use_local_instance()
     assert settings.read_text() == own
-
-
-@dg.op
-def _nothing() -> None:
-    pass
-
-
-@dg.job
-def _job() -> None:
-    _nothing()

@@ -9,12 +9,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, run_tags
+from deltasnap_assets.runs import sensors
+from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import MOST_SENSORS, new_commits_sensor, new_commits_sensors
 from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError
+from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -132,7 +135,7 @@ def test_missing_table_makes_the_tick_fail(tmp_path: Path) -> None:
 
 def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int = 1) -> str:
     tags = run_tags("events", first, last, attempt)
-    return instance.create_run_for_job(_job, status=dg.DagsterRunStatus.FAILURE, tags=tags).run_id
+    return instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=tags).run_id
 
 
 def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
@@ -189,7 +192,7 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
 def many_tables(folder: Path, count: int) -> tuple[dg.SensorDefinition, Settings]:
     tables = tuple(TableSettings(name=f"t{number}", path=str(folder / f"t{number}")) for number in range(count))
     settings = Settings(storage=str(folder / "store"), tables=tables)
-    (sensor,) = new_commits_sensors(settings, {table.name: _job for table in tables})
+    (sensor,) = new_commits_sensors(settings, {table.name: idle_job for table in tables})
     return sensor, settings
 
 
@@ -212,6 +215,28 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
         sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
 
 
+def test_shared_sensor_tells_a_failure_without_its_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+
+    def refused(table: TableSettings) -> TableLog:
+        if table.name == "t0":
+            raise OSError("s3://me:hunter2@lake/t0 refuses")
+        return log_of(table)
+
+    monkeypatch.setattr(sensors, "log_of", refused)
+    with dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    assert len(result.run_requests or ()) == MOST_SENSORS
+    told = capfd.readouterr().err
+    assert "t0 refuses" in told
+    assert "hunter2" not in told
+
+
 def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
     write(tmp_path, 0, 3)
     table = TableSettings(name="events", path=str(tmp_path))
@@ -232,13 +257,3 @@ def test_sensor_without_a_cursor_does_not_observe_again_what_was_observed(tmp_pa
     ticks.cursor = None
     assert ticks.tick() == "Every version of events is materialized."
     assert len(ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records) == 1
-
-
-@dg.op
-def _nothing() -> None:
-    pass
-
-
-@dg.job
-def _job() -> None:
-    _nothing()
