@@ -17,11 +17,19 @@ def cpu_seconds() -> float:
 def _family(pid: int) -> Iterator[int]:
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
+        for child in _read(task).split():
             yield from _family(int(child))
 
 
 def _seconds_of(pid: int) -> float:
     # The name of the program, in brackets, may hold anything: what follows does not.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+
+
+def _read(file: Path) -> str:
+    """Return what a file of /proc says; nothing where its thread or process ended since it was listed."""
+    try:
+        return file.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

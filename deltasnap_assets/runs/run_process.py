@@ -53,7 +53,8 @@ def has_ended(process: str) -> bool | None:
 def heartbeat(instance: dg.DagsterInstance, run_id: str, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
     """Tag a run with this process, and again every few seconds until the end: that sets when it was last updated.
 
-    By that time, which is the instance's, any machine can tell a run that lives from one that is lost.
+    By that time, which is the instance's, any machine can tell a run that lives from one that is lost. Of an ephemeral
+    instance no other process asks: it is tagged once, since its database in memory lets no second thread in.
     """
     tags, ended = {PROCESS_TAG: this_process()}, threading.Event()
 
@@ -65,6 +66,9 @@ def heartbeat(instance: dg.DagsterInstance, run_id: str, every_seconds: float = 
                 continue
 
     instance.add_run_tags(run_id, tags)
+    if instance.is_ephemeral:
+        yield
+        return
     thread = threading.Thread(target=beat, name="deltasnap-heartbeat", daemon=True)
     thread.start()
     try:

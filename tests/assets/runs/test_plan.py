@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -217,8 +218,8 @@ def test_queued_run_waits_for_as_long_as_its_queue_does() -> None:
     assert _lost(SimpleNamespace(dagster_run=run, update_timestamp=datetime(2020, 1, 1, tzinfo=UTC))) is None  # type: ignore[arg-type]
 
 
-def test_heartbeat_renews_when_a_run_was_last_updated() -> None:
-    instance = dg.DagsterInstance.ephemeral()
+def test_heartbeat_renews_when_a_run_was_last_updated(tmp_path: Path) -> None:
+    instance = dg.DagsterInstance.local_temp(str(tmp_path))
 
     @dg.job
     def one() -> None: ...
@@ -239,6 +240,20 @@ def test_heartbeat_renews_when_a_run_was_last_updated() -> None:
     last = updated()
     time.sleep(0.1)
     assert updated() == last
+
+
+def test_heartbeat_starts_no_thread_beside_an_ephemeral_instance() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.job
+    def one() -> None: ...
+
+    run = instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED)
+    with heartbeat(instance, run.run_id):
+        assert "deltasnap-heartbeat" not in {thread.name for thread in threading.enumerate()}
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.tags[PROCESS_TAG] == this_process()
 
 
 @pytest.mark.spark
