@@ -40,9 +40,28 @@ class FixedClock:
         self.now_ms += by_ms
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run all the tests on all cores, and those asked for by path in this one process; `-n` says otherwise."""
+    option = config.option
+    if "PYTEST_XDIST_WORKER" in os.environ:  # it is one of those processes
+        return
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and option.numprocesses is None and not option.usepdb:
+        option.numprocesses, option.dist = "logical", "loadgroup"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what asks for the one Spark session in one process, and each other file's tests together."""
+    for item in items:
+        asks = "spark" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("session" if asks else item.location[0]))
+
+
 def pytest_collection_finish() -> None:
-    """Leave what has been imported out of every garbage collection to come: it stays for the whole run."""
+    """Leave what has been imported out of every garbage collection, and collect less often: a run is short."""
     gc.freeze()
+    gc.set_threshold(100_000)
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "deltasnap_core"
@@ -104,8 +103,7 @@ def is_within(module: str, packages: tuple[str, ...]) -> bool:
     return any(module == package or module.startswith(package + ".") for package in packages)
 
 
-CORE_FILES = sorted(CORE.rglob("*.py"))
-ALL_FILES = CORE_FILES + sorted(ASSETS.rglob("*.py"))
+ALL_FILES = sorted(CORE.rglob("*.py")) + sorted(ASSETS.rglob("*.py"))
 MODULES = {module_name(path): path for path in ALL_FILES}
 PURE_MODULES = [name for name in MODULES if is_within(name, PURE) or name in ALSO_PURE]
 
@@ -158,29 +156,47 @@ def test_pure_modules_load_neither_pyspark_nor_dagster() -> None:
     assert json.loads(result.stdout) == {}, "by what was loaded first"
 
 
-@pytest.mark.parametrize("module", list(MODULES))
-def test_imports_point_to_the_left(module: str) -> None:
-    ours = {name for name in imported_modules(module) if is_within(name, ("deltasnap_core", "deltasnap_assets"))}
-    to_the_right = {name for name in ours if layer_of(name) > layer_of(module)}
-    assert to_the_right == set()
+def found_in(modules: Iterable[str], offends: Callable[[str], set[str]]) -> dict[str, set[str]]:
+    """What of each module offends; modules of which nothing does are left out."""
+    return {module: found for module in modules if (found := offends(module))}
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if is_within(name, ("deltasnap_assets",))])
-def test_app_uses_the_public_names_of_the_core_only(module: str) -> None:
-    inner = {name for name in imported_modules(module) if name.startswith("deltasnap_core.")}
-    assert inner == set()
+def within(*packages: str) -> list[str]:
+    return [name for name in MODULES if is_within(name, packages)]
 
 
-@pytest.mark.parametrize("module", [module_name(path) for path in CORE_FILES])
-def test_core_uses_outside_packages_only_where_they_belong(module: str) -> None:
-    tops = {name.partition(".")[0] for name in imported_modules(module)}
-    assert "dagster" not in tops
-    assert "pyspark" not in tops or is_within(module, PYSPARK_USERS)
-    assert "fsspec" not in tops or is_within(module, FSSPEC_USERS)
+def test_imports_point_to_the_left() -> None:
+    def to_the_right(module: str) -> set[str]:
+        ours = {name for name in imported_modules(module) if is_within(name, ("deltasnap_core", "deltasnap_assets"))}
+        return {name for name in ours if layer_of(name) > layer_of(module)}
+
+    assert found_in(MODULES, to_the_right) == {}
 
 
-@pytest.mark.parametrize("module", [module_name(path) for path in CORE_FILES])
-def test_core_runs_on_any_spark(module: str) -> None:
-    attributes = {node.attr for node in nodes(module) if isinstance(node, ast.Attribute)}
-    names = {alias.name for node in nodes(module) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert (attributes | names) & FORBIDDEN_NAMES == set()
+def test_app_uses_the_public_names_of_the_core_only() -> None:
+    def inner(module: str) -> set[str]:
+        return {name for name in imported_modules(module) if name.startswith("deltasnap_core.")}
+
+    assert found_in(within("deltasnap_assets"), inner) == {}
+
+
+def test_core_uses_outside_packages_only_where_they_belong() -> None:
+    def out_of_place(module: str) -> set[str]:
+        allowed = {"pyspark"} if is_within(module, PYSPARK_USERS) else set()
+        allowed |= {"fsspec"} if is_within(module, FSSPEC_USERS) else set()
+        return {name.partition(".")[0] for name in imported_modules(module)} & {
+            "dagster",
+            "pyspark",
+            "fsspec",
+        } - allowed
+
+    assert found_in(within("deltasnap_core"), out_of_place) == {}
+
+
+def test_core_runs_on_any_spark() -> None:
+    def forbidden(module: str) -> set[str]:
+        attributes = {node.attr for node in nodes(module) if isinstance(node, ast.Attribute)}
+        names = {alias.name for node in nodes(module) if isinstance(node, ast.ImportFrom) for alias in node.names}
+        return (attributes | names) & FORBIDDEN_NAMES
+
+    assert found_in(within("deltasnap_core"), forbidden) == {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("DELTASNAP_FUZZ_SEED", "1"))
 COUNT = int(os.environ.get("DELTASNAP_FUZZ_COUNT", "12"))
 WITHOUT_SPARK = 200
-A_TEST = 20
+A_TEST = 10
 
 
 def told(tried: list[Tried]) -> list[str]:

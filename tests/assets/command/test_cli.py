@@ -71,6 +71,7 @@ def java_of(path: Path, version: str) -> str:
     return str(path / "jdk")
 
 
+@pytest.mark.spark  # a program of its own
 def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
     check = (
         "import sys; sys.argv = ['deltasnap', '--help']\n"
@@ -87,6 +88,7 @@ def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
         assert command in result.stdout
 
 
+@pytest.mark.spark  # a program of its own
 def test_version_names_the_distribution(tmp_path: Path) -> None:
     assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap")
 
@@ -125,6 +127,7 @@ def test_wrong_use_is_one_line_and_exits_2(case: str, tmp_path: Path) -> None:
     assert result.returncode == 2
 
 
+@pytest.mark.spark  # a program of its own
 def test_command_alone_shows_its_help(tmp_path: Path) -> None:
     result = deltasnap(folder=tmp_path)
     assert "inspect" in result.stdout + result.stderr

@@ -12,6 +12,8 @@ from deltalake import DeltaTable
 
 from deltasnap_assets.demo.demo_table import CHECKPOINT_EVERY, FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
 
+pytestmark = pytest.mark.spark  # a table of many commits, written by a real writer
+
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:

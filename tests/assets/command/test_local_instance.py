@@ -39,6 +39,7 @@ def test_what_a_process_recorded_before_it_was_killed_is_found_by_dagsters_own_s
         assert instance.get_materialized_partitions(dg.AssetKey("events")) == {"1"}
 
 
+@pytest.mark.spark
 def test_whoever_follows_a_run_is_told_of_its_events(home: Path) -> None:
     told = threading.Event()
     with dg.DagsterInstance.from_config(str(home)) as here, dg.DagsterInstance.from_config(str(home)) as there:

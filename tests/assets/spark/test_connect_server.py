@@ -17,6 +17,8 @@ from deltasnap_assets.spark.connect_check import RemoteError, check_remote
 from deltasnap_assets.spark.connect_server import SparkServerError, answers, running_server, start_server, stop_server
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of
 
+pytestmark = pytest.mark.spark  # programs of its own
+
 LISTENS = """\
 {python} -c '
 import re, socket, sys, time

@@ -17,6 +17,8 @@ from tests.assets.spark.test_connect_server import LISTENS, folder, spark_that
 
 __all__ = ["folder"]  # the fixture
 
+pytestmark = pytest.mark.spark  # programs of its own
+
 _UI = """\
 import os, sys
 from pathlib import Path

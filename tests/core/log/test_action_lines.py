@@ -194,7 +194,7 @@ def _spelling(draw: st.DrawFn, value: Any) -> str:
     return blank + json.dumps(value, ensure_ascii=draw(st.booleans()))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(spelled(), min_size=1, max_size=4))
 def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:
     rows = [

@@ -366,7 +366,7 @@ def test_hundreds_of_commits_followed_one_by_one_keep_no_more_than_the_last_snap
     table.commit(0)
     log = table.log()
     seen: list[weakref.ref[Any]] = []
-    for version in range(1, 401):
+    for version in range(1, 201):
         table.commit(version, {"txn": {"appId": "a", "version": version}})
         if version % 100 == 0:
             table.checkpoint(version, protocol(), metadata(), {"txn": {"appId": "a", "version": version}})

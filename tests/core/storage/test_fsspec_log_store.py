@@ -39,7 +39,7 @@ class Storage:
         return [file.name for file in self.store.list_from(join_url(self.root, name))]
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", pytest.param("s3", marks=pytest.mark.spark)])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return Storage(to_url(tmp_path / "a log #1 50%25"))
@@ -111,6 +111,7 @@ def test_open_gives_a_seekable_file(storage: Storage) -> None:
         assert file.read(2) == b"01"
 
 
+@pytest.mark.spark  # a server
 def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
     s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
     assert len(pages) == 1
 
 
+@pytest.mark.spark
 def test_s3_is_asked_once_whether_a_file_is_there(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage("s3://lake/asked", s3_options)
     there = storage.write("00.json", b"12")
