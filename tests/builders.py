@@ -143,8 +143,9 @@ def write_log(table: Path, versions: Mapping[int, Iterable[Action]]) -> Path:
 class MemoryLogStore:
     """A LogStore of files that exist only as statuses, or with their content too."""
 
-    def __init__(self, *statuses: Iterable[FileStatus]) -> None:
+    def __init__(self, *statuses: Iterable[FileStatus], lists_from_name: bool = False) -> None:
         """Of files without content, in any order: `MemoryLogStore(commits(0, 9), checkpoint(5))`."""
+        self._lists_from_name = lists_from_name
         self.statuses: dict[str, FileStatus] = {file.path: file for files in statuses for file in files}
         self.contents: dict[str, bytes] = {}
 
@@ -170,6 +171,9 @@ class MemoryLogStore:
             raise FileNotFoundError(folder)
         files = (file for file in self.statuses.values() if file.path.rpartition("/")[0] == folder)
         return iter(sorted((file for file in files if file.name >= first), key=lambda file: file.name))
+
+    def lists_from_name(self, folder: str) -> bool:
+        return self._lists_from_name
 
     def status(self, path: str) -> FileStatus | None:
         return self.statuses.get(path)
@@ -214,6 +218,9 @@ class CountingLogStore:
         for file in files:
             self.listed.append(file.path)
             yield file
+
+    def lists_from_name(self, folder: str) -> bool:
+        return self.store.lists_from_name(folder)
 
     def status(self, path: str) -> FileStatus | None:
         self.statuses.append(path)

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 
 from deltasnap_core.log.log_listing import LogListing
-from deltasnap_core.protocol.file_names import commit_file
+from deltasnap_core.log.new_commits import commit_of
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import join_url
 
 # The commit of a cursor is read once to know it again; of a larger one, size and time have to do.
 _MOST_BYTES = 16 << 20
@@ -77,8 +76,7 @@ class LogStatus:
 
 def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> LogCursor:
     """Return the cursor to leave once everything up to a version is dealt with: one look at its commit, one read."""
-    path = join_url(log_path, commit_file(version))
-    commit = store.status(path)
+    commit = commit_of(store, log_path, version)
     if commit is None:
         return LogCursor(generation=generation, version=version)
     return LogCursor(

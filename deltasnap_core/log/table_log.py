@@ -142,20 +142,19 @@ class TableLog:
     def new_commits(self, since: LogCursor) -> LogStatus | None:
         """Return what came after a cursor; None: nothing.
 
-        An idle poll costs three small requests however long the log is: the commit of the cursor, the one after it,
-        the hint. New commits cost one each; what is no plain continuation a status of the whole log, which then says
-        whether it is another table's now (`generation`), or the same one's with another past (`is_fork`).
+        An idle poll costs as much however long the log is: one listing from the commit of the cursor on, or where the
+        storage lists whole folders only, three small requests: that commit, the one after it, the hint. What is no
+        plain continuation costs a status of the whole log, which then says whether it is another table's now
+        (`generation`), or the same one's with another past (`is_fork`).
         Errors: as `status`.
         """
-        found = look_from(self.store, self.log_path, since.version)
+        found = look_from(self.builder, since.version)
         if since.is_at(found.known):
             if found.later:
                 commits = {commit_version(commit.path): commit for commit in found.later}
                 versions = tuple(commits)
                 return LogStatus(generation=since.generation, latest=versions[-1], versions=versions, commits=commits)
-            # A checkpoint beyond: the commits up to it are lost or cleaned away.
-            hint = self.builder.read_hint()
-            if hint is None or hint.version <= since.version:
+            if not found.is_cut:
                 return None
         status = self.status()
         if status.generation != since.generation:

@@ -57,6 +57,13 @@ class FsspecLogStore:
                 return list_s3_from(filesystem, fs_folder, folder, first)
             return retrying(lambda: _list_whole_from(filesystem, fs_folder, folder, first))
 
+    def lists_from_name(self, folder: str) -> bool:
+        """See LogStore."""
+        if is_local(folder):
+            return False
+        with storage_errors(folder):
+            return lists_from_name(*filesystem_of(folder, self._storage_options))
+
     def status(self, path: str) -> FileStatus | None:
         """See LogStore."""
         if is_local(path):

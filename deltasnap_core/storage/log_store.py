@@ -48,6 +48,10 @@ class LogStore(Protocol):
         """
         ...
 
+    def lists_from_name(self, folder: str) -> bool:
+        """Return whether `list_from` asks the storage for no more than it gives; else it lists the whole folder."""
+        ...
+
     def status(self, path: str) -> FileStatus | None:
         """Return the status of the file at `path`; None where there is none."""
         ...

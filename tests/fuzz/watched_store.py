@@ -26,6 +26,9 @@ class WatchedStore:
     def list_from(self, path: str) -> Iterator[FileStatus]:
         return self._store.list_from(self._inside(path))
 
+    def lists_from_name(self, folder: str) -> bool:
+        return self._store.lists_from_name(folder)
+
     def status(self, path: str) -> FileStatus | None:
         return self._store.status(self._inside(path))
 

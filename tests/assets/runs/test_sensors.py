@@ -4,9 +4,10 @@ import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import fsspec
 import pytest
 
 from deltasnap_assets.runs import sensors
@@ -19,6 +20,9 @@ from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
+
+if TYPE_CHECKING:
+    from tests.flaky_s3 import FlakyS3
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
@@ -189,9 +193,11 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
     assert ticks.tick() == "No new commit of events."
 
 
-def many_tables(folder: Path, count: int) -> tuple[dg.SensorDefinition, Settings]:
-    tables = tuple(TableSettings(name=f"t{number}", path=str(folder / f"t{number}")) for number in range(count))
-    settings = Settings(storage=str(folder / "store"), tables=tables)
+def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.SensorDefinition, Settings]:
+    tables = tuple(
+        TableSettings(name=f"t{number}", path=f"{folder}/t{number}", storage_options=options) for number in range(count)
+    )
+    settings = Settings(storage=f"{folder}/store", storage_options=options, tables=tables)
     (sensor,) = new_commits_sensors(settings, {table.name: idle_job for table in tables})
     return sensor, settings
 
@@ -213,6 +219,28 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
     with pytest.raises(TablesFailedError, match=r"1 tables failed\. t0: No Delta table"):
         sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+
+
+@pytest.mark.spark  # a server
+def test_idle_tick_on_s3_asks_each_table_for_one_listing(
+    tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
+) -> None:
+    flaky, options = flaky_s3
+    folder, count = f"s3://lake/{tmp_path.name}", MOST_SENSORS + 1
+    write(tmp_path / "t", 0, 1)
+    for number in range(count):
+        fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
+    sensor, _ = many_tables(folder, count, **options)
+    instance, cursor = dg.DagsterInstance.ephemeral(), None
+    asked = []
+    for _ in range(2):
+        flaky.reset()
+        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+        assert isinstance(result, dg.SensorResult)
+        asked.append(len(result.run_requests or ()))
+        cursor = result.cursor
+    assert asked == [count, 0]
+    assert [flaky.count("GET", "prefix="), sum(flaky.asked.values())] == [count, count]
 
 
 def test_shared_sensor_tells_a_failure_without_its_credentials(

@@ -1,53 +1,79 @@
-"""What is new since a known version, at the price of what is new."""
+"""What is new since a known version, at the price of what is new: by a listing from there on, or by name."""
 
 from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.log.new_commits import commits_after, look_from
+from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.new_commits import NewCommits, commit_of, look_from
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, checksum, commits
 
+BOTH_WAYS = pytest.mark.parametrize("lists", [True, False], ids=["listed", "by name"])
 
-def store_of(*files: list[FileStatus]) -> CountingLogStore:
-    return CountingLogStore(MemoryLogStore(*files))
+
+def store_of(*files: list[FileStatus], lists: bool = False) -> CountingLogStore:
+    return CountingLogStore(MemoryLogStore(*files, lists_from_name=lists))
+
+
+def look(store: CountingLogStore, version: int) -> NewCommits:
+    return look_from(LogSegmentBuilder(store, LOG_PATH), version)
 
 
 @pytest.mark.parametrize(
-    ("last", "calls"), [(100, 1), (101, 2), (105, 6), (107, 8), (108, 9), (5000, 9)], ids=lambda value: str(value)
+    ("last", "calls"), [(100, 3), (101, 3), (105, 7), (107, 9), (108, 10), (5000, 10)], ids=lambda value: str(value)
 )
-def test_cost_is_that_of_what_is_new(last: int, calls: int) -> None:
-    store = store_of(commits(0, last), checkpoint(103), checksum(104))
-    assert commits_after(store, LOG_PATH, 100) == tuple(commits(101, last))
+def test_cost_by_name_is_that_of_what_is_new(last: int, calls: int) -> None:
+    store = store_of(commits(0, last), checkpoint(98), checksum(104))
+    assert look(store, 100).later == tuple(commits(101, last))
     assert store.calls == calls
     assert not [path for path in store.listed if path < commits(101, 101)[0].path]
 
 
+@pytest.mark.parametrize("last", [100, 101, 5000])
+def test_listing_from_the_known_version_is_all_that_is_asked_of_a_storage_that_can(last: int) -> None:
+    store = store_of(commits(0, last), checkpoint(103), checksum(104), lists=True)
+    assert look(store, 100) == NewCommits(
+        known=commits(100, 100)[0], later=tuple(commits(101, last)), is_cut=last == 100
+    )
+    assert store.calls == 1
+    assert not [path for path in store.listed if path < checksum(100)[0].path]
+
+
+@BOTH_WAYS
 @pytest.mark.parametrize(
     ("files", "version", "expected"),
     [
-        pytest.param([commits(0, 2)], -1, commits(0, 2), id="from the start"),
         pytest.param([commits(0, 2), commits(4, 5)], 1, commits(2, 2), id="up to a gap"),
         pytest.param([commits(0, 20), commits(22, 25)], 1, commits(2, 20), id="up to a gap, many"),
+        pytest.param([commits(0, 3), commits(5, 5)], 3, [], id="nothing but a gap"),
         pytest.param([], 3, [], id="no folder"),
     ],
 )
-def test_commits_after(files: list[list[FileStatus]], version: int, expected: list[FileStatus]) -> None:
-    assert commits_after(store_of(*files), LOG_PATH, version) == tuple(expected)
+def test_look_gives_commits_up_to_the_first_that_is_missing(
+    files: list[list[FileStatus]], version: int, expected: list[FileStatus], *, lists: bool
+) -> None:
+    found = look(store_of(*files, lists=lists), version)
+    assert (found.later, found.is_cut) == (tuple(expected), False)
 
 
-def test_look_at_a_log_without_news_costs_two_requests() -> None:
-    store = store_of(commits(0, 5))
-    assert look_from(store, LOG_PATH, 5).later == ()
-    assert store.calls == 2
-
-
-def test_look_shows_the_known_commit_as_it_is_now_also_where_it_is_gone() -> None:
-    assert look_from(store_of(commits(0, 6)), LOG_PATH, 5).known == commits(5, 5)[0]
-    cleaned = look_from(store_of(commits(6, 9), checkpoint(6)), LOG_PATH, 5)
+@BOTH_WAYS
+def test_look_shows_the_known_commit_as_it_is_now_also_where_it_is_gone(*, lists: bool) -> None:
+    assert look(store_of(commits(0, 6), lists=lists), 5).known == commits(5, 5)[0]
+    cleaned = look(store_of(commits(6, 9), checkpoint(6), lists=lists), 5)
     assert (cleaned.known, cleaned.later) == (None, tuple(commits(6, 9)))
 
 
-def test_look_from_the_greatest_version_finds_nothing_later() -> None:
+@BOTH_WAYS
+def test_look_from_the_greatest_version_finds_nothing_later(*, lists: bool) -> None:
     greatest = 2**63 - 1
-    assert look_from(store_of(commits(greatest, greatest)), LOG_PATH, greatest).later == ()
+    assert look(store_of(commits(greatest, greatest), lists=lists), greatest).later == ()
+
+
+@BOTH_WAYS
+def test_commit_of_a_version_is_found_by_one_request(*, lists: bool) -> None:
+    store = store_of(commits(3, 5), checksum(6), lists=lists)
+    assert commit_of(store, LOG_PATH, 4) == commits(4, 4)[0]
+    assert store.calls == 1
+    assert [commit_of(store, LOG_PATH, version) for version in (2, 6, 7)] == [None, None, None]
+    assert commit_of(store_of(lists=lists), LOG_PATH, 4) is None

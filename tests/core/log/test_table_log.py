@@ -35,8 +35,8 @@ from tests.builders import (
 from tests.conftest import FixedClock
 
 
-def store_of(last: int, *, table_id: str = "table-id") -> MemoryLogStore:
-    store = MemoryLogStore()
+def store_of(last: int, *, table_id: str = "table-id", lists: bool = False) -> MemoryLogStore:
+    store = MemoryLogStore(lists_from_name=lists)
     for version in range(last + 1):
         store.put_commit(version, *first_actions(version, table_id), add(f"{version}.parquet"))
     return store
@@ -192,12 +192,14 @@ def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() ->
     assert table(store).status().generation == "table-id"
 
 
-def test_idle_poll_costs_three_small_requests_however_long_the_log() -> None:
-    store = store_of(50)
+@pytest.mark.parametrize(("lists", "asked"), [(True, (1, 0, 1)), (False, (0, 2, 3))], ids=["listed", "by name"])
+def test_idle_poll_costs_as_much_however_long_the_log(*, lists: bool, asked: tuple[int, int, int]) -> None:
+    store = store_of(50, lists=lists)
     since = cursor_of(store, 50)
     counting = CountingLogStore(store)
     assert table(counting).new_commits(since) is None
-    assert (len(counting.lists), len(counting.statuses), counting.calls) == (0, 2, 3)
+    assert (len(counting.lists), len(counting.statuses), counting.calls) == asked
+    assert len(counting.listed) == asked[0]
 
 
 def test_new_commits_are_those_after_the_cursor_and_cost_what_is_new() -> None:
@@ -211,8 +213,9 @@ def test_new_commits_are_those_after_the_cursor_and_cost_what_is_new() -> None:
     assert (len(counting.lists), counting.calls) == (0, 4)
 
 
-def test_versions_whose_commits_were_cleaned_away_between_two_polls_are_not_waited_for() -> None:
-    store = store_of(3)
+@pytest.mark.parametrize("lists", [True, False], ids=["listed", "by name"])
+def test_versions_whose_commits_were_cleaned_away_between_two_polls_are_not_waited_for(*, lists: bool) -> None:
+    store = store_of(3, lists=lists)
     since = cursor_of(store, 3)
     name = uuid_checkpoint_file(6, UUIDS[0], "json")
     store.put(name, content([protocol(), metadata(), {"checkpointMetadata": {"version": 6}}]))

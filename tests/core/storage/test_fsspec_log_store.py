@@ -58,6 +58,11 @@ def test_list_from_gives_files_from_the_name_on_in_order(storage: Storage) -> No
     assert storage.names_from("zz") == []
 
 
+def test_s3_alone_lists_from_a_name_on(storage: Storage) -> None:
+    storage.write("00.json")
+    assert storage.store.lists_from_name(storage.root) == storage.root.startswith("s3:")
+
+
 def test_list_from_gives_the_status_of_each_file(storage: Storage) -> None:
     url = storage.write("00.json", b"12345")
     (listed,) = storage.store.list_from(join_url(storage.root, "0"))

@@ -162,6 +162,9 @@ class SwappedLogStore:
         self._counted()
         return self._store.list_from(path)
 
+    def lists_from_name(self, folder: str) -> bool:
+        return self._store.lists_from_name(folder)
+
     def status(self, path: str) -> FileStatus | None:
         return self._store.status(path)
 
