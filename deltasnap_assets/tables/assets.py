@@ -11,16 +11,13 @@ tells of its versions: one function each, listed in `_ASSETS`.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import cast
 
 import dagster as dg
-from pyspark.sql.types import StructType
 
 from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.delta_log_asset import code_references, delta_log_asset
-from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.metadata import (
     Entries,
     all_files_metadata,
@@ -36,6 +33,7 @@ from deltasnap_assets.tables.metadata import (
 from deltasnap_assets.tables.newest_again import newest_again
 from deltasnap_assets.tables.pages import all_files_page, changes_page, log_segment_page, state_page, tombstones_page
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.steps import asset_step
 from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, SnapshotState
@@ -66,7 +64,7 @@ class _VersionAsset:
     kinds: frozenset[str]
     description: str
     tell: Callable[[_Run], dict[int, Entries]]
-    columns: StructType | None = None
+    columns: dg.TableSchemaMetadataValue | None = None
 
 
 def _log_segment(run: _Run) -> dict[int, Entries]:
@@ -133,7 +131,7 @@ _ASSETS = (
         kinds=frozenset({"pyspark", "table"}),
         description="The live files of a version, with the columns of Delta's `add` action.",
         tell=_all_files,
-        columns=ALL_FILES_SCHEMA,
+        columns=column_schema(ALL_FILES_SCHEMA),
     ),
     _VersionAsset(
         name="tombstones",
@@ -141,7 +139,7 @@ _ASSETS = (
         kinds=frozenset({"pyspark", "table"}),
         description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
         tell=_tombstones,
-        columns=TOMBSTONES_SCHEMA,
+        columns=column_schema(TOMBSTONES_SCHEMA),
     ),
 )
 _TELLS_OF_THE_TABLE = "all_files"  # by its materialization, the last that reads what is stored, the page is complete
@@ -155,28 +153,23 @@ def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.SourceAs
 def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefinition:
     """An asset with a partition a version, any range of them materialized in one run."""
     is_parquet = table.materialize_as == "table" and "table" in asset.kinds
-    columns = {} if asset.columns is None else {"dagster/column_schema": column_schema(asset.columns)}
+    columns = {} if asset.columns is None else {"dagster/column_schema": asset.columns}
 
-    @dg.asset(
-        key=[table.name, asset.name],
+    spec = dg.AssetSpec(
+        [table.name, asset.name],
         deps=[[table.name, asset.after]],
         group_name=table.name,
         partitions_def=version_partitions(table.name),
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        io_manager_key=IO_MANAGER_KEY,
-        # Nothing passes from asset to asset: what they make is in the store.
-        dagster_type=cast(dg.DagsterType, dg.Nothing),
         kinds={"pyspark", "parquet"} if is_parquet else set(asset.kinds),
-        owners=list(table.owners),
+        owners=table.owners,
         tags=table.tags,
         description=asset.description,
         metadata={"dagster/table_name": table.name, **columns, **code_references(table)},
         freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
-    def materialize(
-        context: dg.AssetExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
-    ) -> Iterator[dg.Output[None]]:
-        versions = versions_of(context.partition_keys)
+
+    def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
+        versions, snapshots = versions_of(context.partition_keys), context.resources.snapshots
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
             told = asset.tell(run)
@@ -190,7 +183,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         if page is not None:
             context.log_event(page)
 
-    return materialize
+    return asset_step(spec, materialize)
 
 
 def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None:

@@ -30,6 +30,7 @@ from deltasnap_assets.tables.more_expectations import (
     statistics_coverage,
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.steps import checks_step
 from deltasnap_assets.tables.version_checks import version_checks
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import (
@@ -167,23 +168,19 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
     are), where one for each version would double the events that a wide range costs.
     """
 
-    @dg.multi_asset_check(
-        name=f"{table.name}_expectations",
-        specs=[
-            dg.AssetCheckSpec(name, asset=[table.name, asset], description=description, blocking=name in _BLOCKING)
-            for name, (asset, description, _) in _CHECKS.items()
-        ],
-        can_subset=True,
-    )
-    def expectations(
-        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
-    ) -> Iterator[dg.AssetCheckResult]:
+    specs = [
+        dg.AssetCheckSpec(name, asset=[table.name, asset], description=description, blocking=name in _BLOCKING)
+        for name, (asset, description, _) in _CHECKS.items()
+    ]
+
+    def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
+        snapshots = context.resources.snapshots
         facts = _Facts(table=table, snapshots=snapshots, versions=_versions_of_run(context, snapshots, table))
         with using_spark(table.name):
             for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
                 yield _evaluate(key, facts)
 
-    return expectations
+    return checks_step(f"{table.name}_expectations", specs, expectations)
 
 
 def _evaluate(key: dg.AssetCheckKey, facts: _Facts) -> dg.AssetCheckResult:

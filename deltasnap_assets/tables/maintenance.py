@@ -26,38 +26,37 @@ class PruneConfig(dg.Config):
     )
 
 
+@dg.op(out=dg.Out(dg.Nothing))
+@secrets_hidden()
+def _prune_store(
+    context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
+) -> None:
+    table = context.run.tags[TABLE_TAG]
+    report = snapshots.small_store.prune(
+        table,
+        keep=config.keep,
+        keep_generations=config.keep_generations,
+        min_age_ms=int(config.min_age_hours * _HOUR_MS),
+    )
+    partitions = version_partitions(table).name or ""
+    for version in report.versions:
+        context.instance.delete_dynamic_partition(partitions, key_of(version))
+    context.log.info(
+        f"Removed {len(report.versions)} versions, {len(report.generations)} replaced tables and "
+        f"{report.num_files} files of {report.size_in_bytes} bytes."
+    )
+
+
 def prune_job(table: TableSettings) -> dg.JobDefinition:
     """`<table>_prune`: removes old versions and left-over files from the store, and the partitions of those versions.
 
     What was recorded of the versions stays in Dagster's event log, so that nothing materializes them again.
     """
-
-    @dg.op(name=f"{table.name}_prune_store", out=dg.Out(dg.Nothing))
-    @secrets_hidden()
-    def prune_store(
-        context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
-    ) -> None:
-        report = snapshots.small_store.prune(
-            table.name,
-            keep=config.keep,
-            keep_generations=config.keep_generations,
-            min_age_ms=int(config.min_age_hours * _HOUR_MS),
-        )
-        partitions = version_partitions(table.name).name or ""
-        for version in report.versions:
-            context.instance.delete_dynamic_partition(partitions, key_of(version))
-        context.log.info(
-            f"Removed {len(report.versions)} versions, {len(report.generations)} replaced tables and "
-            f"{report.num_files} files of {report.size_in_bytes} bytes."
-        )
-
-    @dg.job(
-        name=f"{table.name}_prune",
+    name = f"{table.name}_prune"
+    # The op is inspected once for all tables: see `steps`.
+    step = _prune_store.with_replaced_properties(name=f"{name}_store")
+    return dg.GraphDefinition(name=name, node_defs=[step]).to_job(
         description=f"Removes old versions of {table.name} and left-over files from the snapshot store.",
         tags={TABLE_TAG: table.name},
         executor_def=dg.in_process_executor,
     )
-    def prune() -> None:
-        prune_store()
-
-    return prune

@@ -18,6 +18,7 @@ from deltasnap_assets.tables.advice import with_advice
 from deltasnap_assets.tables.expectations import Verdict
 from deltasnap_assets.tables.more_expectations import schema_unchanged, steady_growth
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.steps import checks_step
 from deltasnap_core import SnapshotState
 
 HISTORY = 30
@@ -54,10 +55,8 @@ def version_checks(
             for name, (description, _) in _CHECKS.items()
         ]
 
-    @dg.multi_asset_check(name=f"{table.name}_version_expectations", specs=specs, can_subset=True)
-    def expectations(
-        context: dg.AssetCheckExecutionContext, snapshots: dg.ResourceParam[RunSnapshots]
-    ) -> Iterator[dg.AssetCheckResult]:
+    def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
+        snapshots = context.resources.snapshots
         versions = versions_of_run(context, snapshots, table)
         earlier = range(max(min(versions, default=0) - HISTORY, 0), min(versions, default=0))
         found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
@@ -68,7 +67,7 @@ def version_checks(
                 _record(context, key, versions, verdicts)
             yield _of_run(key, verdicts)
 
-    return expectations
+    return checks_step(f"{table.name}_version_expectations", specs, expectations)
 
 
 def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
