@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.file_digest import FILE_DIGEST, digest_of
-from deltasnap_core.log.json_lines import BLANK, occurs, parsed
+from deltasnap_core.log.json_lines import BLANK, are_safe, parsed
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
 from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
@@ -65,8 +65,8 @@ LINES_SCHEMA = pa.schema(
         *FILE_DIGEST,
     ]
 )
-"""A line of actions: its version, its number from 1, its text, the action it holds (null: none that we know), and the
-digest of a file action.
+"""A line of actions: its version, its number from 1, its text with the line feed that ends it, the action it holds
+(null: none that we know), and the digest of a file action.
 """
 
 UNREAD_LINES_SCHEMA = pa.schema([LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", "line")])
@@ -103,24 +103,13 @@ _OF_BOTH = [
 _ADD = pa.struct([*_OF_BOTH, ("modificationTime", pa.int64()), ("clusteringProvider", pa.string())])
 _REMOVE = pa.struct([*_OF_BOTH, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())])
 _SCHEMA = pa.schema([("add", _ADD), ("remove", _REMOVE), *((name, _ANY) for name in OTHER_ACTIONS)])
-
-# What most lines lack: to make a column of nulls takes as long as to read one. A key may be escaped (`\\u0074xn`).
-_RARE_ACTIONS = OTHER_ACTIONS[2:4] + OTHER_ACTIONS[5:]
-_RARE_FIELDS = ("deletionVector", "tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
-_RARE = (r"\\u", rf'"(?:{"|".join((*_RARE_ACTIONS, *_RARE_FIELDS))})"')
-
-
-def _common(field: pa.Field) -> pa.Field:
-    kept = [inner for inner in field.type if inner.name not in _RARE_FIELDS]
-    return pa.field(field.name, pa.struct(kept))
-
-
-_COMMON_SCHEMA = pa.schema([_common(field) for field in _SCHEMA if field.name not in _RARE_ACTIONS])
+_FILE = {name: {field.name: field.type for field in _SCHEMA.field(name).type} for name in FILE_ACTIONS}
 
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 _TYPED: Mapping[str, type[AddFile] | type[RemoveFile]] = {"add": AddFile, "remove": RemoveFile}
 
 _LINES_TO_READ_EXACTLY = 256
+_MOST_TEXT_BYTES = 2**31 - 1
 
 
 def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) -> pa.Table:
@@ -141,23 +130,24 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
     Errors: CorruptLogError naming file and line where one is too long or no UTF-8.
     """
     ended = [content if content.endswith(b"\n") else content + b"\n" for content in contents.values()]
-    split = pc.split_pattern(pa.array([b"".join(ended)], pa.large_binary()), b"\n").values
-    split = split.slice(0, len(split) - 1)  # what is after the last line feed
-    counts = np.array([content.count(b"\n") for content in ended] if len(ended) > 1 else [len(split)])
-    versions = np.repeat(np.array(list(contents), np.int64), counts)
-    numbers = np.arange(len(split)) - np.repeat(counts.cumsum() - counts, counts) + first_line
-    lengths = pc.binary_length(split)
-    if len(split) and pc.max(lengths).as_py() > MOST_LINE_BYTES:
-        index = pc.index(pc.greater(lengths, MOST_LINE_BYTES), True).as_py()
-        raise too_long(path_of[int(versions[index])], int(numbers[index]))
     try:
-        text = split.cast(pa.string())
+        text = _lines_of(b"".join(ended) if len(ended) > 1 else ended[0])
+        text.validate(full=True)
     except pa.ArrowInvalid as error:
         raise _no_utf8(path_of, contents, first_line) from error
+    counts = np.array([content.count(b"\n") for content in ended] if len(ended) > 1 else [len(text)])
+    versions = np.repeat(np.array(list(contents), np.int64), counts)
+    numbers = np.arange(len(text)) - np.repeat(counts.cumsum() - counts, counts) + first_line
+    lengths = pc.binary_length(text)
+    if pc.max(lengths).as_py() > MOST_LINE_BYTES:
+        index = pc.index(pc.greater(lengths, MOST_LINE_BYTES), True).as_py()
+        raise too_long(path_of[int(versions[index])], int(numbers[index]))
     columns = {"commit_version": versions, "line_number": numbers.astype(np.int32), "line": text}
     lines = pa.table(columns, schema=UNREAD_LINES_SCHEMA)
-    is_blank = pc.equal(pc.binary_length(pc.ascii_ltrim(text, BLANK)), 0)
-    return lines.filter(pc.invert(is_blank)) if pc.any(is_blank).as_py() else lines
+    if pc.all(pc.starts_with(text, "{")).as_py():
+        return lines
+    is_blank = pc.equal(pc.binary_length(pc.ascii_ltrim(text, BLANK + "\n")), 0)
+    return lines.filter(pc.invert(is_blank))
 
 
 def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
@@ -188,7 +178,7 @@ def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
 
     It is the same parser that judged them.
     """
-    found = parsed(lines["line"], schema, are_json=True) if lines.num_rows else schema.empty_table()
+    found = parsed(lines["line"], schema) if lines.num_rows else schema.empty_table()
     if found is None:
         raise ValueError("expected lines that were judged")
     for index, name in enumerate(("commit_version", "line_number")):
@@ -232,13 +222,26 @@ def actions_in(path: str, number: int, line: str) -> dict[str, Any]:
     return known
 
 
+def _lines_of(content: bytes) -> pa.StringArray:
+    """Return the lines of a text, each with its line feed, where they lie. Errors: pa.ArrowInvalid."""
+    if len(content) > _MOST_TEXT_BYTES:
+        raise pa.ArrowInvalid("more text than can be held")
+    ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
+    offsets = np.concatenate([[0], ends]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(content))
+
+
 def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Table | None:
     """Return the action of each line (null: none that we know) and its digest.
 
     None: some line wants to be read exactly.
     """
-    is_rare = any(occurs(pattern, texts) for pattern in _RARE)
-    found = parsed(texts, _SCHEMA if is_rare else _COMMON_SCHEMA, are_json=are_json)
+    if not (are_json or are_safe(texts)):
+        return None
+    alike = _fields_of(texts[0].as_py(), texts[-1].as_py())
+    found = None if alike is None else parsed(texts, alike, is_all=True)
+    if found is None:
+        found = parsed(texts, _SCHEMA)
     if found is None:
         return None
     actions: pa.ChunkedArray = pa.chunked_array([pa.nulls(found.num_rows, pa.string())])
@@ -254,11 +257,34 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
     return digest_of(found).add_column(0, LINES_SCHEMA.field("action"), actions)
 
 
+def _fields_of(*samples: str) -> pa.Schema | None:
+    """Return the fields of some lines, all of file actions; None: there are others, or ones that we do not know.
+
+    Most lines of a large commit are alike. To look for what they lack takes Arrow as long as to read what they have.
+    """
+    found: dict[str, dict[str, pa.DataType]] = {}
+    for sample in samples:
+        try:
+            ((kind, fields),) = decode_json(sample).items()
+            known = found.setdefault(kind, {field: _FILE[kind][field] for field in _REQUIRED[kind]})
+            known |= {
+                field: _map_of(value) if field in _MAPS else _FILE[kind][field] for field, value in fields.items()
+            }
+        except (ValueError, KeyError, AttributeError):
+            return None
+    return pa.schema([(kind, pa.struct(list(fields.items()))) for kind, fields in found.items()])
+
+
+def _map_of(values: Any) -> pa.DataType:
+    return pa.struct([(name, pa.string()) for name in values]) if isinstance(values, dict) else _ANY
+
+
 def _has_required_fields(actions: pa.Table) -> bool:
     """Whether no file action lacks a field without which the replay would pass it over in silence."""
     return all(
         pc.struct_field(actions[kind], field).null_count == actions[kind].null_count
         for kind, fields in _REQUIRED.items()
+        if kind in actions.column_names
         for field in fields
     )
 
@@ -267,8 +293,8 @@ def _read_exactly(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
     rows = lines.select(UNREAD_LINES_SCHEMA.names).to_pylist()
     for row in rows:
         path, number = path_of[row["commit_version"]], row["line_number"]
-        usual = _in_usual_form(path, number, row["line"])
-        for text in (row["line"], usual):
+        usual = _in_usual_form(path, number, row["line"].removesuffix("\n"))
+        for text in (row["line"], f"{usual}\n"):
             actions = _regular_actions(pa.chunked_array([[text]], pa.string()), are_json=True)
             if actions is not None:
                 row |= {"line": text, **actions.to_pylist()[0]}

@@ -142,7 +142,7 @@ class CommitBatch:
         """The file actions of all the commits (FILE_DIGEST_LINES), any order. None: they are too many to hold."""
         if self.large_digests is None:
             return None
-        held = self.lines_with(*FILE_ACTIONS).select(FILE_DIGEST_LINES.names)
+        held = lines_with(self.lines.drop_columns("line"), *FILE_ACTIONS).select(FILE_DIGEST_LINES.names)
         return pa.concat_tables([held, self.large_digests])
 
     def lines_with(self, *actions: str) -> pa.Table:

@@ -279,7 +279,7 @@ def _in_parts(store: LogStore, file: FileStatus) -> Iterator[_Piece]:
 
 def _judge_held(piece: _Piece) -> _Judged:
     lines = judged(piece.path_of, split_lines(piece.path_of, piece.contents, first_line=piece.first_line))
-    return _Judged(lines=lines, counts=_counts(lines_with(lines, *FILE_ACTIONS)))
+    return _Judged(lines=lines, counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS)))
 
 
 def _judge_streamed(piece: _Piece) -> _Judged:

@@ -1,7 +1,11 @@
-"""Lines of JSON through Arrow's reader: which lines it may be given, and what it makes of them."""
+"""Lines of JSON through Arrow's reader: which lines it may be given, and what it makes of them.
+
+Texts are lines with the line feed that ends each of them: what lies together in memory is read where it lies.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
@@ -22,51 +26,71 @@ _NO_NUMBER = r'(?:[^\\]"[ \t\r]*:|[,\[])[ \t\r]*-?(?:NaN|Inf)'
 _BLOCK_BYTES = 4 << 20
 
 
-def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, are_json: bool = False) -> pa.Table | None:
-    """Return a row for each line with the fields of a schema (no maps), others passed over.
+def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, is_all: bool = False) -> pa.Table | None:
+    """Return a row for each line with the fields of a schema (no maps).
 
-    are_json: whether each line is known to be an object of valid JSON.
+    texts: `are_safe`, or known to be valid JSON. is_all: whether there may be no other fields, at any depth; else they
+    are passed over.
     None: some line is no object with fields of these types, has a key twice, or is nothing for Arrow to read.
 
     As every line begins and ends with a bracket, and Arrow refuses `} {` within an object, no object goes over the end
     of a line; so with as many objects as lines there is one on each.
     """
-    if not are_json and not _is_safe(texts):
-        return None
-    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    content = _content(texts)
     try:
         found = pa_json.read_json(
-            pa.BufferReader(_joined(texts)),
+            pa.BufferReader(content),
             # Who has many lines reads several pieces of them at once.
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, longest + 2)),
-            parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, _longest(texts) + 1)),
+            parse_options=pa_json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="error" if is_all else "ignore"
+            ),
         )
     except (pa.ArrowException, UnicodeDecodeError):  # its messages quote the text, cut anywhere
         return None
     return found.select(schema.names) if found.num_rows == len(texts) else None
 
 
-def _is_safe(texts: pa.ChunkedArray) -> bool:
-    trimmed = pc.ascii_trim(texts, BLANK)
-    are_objects = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
-    if not pc.all(are_objects).as_py() or occurs(_NULL_AFTER_OBJECT, texts):
+def are_safe(texts: pa.ChunkedArray) -> bool:
+    """Return whether lines begin and end as an object does, with nothing that Arrow's reader gets wrong."""
+    if not (_all(pc.starts_with(texts, "{")) and _all(pc.ends_with(texts, "}\n"))):
+        trimmed = pc.ascii_trim(texts, BLANK + "\n")
+        if not (_all(pc.starts_with(trimmed, "{")) and _all(pc.ends_with(trimmed, "}"))):
+            return False
+    content = _content(texts)
+    if _occurs(_NULL_AFTER_OBJECT, content):
         return False
-    if any(occurs(pattern, texts) for pattern in _MAYBE_NO_NUMBER) and occurs(_NO_NUMBER, texts):
+    if any(_occurs(pattern, content) for pattern in _MAYBE_NO_NUMBER) and _occurs(_NO_NUMBER, content):
         return False
-    # Nesting takes two characters a level, so only long lines are looked at.
+    if _longest(texts) <= 2 * MOST_NESTING:  # nesting takes two characters a level
+        return True
     long = texts.filter(pc.greater(pc.binary_length(texts), 2 * MOST_NESTING))
     brackets = pc.add(pc.count_substring(long, "{"), pc.count_substring(long, "["))
     return not pc.any(pc.greater(brackets, MOST_NESTING)).as_py()
 
 
-def occurs(pattern: str, texts: pa.ChunkedArray) -> bool:
-    """Return whether a regular expression matches somewhere in the lines."""
-    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
+def _all(values: pa.ChunkedArray) -> bool:
+    return bool(pc.all(values).as_py())
 
 
-def _joined(texts: pa.ChunkedArray) -> pa.Buffer:
-    pieces = []
-    for chunk in texts.cast(pa.large_binary()).chunks:
-        whole = pa.LargeListArray.from_arrays(pa.array([0, len(chunk)], pa.int64()), chunk)
-        pieces.append(pc.binary_join(whole, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer())
-    return pieces[0] if len(pieces) == 1 else pa.py_buffer(b"\n".join(pieces))
+def _longest(texts: pa.ChunkedArray) -> int:
+    return pc.max(pc.binary_length(texts)).as_py() or 0
+
+
+def _occurs(pattern: str, content: pa.Buffer) -> bool:
+    """Return whether a regular expression matches somewhere in a text."""
+    offsets = pa.py_buffer(np.array([0, content.size]))
+    whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, content])
+    return bool(pc.match_substring_regex(whole, pattern)[0].as_py())
+
+
+def _content(texts: pa.ChunkedArray) -> pa.Buffer:
+    """Return lines as one text, where they lie."""
+    pieces = [_values(chunk) for chunk in texts.chunks if len(chunk)]
+    return pieces[0] if len(pieces) == 1 else pa.py_buffer(b"".join(pieces))
+
+
+def _values(texts: pa.StringArray) -> pa.Buffer:
+    _, offsets, values = texts.buffers()
+    start, end = np.frombuffer(offsets, np.int32)[[texts.offset, texts.offset + len(texts)]]
+    return values.slice(start, end - start)

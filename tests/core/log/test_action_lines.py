@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log import action_lines
 from deltasnap_core.log.action_lines import LINES_SCHEMA, read_lines, structs
-from tests.builders import add, commit_info, content, protocol
+from deltasnap_core.log.file_digest import FILE_DIGEST
+from tests.builders import add, commit_info, content, protocol, remove
 
 PATH = "file:///t/_delta_log/00000000000000000007.json"
 FILE = pa.struct([("path", pa.string()), ("size", pa.int64()), ("deletionVector", pa.struct([("offset", pa.int32())]))])
@@ -135,9 +136,48 @@ def test_one_unusual_line_among_many_leaves_the_others_as_they_are() -> None:
 
     lines = read_lines(PATH, 7, usual + unusual)
 
-    assert lines["line"].to_pylist()[:-1] == usual.decode().splitlines()
+    assert lines["line"].to_pylist()[:-1] == usual.decode().splitlines(keepends=True)
     assert lines["line_number"].to_pylist() == list(range(1, 2004))
     assert files_of(lines)[-1] == ("last", 10)
+
+
+VECTOR_OF_FILE = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 1, "cardinality": 3}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(add("x", deletionVector=VECTOR_OF_FILE), id="deletion vector"),
+        pytest.param(add("x", tags={"a": "b"}), id="field"),
+        pytest.param(add("x", partitionValues={"a": "b"}), id="partition column"),
+        pytest.param(remove("x", deletionVector=VECTOR_OF_FILE), id="remove"),
+        pytest.param(commit_info(), id="other action"),
+    ],
+)
+def test_a_line_among_many_that_are_alike_is_read_as_it_is_alone(other: dict[str, Any]) -> None:
+    alone = lines_of(content([other]).strip()).select(["line", "action", *FILE_DIGEST.names])
+
+    lines = read_lines(PATH, 7, content([*(add(f"f{n}") for n in range(99)), other, *map(add, "yz")]))
+
+    assert lines.slice(99, 1).select(alone.column_names).to_pylist() == alone.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b'{"add":{"path":"x","size":1,"baseRowId":"1"}}', id="text for a row id"),
+        pytest.param(b'{"add":{"path":"x","size":1,"partitionValues":[]}}', id="array for a map"),
+        pytest.param(b'{"add":{"path":"x","modificationTime":1}}', id="no size"),
+        pytest.param(b'{"add":{"path":"x","size":1},"txn":{"appId":"a","version":1}}', id="two actions"),
+    ],
+)
+def test_a_line_among_many_that_are_alike_is_refused_as_it_is_alone(line: bytes) -> None:
+    alike = content([add("a")])
+
+    with pytest.raises(CorruptLogError) as caught:
+        read_lines(PATH, 7, alike * 99 + line + b"\n" + alike)
+
+    assert caught.value.line == 100
 
 
 # Any object in any spelling: both ways read it alike.
@@ -198,7 +238,7 @@ def _spelling(draw: st.DrawFn, value: Any) -> str:
 @given(st.lists(spelled(), min_size=1, max_size=4))
 def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:
     rows = [
-        {"commit_version": 7, "line_number": number, "line": text, "action": None}
+        {"commit_version": 7, "line_number": number, "line": f"{text}\n", "action": None}
         for number, (_, _, text) in enumerate(actions, start=1)
     ]
     unread = pa.Table.from_pylist(rows, schema=LINES_SCHEMA)
