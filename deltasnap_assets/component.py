@@ -6,8 +6,8 @@
       tables:
         - {name: events, path: s3://lake/events}
 
-The keys are those of `deltasnap.yaml`; relative paths are relative to the file. A project has one such file: what its
-tables share, the Spark session and the store, Dagster knows by one name.
+The keys are those of `deltasnap.yaml`, `discover` too; relative paths are relative to the file. A project has one such
+file: what its tables share, the Spark session and the store, Dagster knows by one name.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from pydantic import BaseModel, Field
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.config import (
     DEFAULT_STORAGE,
+    DiscoverSettings,
     Settings,
     SparkSettings,
     TableSettings,
     with_absolute_paths,
 )
+from deltasnap_assets.settings.discovery import with_discovered
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -48,7 +50,12 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
         Any,
         dg.Resolver(_each_resolved, model_field_type=Sequence[TableSettings]),
         Field(description="The tables to follow."),
-    ]
+    ] = ()
+    discover: Annotated[
+        Any,
+        dg.Resolver(_each_resolved, model_field_type=Sequence[DiscoverSettings]),
+        Field(description="Tables to follow by pattern."),
+    ] = ()
     storage: Annotated[
         str,
         Field(description="Where the store lies: a folder, relative to this file, or an fsspec URL."),
@@ -66,9 +73,13 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the tables, to be merged with those of the project."""
         settings = Settings(
-            tables=tuple(self.tables), storage=self.storage, storage_options=self.storage_options, spark=self.spark
+            discover=tuple(self.discover),
+            tables=tuple(self.tables),
+            storage=self.storage,
+            storage_options=self.storage_options,
+            spark=self.spark,
         )
         counts = Counter(table.name.casefold() for table in settings.tables)
         if twice := [name for name, count in counts.items() if count > 1]:
             raise ValueError(f"{context.path}: several tables are named {', '.join(twice)}.")
-        return build_definitions(with_absolute_paths(settings, context.path))
+        return build_definitions(with_discovered(with_absolute_paths(settings, context.path)))

@@ -67,11 +67,14 @@ def _table_paths(pattern: DiscoverSettings) -> list[str]:
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
-    """Return the paths that a pattern matches, ascending; URLs for a URL. Errors: DiscoveryError."""
+    """Return the paths that a pattern matches, ascending; URLs for a URL. Errors: DiscoveryError.
+
+    Every exception counts: a client of a cloud storage has its own for a timeout, a refusal or a missing package.
+    """
     try:
         filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
         found = sorted(str(each) for each in filesystem.glob(path))
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:
         raise DiscoveryError(pattern=pattern, reason=redacted(f"{type(error).__name__}: {error}")) from error
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
     return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]

@@ -46,6 +46,8 @@ attributes:
   tables:
     - {name: events, path: events, versions: {since: 3}, refresh: "0 5 * * *", poll_seconds: 10}
     - {name: clicks, path: "s3://lake/{{ env.STAGE }}/clicks", storage_options: {key: "{{ env.STAGE }}"}, refresh: null}
+  discover:
+    - {path: "{{ env.STAGE }}/*", name: "bronze_{name}"}
 """
 
 pytestmark = pytest.mark.spark  # servers and programs, in seconds each
@@ -61,6 +63,7 @@ class Project:
         (module / "definitions.py").write_text(DEFINITIONS)
         self.file = module / "defs" / "tables" / "defs.yaml"
         self.file.write_text(TABLES)
+        (self.file.parent / "test" / "orders" / "_delta_log").mkdir(parents=True)
         # As an installation of this checkout would, whatever is installed here.
         installed = folder / "site" / "dagster_deltasnap-0.dist-info"
         installed.mkdir(parents=True)
@@ -94,7 +97,14 @@ def test_dg_checks_and_lists_the_definitions_of_the_file(project: Project) -> No
     listed = project.dg("list", "defs", "--json")
     assert listed.returncode == 0, listed.stdout + listed.stderr
     text = json.dumps(json.loads(listed.stdout))
-    for name in ("events/all_files", "clicks/delta_log", "events_snapshots", "clicks_new_commits", "events_refresh"):
+    for name in (
+        "events/all_files",
+        "clicks/delta_log",
+        "events_snapshots",
+        "clicks_new_commits",
+        "events_refresh",
+        "bronze_orders/all_files",
+    ):
         assert name in text
     assert "clicks_refresh" not in text
 
