@@ -85,7 +85,7 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 
 
 def _computed_state(run: _Run) -> dict[int, Entries]:
-    return {version: computed_state_metadata(state) | state_page(state) for version, state in run.states().items()}
+    return {version: state_page(state) | computed_state_metadata(state) for version, state in run.states().items()}
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:
@@ -190,8 +190,8 @@ def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None
     """What is to be recorded of the table itself."""
     newest = max(run.versions)
     commits = recent_commits(run.snapshots, run.table, newest)
-    facts = run.snapshots.file_facts(run.table, newest)
-    return table_observation(instance, run.snapshots, run.table, newest, commits, facts)
+    facts, gone = run.snapshots.file_facts(run.table, newest), run.snapshots.tombstone_facts(run.table, newest)
+    return table_observation(instance, run.snapshots, run.table, newest, commits, facts, gone)
 
 
 def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
@@ -16,6 +16,7 @@ from deltasnap_assets.tables.expectations import Verdict, checkpoint_lag, small_
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.metadata import Entries, markdown_table, text_value, time_value
 from deltasnap_assets.tables.metadata import _noting_problems as noting_problems
+from deltasnap_assets.tables.more_expectations import even_partitions, expired_tombstones, statistics_coverage
 from deltasnap_assets.tables.pictures import (
     MOST_BARS,
     MOST_CHARACTERS,
@@ -58,10 +59,9 @@ def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
 
 @noting_problems
 def state_page(state: SnapshotState) -> Entries:
-    """Return the size of a version in words and a picture of its file sizes."""
-    mean = state.size_in_bytes // max(state.num_of_files, 1)
+    """Return what is in a version in words, and a picture of its file sizes."""
     return {
-        "size": text_value(f"{bytes_text(state.size_in_bytes)}, {bytes_text(mean)} a file"),
+        "contents": text_value(contents_text(state)),
         "file_sizes": dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram)),
     }
 
@@ -134,18 +134,33 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
     return entries
 
 
-def health(state: SnapshotState, segment: LogSegment, limits: CheckSettings) -> str:
-    """Return how the table fares, in one sentence, with what to do where it could fare better."""
-    verdicts: Mapping[str, Verdict] = {
+def health(
+    state: SnapshotState,
+    segment: LogSegment,
+    limits: CheckSettings,
+    *,
+    facts: FileFacts | None = None,
+    gone: TombstoneFacts | None = None,
+) -> str:
+    """Return how the table fares, with what to do where it could fare better: what its checks say that judge the table.
+
+    facts: of the live files, gone: of the tombstones; None: not known.
+    """
+    verdicts: dict[str, Verdict] = {
         "small_files": small_files(state, limits),
+        "statistics_coverage": statistics_coverage(state, limits),
         "checkpoint_lag": checkpoint_lag(segment, limits),
         "tombstone_ratio": tombstone_ratio(state, limits),
     }
+    if facts is not None:
+        verdicts["even_partitions"] = even_partitions(facts, limits)
+    if gone is not None:
+        verdicts["expired_tombstones"] = expired_tombstones(gone, state, limits)
     problems = [(name, verdict) for name, verdict in verdicts.items() if not verdict.passed]
     if not problems:
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
         return f"Well: {counted(state.num_of_files, 'file')} of {mean} on average, nothing to do."
-    return " ".join(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)
+    return "\n\n".join(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)
 
 
 @noting_problems
@@ -157,18 +172,20 @@ def table_page(
     commit: CommitInfo | None,
     steps: Sequence[VersionStep],
     facts: FileFacts | None,
+    gone: TombstoneFacts | None,
 ) -> Entries:
-    """Return what there is to say of a table as it is now: how it fares first, then numbers to plot, then the rest.
+    """Return what there is to say of a table as it is now: how it fares, what is in it, who wrote last, pictures.
 
+    The numbers come last: they are there to be plotted, and stand in `contents` in words.
     commit: the last one; None: the log has lost it. steps: what the latest versions did. facts: of the live files.
+    gone: of the tombstones.
     """
-    entries: Entries = {"health": dg.MetadataValue.md(health(state, segment, table.checks))}
-    entries |= _numbers(state, segment)
+    told = health(state, segment, table.checks, facts=facts, gone=gone)
+    entries: Entries = {"health": dg.MetadataValue.md(told), "contents": text_value(contents_text(state))}
     if commit is not None:
         entries["last_commit"] = text_value(commit_text(segment.version, commit))
     entries |= {
         "committed_at": time_value(segment.last_commit_timestamp),
-        "size": text_value(bytes_text(state.size_in_bytes)),
         "file_sizes": dg.MetadataValue.md(
             file_sizes_picture(state.file_size_histogram) if facts is None else sizes_picture(facts.bins)
         ),
@@ -178,12 +195,19 @@ def table_page(
     if steps:
         entries["bytes_added_and_removed"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
         entries["operations"] = dg.MetadataValue.md(_operations(steps))
-    if state.protocol is not None:
-        entries["protocol"] = text_value(protocol_text(state.protocol))
     if state.metadata is not None:
         entries |= _schema_told(state.metadata) | _described(state.metadata)
+    if state.protocol is not None:
+        entries["protocol"] = text_value(protocol_text(state.protocol))
     links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
-    return {**entries, **links, "dagster/uri": text_value(redacted(table.path))}
+    return {**entries, **links, "dagster/uri": text_value(redacted(table.path)), **_numbers(state, segment)}
+
+
+def contents_text(state: SnapshotState) -> str:
+    """Return what is in a version: "1,537 rows in 10 files, 25.9 KiB (2.6 KiB a file)"."""
+    rows = "" if state.num_records is None else f"{counted(state.num_records - state.num_deleted_records, 'row')} in "
+    mean = f" ({bytes_text(state.size_in_bytes // state.num_of_files)} a file)" if state.num_of_files > 1 else ""
+    return f"{rows}{counted(state.num_of_files, 'file')}, {bytes_text(state.size_in_bytes)}{mean}"
 
 
 def protocol_text(protocol: Protocol) -> str:

@@ -8,7 +8,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.plan import delta_log_key
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.file_facts import FileFacts
+from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.pages import table_page
 from deltasnap_assets.tables.pictures import MOST_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -37,6 +37,7 @@ def table_observation(
     version: int,
     commits: Sequence[DeltaHistory],
     facts: FileFacts | None,
+    gone: TombstoneFacts | None,
 ) -> dg.AssetObservation | None:
     """Return what to record of the table where `version`, stored by now, is the one last observed; None: it is not.
 
@@ -54,6 +55,7 @@ def table_observation(
             commit=next((commit for commit in commits if commit.version == version), None),
             steps=_steps(snapshots, table, commits),
             facts=facts,
+            gone=gone,
         )
         metadata = {"latest_version": seen.metadata["latest_version"], **told}
         return dg.AssetObservation(seen.asset_key, description=seen.description, metadata=metadata, tags=seen.tags)
@@ -61,11 +63,11 @@ def table_observation(
 
 
 def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return what the page of a table says of how it fares; None: nothing yet."""
+    """Return what the page of a table says of how it fares, in one line; None: nothing yet."""
     for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
         seen = record.asset_observation
         told = None if seen is None else seen.metadata.get("health")
-        return None if told is None else str(told.value)
+        return None if told is None else " ".join(str(told.value).split())
     return None
 
 

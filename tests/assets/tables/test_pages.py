@@ -61,7 +61,24 @@ def test_table_with_problems_is_told_what_to_do() -> None:
     assert "2 commits since the last checkpoint, at most 1 expected. Have a checkpoint written" in told
 
 
-def test_page_of_the_table_begins_with_its_health_and_the_numbers_to_plot() -> None:
+def test_what_each_check_of_the_table_finds_is_told_with_what_to_do() -> None:
+    gone = TombstoneFacts(
+        num_files=20,
+        size_in_bytes=60_000,
+        num_without_size=0,
+        first_expires_ms=1,
+        last_expires_ms=2,
+        num_expired=20,
+        expired_bytes=60_000,
+    )
+    told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1), facts=FACTS, gone=gone)
+    lag, expired = told.split("\n\n")
+    assert lag.startswith("2 commits since the last checkpoint")
+    assert expired.startswith("20 files of 58.6 KiB are past their retention")
+    assert expired.endswith("Run `VACUUM`: it deletes what no version within the retention needs.")
+
+
+def test_page_of_the_table_begins_with_its_health_and_what_is_in_it_and_ends_with_numbers_to_plot() -> None:
     steps = [VersionStep(version=12, operation="WRITE", added=10, removed=0)]
     entries = table_page(
         TableSettings(name="events", path="s3://key:secret@lake/events"),
@@ -70,16 +87,10 @@ def test_page_of_the_table_begins_with_its_health_and_the_numbers_to_plot() -> N
         commit=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"),
         steps=steps,
         facts=FACTS,
+        gone=None,
     )
     names = list(entries)
-    assert names[:6] == [
-        "health",
-        "dagster/row_count",
-        "num_of_files",
-        "dagster/size_bytes",
-        "size_per_file",
-        "tombstones",
-    ]
+    assert names[:5] == ["health", "contents", "last_commit", "committed_at", "file_sizes"]
     values: dict[str, Any] = plain(entries)
     assert values["last_commit"] == "version 12: WRITE (append) by ada, x"
     assert values["protocol"] == "reader 3, writer 7: deletionVectors"
@@ -89,7 +100,8 @@ def test_page_of_the_table_begins_with_its_health_and_the_numbers_to_plot() -> N
         assert values[picture].startswith("![")
         assert len(values[picture]) <= MOST_CHARACTERS
     numbers = [name for name, value in entries.items() if isinstance(value, dg.IntMetadataValue)]
-    assert numbers == [*names[1:6], "commits_since_checkpoint"]
+    assert numbers == names[-6:]
+    assert numbers[:2] == ["dagster/row_count", "num_of_files"]
 
 
 def test_live_files_are_told_by_size_and_partition() -> None:
@@ -122,5 +134,5 @@ def test_tombstones_tell_what_vacuum_would_free() -> None:
 
 def test_state_is_told_in_words_and_a_picture() -> None:
     values: dict[str, Any] = plain(state_page(state()))
-    assert values["size"].endswith(" a file")
+    assert values["contents"].endswith(" a file)")
     assert values["file_sizes"].startswith("![file sizes](<data:image/svg+xml,")
