@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import dagster as dg
 
-# No public name: it ties the result of a check to the materialization that it judges.
+# No public names: what ties the result of a check to the materialization that it judges, and which results failed.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from deltasnap_assets.runs.partitions import key_of, version_partitions
+from deltasnap_assets.runs.partitions import key_of, known_versions, version_of, version_partitions
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.advice import with_advice
 from deltasnap_assets.tables.expectations import Verdict
@@ -24,6 +25,7 @@ from deltasnap_core import SnapshotState
 HISTORY = 30
 """How many versions before a run's first are looked at for what is usual."""
 
+_MOST_SETTLED = 100
 _ASSET = "computed_state"
 _Judge = Callable[[Mapping[int, SnapshotState], Sequence[int], CheckSettings], dict[int, Verdict]]
 _CHECKS: Mapping[str, tuple[str, _Judge]] = {
@@ -64,7 +66,10 @@ def version_checks(
         for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
             verdicts = _CHECKS[key.name][1](states, versions, table.checks)
             if len(versions) > 1:
-                _record(context, key, versions, verdicts)
+                nothing = Verdict(passed=True, description="There is nothing to compare it with.")
+                _record(context, key, {version: verdicts.get(version, nothing) for version in versions})
+            if verdicts and verdicts[newest := max(verdicts)].passed:
+                _record(context, key, _settled(context, key, newest))
             yield _of_run(key, verdicts)
 
     return checks_step(f"{table.name}_version_expectations", specs, expectations)
@@ -85,19 +90,36 @@ def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetC
     )
 
 
-def _record(
-    context: dg.AssetCheckExecutionContext,
-    key: dg.AssetCheckKey,
-    versions: Sequence[int],
-    verdicts: Mapping[int, Verdict],
-) -> None:
-    """Record a result for each version of a range, of which Dagster by itself records one for all."""
-    keys = {key_of(version) for version in versions}
+def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newest: int) -> dict[int, Verdict]:
+    """Return what to record of versions that failed in runs before, now that a later one, `newest`, is as expected.
+
+    Dagster shows a check as failed as long as one of its partitions is. What was odd of a version long ago is no news.
+    """
+    storage, failed = context.instance.event_log_storage, AssetCheckExecutionRecordStatus.FAILED
+    records = storage.get_asset_check_execution_history(key, limit=_MOST_SETTLED, status={failed})
+    told = {
+        record.partition: (record.evaluation.description or "").partition("\n")[0]
+        for record in reversed(records)
+        if record.partition is not None and record.evaluation is not None and record.run_id != context.run.run_id
+    }
+    earlier = [key_of(version) for version in known_versions(told) if version < newest]
+    infos = storage.get_asset_check_partition_info([key], partition_keys=earlier) if earlier else ()
+    return {
+        version_of(info.partition_key): Verdict(
+            passed=True, description=f"{told[info.partition_key]} Version {newest} is as expected again."
+        )
+        for info in infos
+        if info.partition_key is not None and info.latest_execution_status == failed
+    }
+
+
+def _record(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> None:
+    """Record a result for each of some versions: of a run Dagster by itself records one for all."""
+    keys = {key_of(version) for version in verdicts}
     materialized = context.instance.get_latest_storage_id_by_partition(
         key.asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, keys
     )
-    for version in versions:
-        verdict = verdicts.get(version, Verdict(passed=True, description="There is nothing to compare it with."))
+    for version, verdict in verdicts.items():
         target = materialized.get(key_of(version))
         # In the run, not beside it: Dagster takes a result beside any run once for each version, and never again.
         context.op_execution_context.log_event(

@@ -69,13 +69,18 @@ def write_unkempt_table(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each check said last of the run as a whole."""
+def unkempt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
     app = App(tmp_path_factory.mktemp("unkempt"), checks=LIMITS)
     write_unkempt_table(app.path)
     with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):  # it blocks what comes after it
         app.refresh()
-    return evaluations(app, None)
+    return app
+
+
+@pytest.fixture(scope="module")
+def told(unkempt: App) -> dict[str, Any]:
+    """What each check said last of the run as a whole."""
+    return evaluations(unkempt, None)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -87,3 +92,15 @@ def test_check_fails_and_says_what_to_do(name: str, told: dict[str, Any]) -> Non
 
 def test_every_check_is_tried() -> None:
     assert set(EXPECTED) | TRIED_AS_FUNCTIONS == set(ADVICE)
+
+
+def test_version_that_failed_is_settled_by_the_next_good_one(unkempt: App, told: dict[str, Any]) -> None:
+    assert not told["schema_unchanged"].passed
+    assert not evaluations(unkempt, "7")["schema_unchanged"].passed
+    write_log(unkempt.path, {9: [file_of(DAYS[0], "9", 100)]})
+    unkempt.refresh()
+    for version, name, was in (("7", "schema_unchanged", "changed the schema"), ("8", "steady_growth", "grow by")):
+        settled = evaluations(unkempt, version)[name]
+        assert settled.passed
+        assert was in settled.description
+        assert settled.description.endswith("Version 9 is as expected again.")
