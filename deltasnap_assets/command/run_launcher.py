@@ -16,10 +16,10 @@ from dagster._core.launcher.base import LaunchRunContext  # no public name
 from dagster._grpc.types import ExecuteRunArgs  # no public name
 from dagster._serdes import ConfigurableClassData, serialize_value  # no public name
 
-from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, name_of, pid_of
+from deltasnap_assets.runs.run_process import HIDDEN_TAG_PREFIX, PROCESS_TAG, has_ended, name_of, pid_of
 
 MODULE = "deltasnap_assets.definitions"
-_HANDED_OVER_TAG = "deltasnap/handed_over"
+_HANDED_OVER_TAG = f"{HIDDEN_TAG_PREFIX}handed_over"
 
 
 class StandbyRunLauncher(dg.DefaultRunLauncher):

@@ -21,6 +21,7 @@ from deltasnap_core import CommonVersion, LogListing, LogRelation, LogStatus, Sn
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
+VERSIONS_TAG = "deltasnap/versions"  # for people: Dagster's list of runs does not show the two above
 
 _PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
 _GENERATION = "deltasnap/generation"
@@ -234,7 +235,8 @@ def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg
 
 def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
     """Return the tags that make one run materialize the versions first to last. attempt: which one at some of them."""
-    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name}
+    told = key_of(first) if first == last else f"{first} to {last}"
+    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name, VERSIONS_TAG: told}
     return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}
 
 
