@@ -19,6 +19,11 @@ _FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[Any], Any]]] = {
 }
 _VALUES: Mapping[str, type] = {"log_segment": LogSegment, "computed_state": SnapshotState}
 
+_ANY_VERSION = (
+    "a version to load, and this Dagster instance knows of none yet; the table's sensor, its schedule or `deltasnap "
+    "refresh` materializes some"
+)
+
 
 class InputTypeError(DeltaSnapError):
     """The asset cannot be given as `wanted`, the text of an annotation: expected `expected`."""
@@ -43,6 +48,8 @@ def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Calla
         raise InputTypeError(asset=asset, wanted=_text(wanted), expected=_expected(name))
     if not is_dict and len(versions) != 1 and inner is not Any:
         text = _text(wanted)
+        if not versions:
+            raise InputTypeError(asset=asset, wanted=text, expected=_ANY_VERSION)
         found = f"an input of one version, not of {len(versions)}; annotated dict[int, {text}] it may be of any number"
         raise InputTypeError(asset=asset, wanted=text, expected=found)
     loaded = {version: convert(load()) for version, load in versions.items()}

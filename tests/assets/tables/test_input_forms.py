@@ -38,11 +38,15 @@ def test_dict_is_one_whatever_the_number_of_versions() -> None:
     assert isinstance(files(dict[int, pd.DataFrame], 3)[3], pd.DataFrame)
 
 
-@pytest.mark.parametrize("versions", [(), (3, 4)])
-def test_one_frame_for_another_number_of_versions_is_refused_saying_what_to_annotate(versions: tuple[int]) -> None:
-    expected = rf"of one version, not of {len(versions)}; annotated dict\[int, pandas.DataFrame\]"
+def test_one_frame_for_several_versions_is_refused_saying_what_to_annotate() -> None:
+    expected = r"of one version, not of 2; annotated dict\[int, pandas.DataFrame\]"
     with pytest.raises(InputTypeError, match=expected):
-        files(pd.DataFrame, *versions)
+        files(pd.DataFrame, 3, 4)
+
+
+def test_one_frame_where_no_version_is_known_yet_is_refused_saying_what_makes_some() -> None:
+    with pytest.raises(InputTypeError, match=r"knows of none yet; .*`deltasnap refresh` materializes some"):
+        files(pd.DataFrame)
 
 
 @pytest.mark.parametrize("wanted", [int, list[int], dict[str, pa.Table], dict[int, str], pd.Series], ids=str)
