@@ -12,7 +12,7 @@ import yaml
 from deltasnap_assets.command.history import iso_time
 from deltasnap_assets.settings.discovery import matching
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, TableLog, check_readable
+from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog, check_readable
 
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
@@ -31,16 +31,20 @@ _TABLE_COMMENTS = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTable:
-    """A path that was looked at: its name in the configuration, what was found, or why it cannot be followed."""
+    """A path that was looked at: its name in the configuration, what was found, or why it cannot be followed.
+
+    is_table: whether it may be a table, whatever is wrong with it.
+    """
 
     name: str
     path: str
     found: str | None = None
     problem: str | None = None
+    is_table: bool = True
 
 
 def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> list[FoundTable]:
-    """Look at every path, and at every folder that a pattern matches; of those, only the ones that are tables count."""
+    """Look at every path, and at every folder that a pattern matches: those that are no tables do not count there."""
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
@@ -49,7 +53,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
             if path.rstrip("/") in {table.path.rstrip("/") for table in tables}:
                 continue
             table = _look(path, _free_name(path, taken), storage_options)
-            if table.problem is None or not _PATTERN.search(place):
+            if table.is_table or not _PATTERN.search(place):
                 tables.append(table)
                 taken.add(table.name.casefold())
     return tables
@@ -79,7 +83,8 @@ def _look(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTabl
         metadata = log.metadata
         check_readable(log.protocol, path=path, version=log.version)
     except (DeltaSnapError, OSError) as error:
-        return FoundTable(name=name, path=path, problem=visible(without_secrets(str(error))))
+        is_table = not isinstance(error, DeltaTableNotFoundError)
+        return FoundTable(name=name, path=path, problem=visible(without_secrets(str(error))), is_table=is_table)
     by = f", by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else ""
     found = f"version {log.version} of {iso_time(log.timestamp)}{by}"
     return FoundTable(name=name, path=path, found=visible(found))
