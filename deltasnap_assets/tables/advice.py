@@ -12,7 +12,8 @@ ADVICE: Mapping[str, str] = {
     "FEATURE`) where readers are to be served that lack it.",
     "checksum_agrees": "Believe the log, not the checksum: find the writer of that version (its engine is on the page "
     "of reconstructed_state), and have it upgraded.",
-    "small_files": "Run `OPTIMIZE`, or have the writer make fewer, larger files.",
+    "small_files": "Run `OPTIMIZE`, or have the writer make fewer, larger files; where each partition has one file by "
+    "now, partition by something coarser.",
     "tombstone_ratio": "Lower `delta.deletedFileRetentionDuration` if time travel that far is not needed: tombstones "
     "go with the first checkpoint after it.",
     "fresh_table": "Look at the job that writes the table; where it is meant to write seldom, raise "
