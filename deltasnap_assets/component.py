@@ -42,6 +42,15 @@ def _each_resolved(context: dg.ResolutionContext, models: Sequence[M]) -> list[M
     return [_resolved(context, model) for model in models]
 
 
+class _ExampleTable(dg.Scaffolder[Any]):
+    """Writes a `defs.yaml` that needs another path only: what `dg scaffold defs` makes."""
+
+    def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
+        """Write the file of a new component."""
+        dg.scaffold_component(request, {"tables": [{"name": "events", "path": "s3://lake/events"}]})
+
+
+@dg.scaffold_with(_ExampleTable)
 class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     """Every version of Delta tables as assets, read from their transaction logs with PySpark."""
 
@@ -72,6 +81,8 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the tables, to be merged with those of the project."""
+        if not self.tables and not self.discover:
+            raise ValueError(f"{context.path}: expected tables, or discover.")
         settings = Settings(
             discover=tuple(self.discover),
             tables=tuple(self.tables),

@@ -115,3 +115,12 @@ def test_mistake_in_the_file_is_told_with_its_key(tmp_path: Path) -> None:
     checked = project.dg("check", "yaml")
     assert checked.returncode != 0
     assert "pol_seconds" in checked.stdout + checked.stderr
+
+
+def test_scaffolded_file_is_one_that_dg_takes(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.file.unlink()
+    made = project.dg("scaffold", "defs", "deltasnap_assets.DeltaTableSnapshots", "lake_tables")
+    assert made.returncode == 0, made.stdout + made.stderr
+    listed = project.dg("list", "defs", "--json")
+    assert "events/all_files" in listed.stdout, listed.stdout + listed.stderr
