@@ -278,14 +278,11 @@ def inspect_table(
 
 def _settings_in_force() -> Settings:
     """The settings of the configuration; where there is none, and no demo table either, what to do is told."""
-    from deltasnap_assets.settings.config import find_config, load_settings
+    from deltasnap_assets.settings.config import load_settings, nothing_to_follow
 
     settings = load_settings()
-    if find_config(os.environ, Path.cwd()) is None and not Path(settings.tables[0].path).exists():
-        fail(
-            "There is no deltasnap.yaml here, and no demo table: `deltasnap init PATH...` writes a configuration for "
-            "your tables, `deltasnap demo` makes a table to look at."
-        )
+    if (problem := nothing_to_follow(settings)) is not None:
+        fail(problem)
     return settings
 
 

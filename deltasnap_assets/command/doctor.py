@@ -13,7 +13,7 @@ import dagster as dg
 
 from deltasnap_assets.command.local_instance import DEFAULT_HOME
 from deltasnap_assets.runs.table_runs import unfinished_run
-from deltasnap_assets.settings.config import Settings, find_config, load_settings
+from deltasnap_assets.settings.config import Settings, find_config, load_settings, nothing_to_follow
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java
@@ -46,6 +46,9 @@ def examine() -> Iterator[Finding]:
     yield _server()
     if isinstance(settings, Finding):
         yield settings
+        return
+    if (problem := nothing_to_follow(settings)) is not None:
+        yield Finding(subject="configuration", mark="error", told=problem)
         return
     file = find_config(os.environ, Path.cwd())
     told = (
@@ -137,7 +140,7 @@ def _table_told(log: TableLog) -> str:
 
 def _store_told(settings: Settings) -> str:
     store = SnapshotStore.open(None, settings.storage, settings.storage_options)
-    counts = ", ".join(f"{table.name} {len(store.versions(table.name))}" for table in settings.tables)
+    counts = ", ".join(f"{len(store.versions(table.name)):,} of {table.name}" for table in settings.tables)
     return f"{settings.storage}: versions stored: {counts}"
 
 

@@ -102,9 +102,9 @@ def doctor(as_json: _Json = False) -> None:
         findings.append(finding)
         if not as_json:
             mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
-            Console().print(mark + shown(f"{finding.subject}: {finding.told}"))
+            Console().print(mark + shown(f"{finding.subject}: {finding.told}"), soft_wrap=True)
             if finding.advice and finding.mark != "ok":
-                Console().print(shown(f"        {finding.advice}"))
+                Console().print(shown(f"        {finding.advice}"), soft_wrap=True)
     if as_json:
         typer.echo(json.dumps([_finding_json(finding) for finding in findings]))
     if not is_well(findings):

@@ -251,6 +251,16 @@ def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
     return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
 
 
+def nothing_to_follow(settings: Settings) -> str | None:
+    """Return what to do where there is neither a configuration file nor the demo table; None: there is one of them."""
+    if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
+        return None
+    return (
+        f"There is no {CONFIG_FILE} here, and no demo table: `deltasnap init PATH...` writes a configuration for your "
+        "tables, `deltasnap demo` makes a table to look at."
+    )
+
+
 def demo_settings(folder: Path) -> Settings:
     """Return the settings without a file: the demo table, its log polled every few seconds."""
     table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)

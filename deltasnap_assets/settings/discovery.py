@@ -75,7 +75,7 @@ def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
         filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
         found = sorted(str(each) for each in filesystem.glob(path))
     except Exception as error:
-        raise DiscoveryError(pattern=pattern, reason=redacted(f"{type(error).__name__}: {error}")) from error
+        raise DiscoveryError(pattern=pattern, reason=redacted(str(error) or type(error).__name__)) from error
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
     return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]
 

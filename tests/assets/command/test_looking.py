@@ -154,6 +154,17 @@ def test_doctor_fails_where_something_is_wrong_and_says_what_to_do(
     assert "nam" in findings(result)["configuration"]["told"]
 
 
+def test_doctor_in_an_empty_folder_says_what_makes_a_table_to_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    assert "`deltasnap demo` makes a table" in findings(result)["configuration"]["told"]
+    assert not any(subject.startswith("table") for subject in findings(result))
+
+
 def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
@@ -189,3 +200,16 @@ def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypat
     told = json.loads(result.stdout)
     assert told["gone"]["versions"] == []
     assert told["gone"]["error"].startswith("gone: No Delta table found at")
+
+
+def test_init_tells_of_a_table_that_a_pattern_matches_and_nobody_can_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "lake")
+    write_log(tmp_path / "lake" / "broken", {0: [commit_info("CREATE TABLE")]})
+    result = run("init", tmp_path / "lake" / "*", "--json")
+    broken, events = json.loads(result.stdout)["tables"]
+    assert result.exit_code == 1
+    assert "metadata of your Delta table" in broken["problem"]
+    assert events["problem"] is None

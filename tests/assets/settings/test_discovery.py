@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from deltasnap_assets.settings.config import Settings, load_settings, read_settings
@@ -72,3 +73,15 @@ def test_file_needs_tables_or_patterns(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: []")
     with pytest.raises(ConfigError, match="at least one table"):
         read_settings(tmp_path / "deltasnap.yaml", {})
+
+
+def test_storage_that_fails_as_no_filesystem_does_is_told(tmp_path: Path) -> None:
+    class Unreachable(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        protocol = "unreachable"
+
+        def glob(self, *_: object, **__: object) -> list[str]:
+            raise RuntimeError("Could not connect to the endpoint")
+
+    fsspec.register_implementation("unreachable", Unreachable, clobber=True)
+    with pytest.raises(DiscoveryError, match=r"Tables at unreachable://lake/\*.*: Could not connect to the endpoint"):
+        load(tmp_path, "discover: [{path: unreachable://lake/*}]")
