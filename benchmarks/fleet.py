@@ -24,7 +24,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import CONFIG_VARIABLE, Settings, TableSettings
 from deltasnap_assets.spark.connect_server import HOST, answers, free_port
-from deltasnap_assets.spark.warm_up_workload import write_table
+from deltasnap_assets.tables.warm_up_workload import write_table
 from deltasnap_core import LOG_FOLDER, commit_file
 
 _DEFINED = 1_000

@@ -1,4 +1,4 @@
-"""What every test may ask for: one Spark session a run, a clock that stands still, the golden tables."""
+"""What every test may ask for: one Spark session a process, a clock that stands still, the golden tables."""
 
 from __future__ import annotations
 
@@ -42,20 +42,12 @@ class FixedClock:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run all the tests on all cores, and those asked for by path in this one process; `-n` says otherwise."""
+    """Run all the tests in a process a core, each file's in one; those asked for by path, here. `-n` says otherwise."""
     option = config.option
     if "PYTEST_XDIST_WORKER" in os.environ:  # it is one of those processes
         return
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and option.numprocesses is None and not option.usepdb:
-        option.numprocesses, option.dist = "logical", "loadgroup"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what asks for the one Spark session in one process, and each other file's tests together."""
-    for item in items:
-        asks = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("session" if asks else item.location[0]))
+        option.numprocesses, option.dist = "logical", "loadfile"
 
 
 def pytest_collection_finish() -> None:
@@ -90,7 +82,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of the run, set up for many tiny queries."""
+    """The one Spark session of the process, set up for many tiny queries."""
     from pyspark.sql import SparkSession
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))

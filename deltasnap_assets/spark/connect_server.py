@@ -30,6 +30,7 @@ DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
 HOST = "127.0.0.1"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _POLL_SECONDS = 0.2
+_ROUNDS = 3  # a JVM compiles what it has run often; later rounds are hardly faster than the third
 _ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
 
 
@@ -105,7 +106,7 @@ def exercise_server(server: SparkServer) -> bool:
     """Put a server through what a run asks of it, so that the first run need not wait; False where that fails."""
     config = session_config(SparkSettings(remote=server.url))
     result = subprocess.run(
-        [sys.executable, "-m", "deltasnap_assets.spark.warm_up_workload"],
+        [sys.executable, "-m", "deltasnap_assets.tables.warm_up_workload", str(_ROUNDS)],
         input=json.dumps(config),
         capture_output=True,
         text=True,

@@ -71,7 +71,7 @@ def _run_workload(java_options: str) -> str:
     config = session_config(SparkSettings(config={"spark.driver.extraJavaOptions": java_options}))
     # The JVM writes the archive after Python has ended. It holds the pipe until then: reading to the end waits for it.
     result = subprocess.run(
-        [sys.executable, "-m", "deltasnap_assets.spark.warm_up_workload"],
+        [sys.executable, "-m", "deltasnap_assets.tables.warm_up_workload", "1"],
         input=json.dumps(config),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

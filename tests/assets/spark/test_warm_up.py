@@ -9,7 +9,7 @@ import pytest
 from deltasnap_assets.spark import warm_up
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.warm_up import WarmUpError, make_archive
-from deltasnap_assets.spark.warm_up_workload import exercise
+from deltasnap_assets.tables.warm_up_workload import exercise
 from tests.assets.command.test_cli import java_of
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What a new Spark is put through once, so that it has done before whatever a first user asks of it.
 
-As a program (`python -m deltasnap_assets.spark.warm_up_workload`) it takes the settings of the session as one JSON
-object on stdin.
+As a program (`python -m deltasnap_assets.tables.warm_up_workload ROUNDS`) it takes the settings of the session as one
+JSON object on stdin.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
 from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotStore, checkpoint_file, commit_file
 
 _CHECKPOINT = 2
@@ -43,9 +45,10 @@ def exercise(spark: SparkSession) -> int:
         for rows in (snapshot.all_files, snapshot.tombstones, snapshot.state):
             rows.collect()
         store = SnapshotStore.open(spark, str(Path(folder, "store")))
-        for first, last in ((_CHECKPOINT, _LAST - 1), (_LAST, _LAST)):
-            store.write_range("table", log, first, last, materialize_as="table")
-        store.all_files("table", _LAST).collect()
+        store.write_range("table", log, _CHECKPOINT, _LAST - 1, materialize_as="table")
+        store.write_range("table", log, _LAST, _LAST)
+        file_facts(store.all_files("table", _LAST))
+        tombstone_facts(store.tombstones("table", _LAST), retention_ms=0, now_ms=0)
         return files
 
 
@@ -110,10 +113,13 @@ _CHECKPOINT_SCHEMA = pa.schema(
 
 
 def main() -> None:
-    """Exercise a session with the settings on stdin."""
+    """Exercise a session with the settings on stdin, as many times as the command says."""
     warnings.simplefilter("ignore")
     spark = SparkSession.builder.config(map=json.load(sys.stdin)).getOrCreate()
-    print(f"{exercise(spark)} files")
+    for _ in range(int(sys.argv[1])):
+        start = time.perf_counter()
+        files = exercise(spark)
+        print(f"{files} files, {time.perf_counter() - start:.2f} s")
 
 
 if __name__ == "__main__":
