@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
@@ -40,39 +41,71 @@ def map_file_digests(store: LogStore, contents: CheckpointContents, function: Ca
 
     Errors: CorruptLogError naming the file that cannot be read.
     """
-    groups = [
-        (part, group) for part in contents.files_with_file_actions for group in range(part.metadata.num_row_groups)
-    ]
-    threads = min(os.cpu_count() or 1, _MOST_THREADS, len(groups))
+    shares = [share for part in contents.files_with_file_actions for share in _shares(part)]
+    threads = min(os.cpu_count() or 1, _MOST_THREADS, len(shares))
     # Where there are too few row groups to share out, their columns are.
-    use_threads = len(groups) < 2 * threads
+    use_threads = len(shares) < 2 * threads
 
-    def of_group(part_and_group: tuple[CheckpointFile, int]) -> list[T]:
-        return [function(digest) for digest in _digests(store, *part_and_group, use_threads=use_threads)]
+    def of_share(share: _Share) -> list[T]:
+        return [function(digest) for digest in _gathered(_digests(store, share, use_threads=use_threads))]
 
     in_json = lines_with(contents.lines, *FILE_ACTIONS).select(FILE_DIGEST.names)
     found = [function(in_json)] if in_json.num_rows else []
     if threads < 2:
-        return found + list(chain.from_iterable(map(of_group, groups)))
+        return found + list(chain.from_iterable(map(of_share, shares)))
     with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-checkpoint") as pool:
-        return found + list(chain.from_iterable(pool.map(of_group, groups)))
+        return found + list(chain.from_iterable(pool.map(of_share, shares)))
 
 
-def _digests(store: LogStore, part: CheckpointFile, group: int, *, use_threads: bool) -> Iterator[pa.Table]:
-    metadata = part.metadata
-    names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    columns = [name for name in names if name in _COLUMNS]
-    chunks = [metadata.row_group(group).column(names.index(name)) for name in columns]
-    rows = metadata.row_group(group).num_rows
-    row_bytes = sum(chunk.total_uncompressed_size for chunk in chunks) / max(rows, 1)
-    batch_rows = max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """Row groups of a file for one thread: of many small ones some together, as each look takes its time."""
+
+    part: CheckpointFile
+    row_groups: list[int]
+
+
+def _shares(part: CheckpointFile) -> Iterator[_Share]:
+    groups: list[int] = []
+    rows = 0
+    for group in range(part.metadata.num_row_groups):
+        groups.append(group)
+        rows += part.metadata.row_group(group).num_rows
+        if rows >= _BATCH_ROWS:
+            yield _Share(part=part, row_groups=groups)
+            groups, rows = [], 0
+    if groups:
+        yield _Share(part=part, row_groups=groups)
+
+
+def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield digests some together: wide rows come few at a time."""
+    found: list[pa.Table] = []
+    for digest in digests:
+        found.append(digest)
+        if sum(each.num_rows for each in found) >= _BATCH_ROWS:
+            yield pa.concat_tables(found).combine_chunks()
+            found.clear()
+    if found:
+        yield pa.concat_tables(found).combine_chunks()
+
+
+def _digests(store: LogStore, share: _Share, *, use_threads: bool) -> Iterator[pa.Table]:
+    metadata, path = share.part.metadata, share.part.file.path
+    columns = {name: i for i in range(metadata.num_columns) if (name := metadata.schema.column(i).path) in _COLUMNS}
+    groups = [metadata.row_group(group) for group in share.row_groups]
+    size = sum(group.column(i).total_uncompressed_size for group in groups for i in columns.values())
+    row_bytes = max(size / max(sum(group.num_rows for group in groups), 1), 1)
+    batch_rows = max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
     try:
-        with store.open(part.file.path) as stream:
+        with store.open(path) as stream:
             # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
             parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
-            for batch in parquet.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=use_threads):
+            for batch in parquet.iter_batches(
+                batch_rows, row_groups=share.row_groups, columns=list(columns), use_threads=use_threads
+            ):
                 digest = digest_of(pa.Table.from_batches([batch]))
                 yield digest.filter(digest["path"].is_valid()) if digest["path"].null_count else digest
     except UNREADABLE as error:
         reason = f"file actions could not be read: {' '.join(str(error).split())}"
-        raise CorruptLogError(path=part.file.path, reason=reason) from error
+        raise CorruptLogError(path=path, reason=reason) from error

@@ -49,7 +49,7 @@ def digest_of(actions: pa.Table) -> pa.Table:
     remove = _Fields(columns.get("remove"), actions.num_rows)
     removed_path, path = remove.text("path"), add.text("path")
     vectors = [fields.struct("deletionVector") for fields in (add, remove)]
-    path = pc.coalesce(path, removed_path)
+    path = _either(path, removed_path)
     ids = pc.coalesce(*map(_vector_id, vectors), pa.scalar("", pa.string()))
     has_vector = vectors[0].text("storageType").is_valid()
     arrays = {
@@ -108,6 +108,13 @@ def _vector_id(vector: _Fields) -> pa.Array:
     offset = vector.integer("offset").cast(pa.string())
     suffix = pc.fill_null(pc.binary_join_element_wise("@", offset, ""), "")
     return pc.binary_join_element_wise(storage, vector.text("pathOrInlineDv"), suffix, "")
+
+
+def _either(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Return the first of two that is not null, row by row; copied only where it must be."""
+    if not first.null_count:
+        return first
+    return second if first.null_count == len(first) else pc.coalesce(first, second)
 
 
 def _records(add: _Fields) -> pa.Array:

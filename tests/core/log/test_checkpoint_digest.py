@@ -1,0 +1,60 @@
+"""The file actions of a checkpoint in short: how many are looked at together."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core.log import checkpoint_digest
+from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.checkpoint_digest import map_file_digests
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.protocol.file_names import CheckpointKind
+from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint
+
+SCHEMA = pa.schema([("add", pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]))])
+
+
+def checkpoint_of(store: MemoryLogStore, count: int, *, rows_a_group: int) -> CheckpointContents:
+    rows = [{"add": {"path": f"f{number}", "size": number}} for number in range(count)]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, row_group_size=rows_a_group)
+    (status,) = checkpoint(3)
+    file = store.put(status.name, sink.getvalue())
+    kind = CheckpointKind("classic")
+    provider = CheckpointProvider(version=3, files=(file,), kind=kind, format="parquet")
+    return open_checkpoint(store, provider, LOG_PATH)
+
+
+def sizes(digest: pa.Table) -> list[int]:
+    found: list[int] = digest["size"].to_pylist()
+    return found
+
+
+def test_row_groups_too_small_for_a_look_of_their_own_are_looked_at_together() -> None:
+    files = MemoryLogStore()
+    contents = checkpoint_of(files, 50, rows_a_group=5)
+    store = CountingLogStore(files)
+
+    assert map_file_digests(store, contents, sizes) == [list(range(50))]
+    assert len(store.opens) == 1
+
+
+def test_rows_too_wide_to_be_read_at_once_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_digest, "_BATCH_BYTES", 1)
+    files = MemoryLogStore()
+
+    assert map_file_digests(files, checkpoint_of(files, 9, rows_a_group=9), sizes) == [list(range(9))]
+
+
+def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_digest, "_BATCH_ROWS", 4)
+    files = MemoryLogStore()
+
+    found = map_file_digests(files, checkpoint_of(files, 20, rows_a_group=3), sizes)
+
+    assert [number for part in found for number in part] == list(range(20))
+    assert max(map(len, found)) <= 8
