@@ -71,7 +71,7 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     "contiguous_log": (
         "log_segment",
         "Every version of the log can be loaded: no commit is missing.",
-        lambda facts: contiguous_log(facts.snapshots.history(facts.table).reconstructable_versions()),
+        lambda facts: _contiguous_log(facts.snapshots.history(facts.table)),
     ),
     "checkpoint_lag": (
         "log_segment",
@@ -213,6 +213,12 @@ def _versions_of_run(
     else:
         return list(stored[-1:])
     return [version for version in stored if first <= version <= last]
+
+
+def _contiguous_log(history: DeltaHistoryManager) -> Verdict:
+    if not (versions := history.reconstructable_versions()):
+        history.earliest_recreatable_version()  # raises, and says why there is none
+    return contiguous_log(versions, history.latest_version())
 
 
 def _readable_protocol(facts: _Facts) -> Verdict:

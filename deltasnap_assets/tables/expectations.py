@@ -33,21 +33,32 @@ class Verdict:
     numbers: Mapping[str, int | float] = field(default_factory=dict)
 
 
-def contiguous_log(versions: Sequence[int]) -> Verdict:
-    """Every version from the earliest that can be loaded to the latest can be loaded."""
+def contiguous_log(versions: Sequence[int], latest: int) -> Verdict:
+    """Every version from the earliest that can be loaded to the latest of the log can be loaded.
+
+    versions: those that can be, one at least. Of each hole the first version is the one whose commit is missing.
+    """
     ranges = list(contiguous(versions))
     holes = [(last + 1, first - 1) for (_, last), (first, _) in pairwise(ranges)]
+    if latest > versions[-1]:
+        holes.append((versions[-1] + 1, latest))
     missing = sum(last - first + 1 for first, last in holes)
-    found = f"versions {versions[0]} to {versions[-1]}"
+    found = f"versions {versions[0]} to {latest}"
     if not holes:
         return Verdict(passed=True, description=f"Every one of {found} can be loaded.", numbers={"missing_versions": 0})
     texts = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in holes)
     return Verdict(
         passed=False,
-        description=f"Of {found}, {missing} cannot be loaded, their commits are missing: {texts}.",
+        description=f"Of {found}, {missing:,} cannot be loaded: {texts}. {_commits_missing(holes)}",
         is_error=True,
         numbers={"missing_versions": missing},
     )
+
+
+def _commits_missing(holes: Sequence[tuple[int, int]]) -> str:
+    if len(holes) == 1:
+        return f"The commit of version {holes[0][0]} is missing."
+    return f"The commits of versions {', '.join(str(first) for first, _ in holes)} are missing."
 
 
 def checkpoint_lag(segment: LogSegment, limits: CheckSettings) -> Verdict:

@@ -9,7 +9,7 @@ from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.commit_timestamps import version_timestamps
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.log.log_listing import LogListing, list_log
+from deltasnap_core.log.log_listing import LogListing, list_log, table_path
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
@@ -39,7 +39,7 @@ class LogRange:
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
         loaded = self.loader.load(self.segments[version])
-        check_replayable(loaded, path=self.loader.builder.log_path, validate_state=True)
+        check_replayable(loaded, path=table_path(self.loader.builder.log_path), validate_state=True)
         return loaded
 
     def read_commits(self, first: int, last: int) -> CommitBatch:
@@ -92,7 +92,7 @@ def range_actions(
         states[version] = actions
         if version in by_version or version == last:
             loaded = LoadedLog(segment=logged.segments[version], contents=None, batch=batch, non_file=actions)
-            check_replayable(loaded, path=logged.loader.builder.log_path, validate_state=True)
+            check_replayable(loaded, path=table_path(logged.loader.builder.log_path), validate_state=True)
     return states
 
 

@@ -131,8 +131,9 @@ class TableLog:
         latest = listing.latest_version
         if latest is None:
             raise DeltaTableNotFoundError(path=self.table_path)
+        segment = LogSegment.from_listing(listing, latest)  # a hole before it is told, whether or not the id is known
         return LogStatus(
-            generation=generation or self._table_id(LogSegment.from_listing(listing, latest)),
+            generation=generation or self._table_id(segment),
             latest=latest,
             versions=listing.reconstructable_versions(),
             commits=listing.commits,

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dagster as dg
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_assets.tables.advice import ADVICE  # noqa: E402
 from deltasnap_core.protocol.file_names import checksum_file  # noqa: E402
-from tests.assets.tables.test_assets import App, evaluations  # noqa: E402
+from tests.assets.tables.test_assets import QUIET, App, evaluations  # noqa: E402
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log  # noqa: E402
 
 DAYS = [f"2026-03-0{number}" for number in range(1, 7)]
@@ -32,8 +33,8 @@ EXPECTED = {
     "schema_unchanged": "Version 7 changed the schema: column more added (bigint)",
     "steady_growth": "Version 8 made the table grow by",
 }
-# Of a log with a hole, or that asks for too much, nothing is materialized; tombstones expire while a test would wait.
-TRIED_AS_FUNCTIONS = {"contiguous_log", "readable_protocol", "expired_tombstones"}
+# Of these the tables below are made for each alone.
+TRIED_ALONE = {"contiguous_log", "readable_protocol", "expired_tombstones"}
 
 
 def file_of(day: str, name: str, size: int) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def test_check_fails_and_says_what_to_do(name: str, told: dict[str, Any]) -> Non
 
 
 def test_every_check_is_tried() -> None:
-    assert set(EXPECTED) | TRIED_AS_FUNCTIONS == set(ADVICE)
+    assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
 
 
 def test_version_that_failed_is_settled_by_the_next_good_one(unkempt: App, told: dict[str, Any]) -> None:
@@ -104,3 +105,31 @@ def test_version_that_failed_is_settled_by_the_next_good_one(unkempt: App, told:
         assert settled.passed
         assert was in settled.description
         assert settled.description.endswith("Version 9 is as expected again.")
+
+
+def evaluated(app: App, asset: str, name: str) -> Any:
+    """What one check says when it is executed by itself, as from its page."""
+    selection = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey(["events", asset]), name))
+    jobs = [dg.define_asset_job("alone", selection, executor_def=dg.in_process_executor)]
+    job = dg.Definitions.merge(app.defs, dg.Definitions(jobs=jobs)).resolve_job_def("alone")
+    (evaluation,) = job.execute_in_process(instance=app.instance, run_config=QUIET).get_asset_check_evaluations()
+    assert ADVICE[name] in (evaluation.description or "")
+    return evaluation
+
+
+def test_log_with_holes_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    versions = {version: [file_of(DAYS[0], str(version), 100)] for version in range(1, 7) if version not in (3, 5)}
+    write_log(app.path, {0: [protocol(), schema("id")], **versions})
+    told = evaluated(app, "log_segment", "contiguous_log")
+    assert told.severity is dg.AssetCheckSeverity.ERROR
+    assert told.description.startswith("Of versions 0 to 6, 4 cannot be loaded: 3 to 6. The commit of version 3 is")
+
+
+def test_table_that_asks_for_an_unknown_feature_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    asks = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["later"], "writerFeatures": ["later"]}
+    write_log(app.path, {0: [protocol(), schema("id")], 1: [{"protocol": asks}]})
+    told = evaluated(app, "log_segment", "readable_protocol")
+    assert told.severity is dg.AssetCheckSeverity.ERROR
+    assert f"{app.path} needs the reader features later, not supported by deltasnap." in told.description

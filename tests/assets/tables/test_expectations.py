@@ -20,11 +20,20 @@ MIB = 1024 * 1024
 
 
 def test_log_with_a_hole_says_which_versions_are_missing() -> None:
-    assert contiguous_log((3, 4, 5)).passed
-    verdict = contiguous_log((0, 1, 4, 5, 9))
+    assert contiguous_log((3, 4, 5), 5).passed
+    verdict = contiguous_log((0, 1, 4, 5, 9), 9)
     assert (verdict.passed, verdict.is_error) == (False, True)
-    assert verdict.description == "Of versions 0 to 9, 5 cannot be loaded, their commits are missing: 2 to 3, 6 to 8."
+    assert verdict.description == (
+        "Of versions 0 to 9, 5 cannot be loaded: 2 to 3, 6 to 8. The commits of versions 2, 6 are missing."
+    )
     assert verdict.numbers == {"missing_versions": 5}
+
+
+def test_log_with_a_hole_before_its_latest_version_is_told() -> None:
+    verdict = contiguous_log((0, 1, 2), 4)
+    assert verdict.description == (
+        "Of versions 0 to 4, 2 cannot be loaded: 3 to 4. The commit of version 3 is missing."
+    )
 
 
 def test_checkpoint_may_lag_up_to_the_limit() -> None:

@@ -172,8 +172,9 @@ def test_status_tells_of_a_missing_table_a_gap_and_a_log_without_metadata() -> N
     assert missing.value.path == TABLE_PATH
     store = store_of(3)
     store.delete(store.statuses[f"{LOG_PATH}/{commit_file(2)}"])
-    with pytest.raises(VersionGapError):
-        table(store).status()
+    for generation in (None, "an id that is known"):
+        with pytest.raises(VersionGapError):
+            table(store).status(generation=generation)
     bare = MemoryLogStore()
     bare.put_commit(0, protocol())
     with pytest.raises(ActionNotFoundError):
