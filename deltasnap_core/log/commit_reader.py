@@ -80,7 +80,7 @@ def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> It
         wanted = PIECE_BYTES
         end = read.rfind(b"\n") + 1
         if end:
-            piece = rest + read[:end]
+            piece = b"".join((rest, memoryview(read)[:end]))
             yield number, piece
             number += piece.count(b"\n")
             rest = read[end:]
