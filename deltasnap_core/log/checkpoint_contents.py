@@ -74,6 +74,12 @@ class CheckpointFile:
         """Whether the schema has a column for file actions."""
         return "add" in self.schema.names or "remove" in self.schema.names
 
+    @property
+    def has_num_records(self) -> bool:
+        """Whether `stats_parsed` has the number of records of every add, so that nobody needs the JSON for it."""
+        missing = _null_count(self.metadata, "add.stats_parsed.numRecords")
+        return missing is not None and missing == _null_count(self.metadata, "add.path")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointContents:

@@ -59,23 +59,30 @@ def map_file_digests(store: LogStore, contents: CheckpointContents, function: Ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """Row groups of a file for one thread: of many small ones some together, as each look takes its time."""
+    """Row groups of a file for one thread: of many small ones some together, as each look takes its time.
+
+    columns: what is read of them, by name its place in the file.
+    """
 
     part: CheckpointFile
+    columns: dict[str, int]
     row_groups: list[int]
 
 
 def _shares(part: CheckpointFile) -> Iterator[_Share]:
+    metadata = part.metadata
+    wanted = set(_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
+    columns = {name: i for i in range(metadata.num_columns) if (name := metadata.schema.column(i).path) in wanted}
     groups: list[int] = []
     rows = 0
-    for group in range(part.metadata.num_row_groups):
+    for group in range(metadata.num_row_groups):
         groups.append(group)
-        rows += part.metadata.row_group(group).num_rows
+        rows += metadata.row_group(group).num_rows
         if rows >= _BATCH_ROWS:
-            yield _Share(part=part, row_groups=groups)
+            yield _Share(part=part, columns=columns, row_groups=groups)
             groups, rows = [], 0
     if groups:
-        yield _Share(part=part, row_groups=groups)
+        yield _Share(part=part, columns=columns, row_groups=groups)
 
 
 def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -91,8 +98,7 @@ def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _digests(store: LogStore, share: _Share, *, use_threads: bool) -> Iterator[pa.Table]:
-    metadata, path = share.part.metadata, share.part.file.path
-    columns = {name: i for i in range(metadata.num_columns) if (name := metadata.schema.column(i).path) in _COLUMNS}
+    metadata, path, columns = share.part.metadata, share.part.file.path, share.columns
     groups = [metadata.row_group(group) for group in share.row_groups]
     size = sum(group.column(i).total_uncompressed_size for group in groups for i in columns.values())
     row_bytes = max(size / max(sum(group.num_rows for group in groups), 1), 1)

@@ -15,11 +15,17 @@ from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint
 
-SCHEMA = pa.schema([("add", pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())]))])
+STATISTICS = [("stats", pa.string()), ("stats_parsed", pa.struct([("numRecords", pa.int64())]))]
+SCHEMA = pa.schema([("add", pa.struct([("path", pa.string()), ("size", pa.int64()), *STATISTICS]))])
 
 
 def checkpoint_of(store: MemoryLogStore, count: int, *, rows_a_group: int) -> CheckpointContents:
-    rows = [{"add": {"path": f"f{number}", "size": number}} for number in range(count)]
+    adds = [{"path": f"f{number}", "size": number} for number in range(count)]
+    return checkpoint_with(store, adds, rows_a_group=rows_a_group)
+
+
+def checkpoint_with(store: MemoryLogStore, adds: list[dict[str, object]], *, rows_a_group: int) -> CheckpointContents:
+    rows = [{"add": add} for add in adds]
     sink = BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, row_group_size=rows_a_group)
     (status,) = checkpoint(3)
@@ -27,6 +33,14 @@ def checkpoint_of(store: MemoryLogStore, count: int, *, rows_a_group: int) -> Ch
     kind = CheckpointKind("classic")
     provider = CheckpointProvider(version=3, files=(file,), kind=kind, format="parquet")
     return open_checkpoint(store, provider, LOG_PATH)
+
+
+def records_of(**fields: object) -> list[int | None]:
+    """The numbers of records of a checkpoint of one file, whose add has these fields besides."""
+    store = MemoryLogStore()
+    contents = checkpoint_with(store, [{"path": "a", "size": 1, **fields}], rows_a_group=1)
+    (found,) = map_file_digests(store, contents, lambda digest: digest["records"].to_pylist())
+    return list(found)
 
 
 def sizes(digest: pa.Table) -> list[int]:
@@ -58,3 +72,11 @@ def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pyte
 
     assert [number for part in found for number in part] == list(range(20))
     assert max(map(len, found)) <= 8
+
+
+def test_json_is_not_read_for_a_number_of_records_that_every_file_has_as_a_value() -> None:
+    assert records_of(stats="damaged", stats_parsed={"numRecords": 7}) == [7]
+
+
+def test_number_of_records_comes_from_the_json_where_a_file_has_no_value() -> None:
+    assert records_of(stats='{"numRecords":7}', stats_parsed={"numRecords": None}) == [7]
