@@ -193,7 +193,7 @@ def table_page(
     if facts is not None and (partitions := partitions_picture(facts)):
         entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
     if steps:
-        entries["bytes_added_and_removed"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
+        entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
         entries["operations"] = dg.MetadataValue.md(_operations(steps))
     if state.metadata is not None:
         entries |= _schema_told(state.metadata) | _described(state.metadata)
@@ -204,10 +204,9 @@ def table_page(
 
 
 def contents_text(state: SnapshotState) -> str:
-    """Return what is in a version: "1,537 rows in 10 files, 25.9 KiB (2.6 KiB a file)"."""
+    """Return what is in a version: "1,537 rows in 10 files, 25.9 KiB"."""
     rows = "" if state.num_records is None else f"{counted(state.num_records - state.num_deleted_records, 'row')} in "
-    mean = f" ({bytes_text(state.size_in_bytes // state.num_of_files)} a file)" if state.num_of_files > 1 else ""
-    return f"{rows}{counted(state.num_of_files, 'file')}, {bytes_text(state.size_in_bytes)}{mean}"
+    return f"{rows}{counted(state.num_of_files, 'file')}, {bytes_text(state.size_in_bytes)}"
 
 
 def protocol_text(protocol: Protocol) -> str:
@@ -227,7 +226,7 @@ def commit_text(version: int, commit: CommitInfo) -> str:
 
 
 def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
-    """The numbers to plot, in the order that matters."""
+    """The numbers to plot, in the order that matters. Short names: Dagster makes the column as wide as the longest."""
     entries: Entries = {}
     if state.num_records is not None:
         entries["dagster/row_count"] = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
@@ -236,7 +235,7 @@ def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
         "dagster/size_bytes": dg.MetadataValue.int(state.size_in_bytes),
         "size_per_file": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
         "tombstones": dg.MetadataValue.int(state.num_of_removes),
-        "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
+        "checkpoint_lag": dg.MetadataValue.int(len(segment.deltas)),
     }
 
 

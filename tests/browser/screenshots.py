@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 from tests.browser.dagster_ui import browser, materialize, open_asset, open_lineage, served, show_plots
 
 VERSIONS = 48
+_MARGIN = 12
 
 
 def main() -> None:
@@ -31,10 +32,10 @@ def _take(page: Page, pictures: Path) -> None:
     page.set_viewport_size({"width": 1280, "height": 1800})
     open_asset(page, "delta_log")
     page.get_by_role("img", name="file sizes").wait_for()
-    _metadata(page, pictures / "table.png", height=890)
+    _metadata(page, pictures / "table.png", until="operations")
     open_asset(page, "computed_state")
     show_plots(page)
-    _metadata(page, pictures / "plots.png", height=625)
+    _metadata(page, pictures / "plots.png", until="tombstones")
     page.set_viewport_size({"width": 1280, "height": 620})
     open_asset(page, "tombstones", "checks", checkDetail="tombstone_ratio")
     page.get_by_text("What to do").wait_for()
@@ -42,12 +43,15 @@ def _take(page: Page, pictures: Path) -> None:
     page.screenshot(path=pictures / "check.png", clip={"x": 56, "y": 0, "width": 1224, "height": 620})
 
 
-def _metadata(page: Page, picture: Path, *, height: float) -> None:
-    """Take what an asset's page shows from the heading of its metadata on."""
+def _metadata(page: Page, picture: Path, *, until: str) -> None:
+    """Take what an asset's page shows from the heading of its metadata to above some text."""
     _settle(page)
     box = page.get_by_text("Metadata", exact=True).first.bounding_box()
+    end = page.get_by_text(until, exact=True).last.bounding_box()
     assert box is not None
-    page.screenshot(path=picture, clip={"x": box["x"] - 45, "y": box["y"] - 12, "width": 830, "height": height})
+    assert end is not None
+    top, bottom = box["y"] - _MARGIN, end["y"] - _MARGIN
+    page.screenshot(path=picture, clip={"x": box["x"] - 45, "y": top, "width": 830, "height": bottom - top})
 
 
 def _settle(page: Page) -> None:
