@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
@@ -173,7 +173,8 @@ def _segment_rows(segment: LogSegment) -> _Rows:
 
 
 def _schema(metadata: Metadata) -> RenderableType:
-    table = Table("column", "type", "nullable", title="schema", title_justify="left", box=None, header_style="dim")
+    kinds = Column("type", overflow="fold")  # of nested columns they are long: cut off they would say nothing
+    table = Table("column", kinds, "nullable", title="schema", title_justify="left", box=None, header_style="dim")
     try:
         fields = parse_schema(metadata.schema_string).fields
     except (ValueError, RecursionError) as error:

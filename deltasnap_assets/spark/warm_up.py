@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaSnapError
 
 _STRAY_SECONDS = 3600
+_NEEDED_MB = 200
 
 
 class WarmUpError(DeltaSnapError):
@@ -37,6 +39,9 @@ def make_archive() -> Path:
         raise WarmUpError("Expected PySpark with its jars beside it, or in SPARK_HOME: found none.")
     archive.parent.mkdir(parents=True, exist_ok=True)
     _remove_strays(archive.parent)
+    free_mb = shutil.disk_usage(archive.parent).free // 10**6
+    if free_mb < _NEEDED_MB:  # told at once: the JVM would find out after a minute, and not say why
+        raise WarmUpError(f"Expected {_NEEDED_MB} MB free below {archive.parent} for the archive, found {free_mb} MB.")
     partial = archive.with_suffix(f".{os.getpid()}")
     try:
         printed = _run_workload(f"-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
@@ -64,7 +69,7 @@ def _check(archive: Path) -> None:
     command = [str(find_java()), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-version"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=archive.parent)
     if result.returncode:
-        raise WarmUpError(f"The archive is damaged; is there space for 200 MB below {archive.parent}?")
+        raise WarmUpError(f"The archive is damaged; is there space for {_NEEDED_MB} MB below {archive.parent}?")
 
 
 def _run_workload(java_options: str) -> str:

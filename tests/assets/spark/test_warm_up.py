@@ -74,6 +74,12 @@ def test_jvm_that_writes_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         make_archive()
 
 
+def test_disk_without_room_for_the_archive_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_up, "_NEEDED_MB", 10**12)
+    with pytest.raises(WarmUpError, match=r"Expected \d+ MB free below .*deltasnap for the archive, found \d+ MB"):
+        make_archive()
+
+
 @pytest.mark.spark
 def test_workload_replays_and_stores_every_kind_of_thing(spark: SparkSession) -> None:
     # Four files a commit; each of the three after the checkpoint removes one.
