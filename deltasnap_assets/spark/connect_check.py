@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from importlib.util import find_spec
+from typing import Any
 from urllib.parse import urlsplit
 
 from deltasnap_assets.settings.distribution import how_to_install
@@ -11,6 +12,7 @@ from deltasnap_core import DeltaSnapError
 
 DEFAULT_PORT = 15002
 _PATIENCE_SECONDS = 10.0
+_RETRIES = 6  # after 0.05 s, 0.2 s and so on, the last one after 51 s
 
 
 class RemoteError(DeltaSnapError):
@@ -28,6 +30,13 @@ def check_remote(remote: str) -> None:
         raise RemoteError(
             f"No Spark Connect server at sc://{host}:{port} ({error}). `deltasnap spark-server start` starts one here."
         ) from error
+
+
+def limit_retries(session: Any) -> None:
+    """Have a session's client give up after a minute, not after ten: a server that is gone took the session with it."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # of the extra `connect`
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
 def _address(remote: str) -> tuple[str, int]:

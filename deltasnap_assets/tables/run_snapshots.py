@@ -17,7 +17,7 @@ from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.spark.connect_check import check_remote
+from deltasnap_assets.spark.connect_check import check_remote, limit_retries
 from deltasnap_assets.spark.failures import starting_spark
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
 from deltasnap_core import (
@@ -85,9 +85,11 @@ class RunSnapshots:
             remote = self._pyspark.spark_config.get("spark.remote")
             if remote is not None and not self._is_connected:
                 check_remote(remote)
-                self._is_connected = True
             with starting_spark():
                 session: SparkSession = self._pyspark.spark_session
+            if remote is not None and not self._is_connected:
+                limit_retries(session)
+                self._is_connected = True
             return session
 
     def _begin_spark(self) -> None:

@@ -32,6 +32,7 @@ _SAYS_OF_STORAGE = re.compile(
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # of a Connect server that is gone
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
 _LONGEST = 300
 
@@ -96,7 +97,7 @@ def spark_cause(error: BaseException) -> str:
     Example: `IOException: FAILED_TO_UNCOMPRESS(5)`.
     """
     text = str(error)
-    if causes := _CAUSE.findall(text):
+    if causes := _CAUSE.findall(text) or _GRPC_DETAILS.findall(text):
         line = causes[-1]
     else:
         text = text.removeprefix("An error occurred while calling ") if isinstance(error, Py4JJavaError) else text

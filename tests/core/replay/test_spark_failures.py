@@ -86,5 +86,10 @@ def test_failure_is_condensed_to_one_short_line() -> None:
     assert spark_cause(SparkRuntimeException("[USER_RAISED_EXCEPTION] boom\n\nJVM stacktrace:\nx")) == (
         "[USER_RAISED_EXCEPTION] boom"
     )
+    gone = (
+        "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n"
+        '\tdetails = "failed to connect to all addresses"\n\tdebug_error_string = "UNKNOWN: ..."\n>'
+    )
+    assert spark_cause(SparkRuntimeException(gone)) == "failed to connect to all addresses"
     assert len(spark_cause(ValueError("x" * 10_000))) < 400
     assert spark_cause(ValueError()) == "ValueError"
