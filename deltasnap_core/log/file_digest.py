@@ -131,7 +131,7 @@ def _records_of_json(stats: pa.StringArray) -> pa.Array:
         return pa.nulls(len(stats), pa.int64())
     number = pc.struct_field(pc.extract_regex(stats, _NUM_RECORDS_FIRST), "number")
     # Arrow takes no sign before a number that is positive.
-    found = pc.replace_substring_regex(number, r"^\+", "").cast(pa.int64())
+    found = pc.ascii_ltrim(number, "+").cast(pa.int64())
     others = pc.and_(stats.is_valid(), found.is_null())
     if not pc.any(others).as_py():
         return found
