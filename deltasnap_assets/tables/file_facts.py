@@ -1,13 +1,17 @@
 """What the files of one version are like: sizes, partitions, largest and smallest; and of its tombstones, when they go.
 
-A Spark job each, so they are asked for the newest version of a run only.
+A Spark job each, so they are asked for the newest version of a run only; of a small version no job at all.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -18,6 +22,9 @@ MOST_PARTITIONS = 5_000
 _BINS_OF_A_DOUBLING = 4
 _NAMED = 5
 _KNOWS_FEW = (4, 2)  # the version of Spark from which `min_by` gives more than one
+_MOST = (1 << 63) - 1
+
+_Values = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +85,27 @@ def file_facts(all_files: DataFrame) -> FileFacts:
     is_every_group = len(groups) <= MOST_PARTITIONS
     by_bin = groups if is_every_group else _grouped(files, "bin").collect()
     return FileFacts(
-        bins=_bins(by_bin),
-        largest=tuple(sorted(_files(by_bin, "largest"), key=lambda file: (-file[1], file[0]))[:_NAMED]),
-        smallest=tuple(sorted(_files(by_bin, "smallest"), key=lambda file: (file[1], file[0]))[:_NAMED]),
-        partitions=_partitions(groups),
+        bins=_bins((row.bin, row.files) for row in by_bin),
+        largest=_largest(_files(by_bin, "largest")),
+        smallest=_smallest(_files(by_bin, "smallest")),
+        partitions=_partitions(
+            (tuple((entry.key, entry.value) for entry in row["values"] or ()), row.files, row.bytes) for row in groups
+        ),
         is_every_partition=is_every_group,
+    )
+
+
+def small_file_facts(files: pa.Table) -> FileFacts:
+    """Return what `file_facts` does. files: of a small version, as `SnapshotStore.small_files` gives them."""
+    live = [file for file in files.to_pylist() if file["deleted_at"] is None]
+    named = [(file["path"], file["size"]) for file in live]
+    partitions = _partitions((tuple(sorted(file["partition_values"] or ())), 1, file["size"]) for file in live)
+    return FileFacts(
+        bins=_bins((_bin_of(size), 1) for _, size in named if size >= 0),
+        largest=_largest(named),
+        smallest=_smallest(named),
+        partitions=partitions[:MOST_PARTITIONS],
+        is_every_partition=len(partitions) <= MOST_PARTITIONS,
     )
 
 
@@ -108,6 +131,40 @@ def tombstone_facts(tombstones: DataFrame, *, retention_ms: int, now_ms: int) ->
         num_expired=row.expired,
         expired_bytes=row.expired_bytes,
     )
+
+
+def small_tombstone_facts(files: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
+    """Return what `tombstone_facts` does. files: of a small version, as `SnapshotStore.small_files` gives them."""
+    gone = [file for file in files.to_pylist() if file["deleted_at"] is not None]
+    expires = [file["deleted_at"] + retention_ms for file in gone if file["deleted_at"] + retention_ms <= _MOST]
+    expired = [file for file in gone if file["deleted_at"] + retention_ms <= min(now_ms, _MOST)]
+    return TombstoneFacts(
+        num_files=len(gone),
+        size_in_bytes=_summed(file["size"] or 0 for file in gone),
+        num_without_size=sum(file["size"] is None for file in gone),
+        first_expires_ms=min(expires, default=None),
+        last_expires_ms=max(expires, default=None),
+        num_expired=len(expired),
+        expired_bytes=_summed(file["size"] or 0 for file in expired),
+    )
+
+
+def _summed(sizes: Iterable[int]) -> int:
+    """The sum, 0 where it is beyond a long: as `_sum_of`."""
+    total = sum(sizes)
+    return total if abs(total) <= _MOST else 0
+
+
+def _bin_of(size: int) -> int:
+    return math.floor(math.log2(max(size, 1)) * _BINS_OF_A_DOUBLING)
+
+
+def _largest(files: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(heapq.nsmallest(_NAMED, files, key=lambda file: (-file[1], file[0])))
+
+
+def _smallest(files: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(heapq.nsmallest(_NAMED, files, key=lambda file: (file[1], file[0])))
 
 
 def _sum_of(sizes: Column) -> Column:
@@ -141,32 +198,31 @@ def _files(groups: Iterable[Row], which: str) -> Iterator[tuple[str, int]]:
     return ((file["path"], file["size"]) for group in groups for file in group[which])
 
 
-def _partitions(groups: Iterable[Row]) -> tuple[PartitionFiles, ...]:
-    """Groups of one partition put together, the largest partitions first."""
-    sums: dict[tuple[tuple[str, str | None], ...], tuple[int, int]] = {}
-    for row in groups:
-        values = tuple((entry.key, entry.value) for entry in row["values"] or ())
-        files, size = sums.get(values, (0, 0))
-        sums[values] = (files + row.files, size + row.bytes)
+def _partitions(groups: Iterable[tuple[_Values, int, int]]) -> tuple[PartitionFiles, ...]:
+    """Groups of one partition, its values, files and bytes, put together, the largest partitions first."""
+    sums: dict[_Values, tuple[int, int]] = {}
+    for values, count, size in groups:
+        files, total = sums.get(values, (0, 0))
+        sums[values] = (files + count, total + size)
     return tuple(
-        PartitionFiles(values=dict(values), num_files=files, size_in_bytes=size)
+        PartitionFiles(values=dict(values), num_files=files, size_in_bytes=_summed([size]))
         for values, (files, size) in sorted(sums.items(), key=lambda each: -each[1][1])
     )
 
 
-def _bins(groups: Iterable[Row]) -> tuple[SizeBin, ...]:
-    """Bins of which four double the size: fine enough to be made into some that fit."""
-    counts: dict[int, int] = {}
-    for row in groups:
-        if row.bin is not None:
-            counts[row.bin] = counts.get(row.bin, 0) + row.files
+def _bins(groups: Iterable[tuple[int | None, int]]) -> tuple[SizeBin, ...]:
+    """Bins of which four double the size, and the files in each: fine enough to be made into some that fit."""
+    counts: Counter[int] = Counter()
+    for number, files in groups:
+        if number is not None:
+            counts[number] += files
     if not counts:
         return ()
     return tuple(
         SizeBin(
             start=2 ** (number / _BINS_OF_A_DOUBLING),
             end=2 ** ((number + 1) / _BINS_OF_A_DOUBLING),
-            count=counts.get(number, 0),
+            count=counts[number],
         )
         for number in range(min(counts), max(counts) + 1)
     )

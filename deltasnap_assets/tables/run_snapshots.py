@@ -19,7 +19,14 @@ from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote, limit_retries
 from deltasnap_assets.spark.failures import starting_spark
-from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts, file_facts, tombstone_facts
+from deltasnap_assets.tables.file_facts import (
+    FileFacts,
+    TombstoneFacts,
+    file_facts,
+    small_file_facts,
+    small_tombstone_facts,
+    tombstone_facts,
+)
 from deltasnap_core import (
     DeltaHistoryManager,
     DeltaLog,
@@ -209,18 +216,22 @@ class RunSnapshots:
 
     def _file_facts(self, table: TableSettings, version: int) -> Future[FileFacts]:
         def find() -> FileFacts:
-            return file_facts(self.store.all_files(table.name, self.manifests(table, [version])[version]))
+            manifest = self.manifests(table, [version])[version]
+            files = self.small_store.small_files(table.name, manifest)
+            return file_facts(self.store.all_files(table.name, manifest)) if files is None else small_file_facts(files)
 
         return self._asked_once(("files", table.name, version), find)
 
     def _tombstone_facts(self, table: TableSettings, version: int) -> Future[TombstoneFacts]:
         def find() -> TombstoneFacts:
             metadata = self.states_of(table, [version])[version].metadata
-            return tombstone_facts(
-                self.store.tombstones(table.name, self.manifests(table, [version])[version]),
-                retention_ms=deleted_file_retention_ms({} if metadata is None else metadata.configuration),
-                now_ms=time.time_ns() // 1_000_000,
-            )
+            retention_ms = deleted_file_retention_ms({} if metadata is None else metadata.configuration)
+            manifest, now_ms = self.manifests(table, [version])[version], time.time_ns() // 1_000_000
+            files = self.small_store.small_files(table.name, manifest)
+            if files is not None:
+                return small_tombstone_facts(files, retention_ms=retention_ms, now_ms=now_ms)
+            gone = self.store.tombstones(table.name, manifest)
+            return tombstone_facts(gone, retention_ms=retention_ms, now_ms=now_ms)
 
         return self._asked_once(("tombstones", table.name, version), find)
 

@@ -15,20 +15,9 @@ import pyarrow.parquet as pq
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointContents, CheckpointFile
-from deltasnap_core.log.file_digest import FILE_DIGEST, digest_of
+from deltasnap_core.log.file_digest import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
 from deltasnap_core.storage.log_store import LogStore
 
-_VECTOR = ("storageType", "pathOrInlineDv", "offset")
-_COLUMNS = (
-    "add.path",
-    "add.size",
-    "add.stats",
-    "add.stats_parsed.numRecords",
-    "add.deletionVector.cardinality",
-    "remove.path",
-    "remove.deletionTimestamp",
-    *(f"{kind}.deletionVector.{field}" for kind in FILE_ACTIONS for field in _VECTOR),
-)
 _BATCH_BYTES = 32 << 20
 _BATCH_ROWS = 1 << 16
 _MOST_THREADS = 8
@@ -71,7 +60,7 @@ class _Share:
 
 def _shares(part: CheckpointFile) -> Iterator[_Share]:
     metadata = part.metadata
-    wanted = set(_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
+    wanted = set(DIGESTED_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
     columns = {name: i for i in range(metadata.num_columns) if (name := metadata.schema.column(i).path) in wanted}
     groups: list[int] = []
     rows = 0

@@ -32,6 +32,19 @@ size, records, deleted, deleted_at: as in `DIGESTED` of `replay/aggregates.py`.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """
 
+_VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
+DIGESTED_COLUMNS = (
+    "add.path",
+    "add.size",
+    "add.stats",
+    "add.stats_parsed.numRecords",
+    "add.deletionVector.cardinality",
+    "remove.path",
+    "remove.deletionTimestamp",
+    *(f"{kind}.deletionVector.{field}" for kind in ("add", "remove") for field in _VECTOR_KEY),
+)
+"""What `digest_of` looks at, as columns of Parquet."""
+
 # Writers put it first. What is written otherwise is parsed as JSON.
 _NUM_RECORDS_FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
 _NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)

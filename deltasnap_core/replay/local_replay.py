@@ -5,11 +5,15 @@ Rows are digests with the keys of their logical files: FILE_DIGEST and `path_key
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.aggregates import Group, groups_of
 from deltasnap_core.replay.path_keys import path_keys
 
 KEY = ["path_key", "dv_id"]
@@ -63,3 +67,28 @@ def touched_or_expiring(rows: pa.Table, changed: pa.Table, before: Retention, af
     if after.expired_until is not None and not before.is_within(after):
         wanted = pc.or_(wanted, pc.fill_null(pc.less_equal(rows["deleted_at"], after.expired_until), False))
     return rows.filter(wanted)
+
+
+def events_by_version(
+    files: pa.Table, commits: pa.Table, retentions: Mapping[int, Retention]
+) -> dict[int, list[Group]]:
+    """Return the sums of what begins and of what ends at each version, negative where something ends.
+
+    files:      those of the first of the versions, reconciled.
+    commits:    the file actions of the versions after it, with commit_version and line_number.
+    retentions: by version, ascending, that of the first too; none keeps more than the one before.
+    """
+    first, last = min(retentions), max(retentions)
+    held = touched_or_expiring(files, commits, retentions[first], retentions[last])
+    found: dict[int, list[Group]] = {}
+    for (_, before), (version, after) in pairwise(retentions.items()):
+        changed = newest(commits.filter(pc.equal(commits["commit_version"], version))).select(held.column_names)
+        counted, begun = unexpired(held, before), unexpired(changed, after)
+        staying = unexpired(without(counted, changed), after)
+        ends = [*groups_of(counted, sign=-1), *groups_of(staying)]
+        found[version] = [
+            *({**group, "begins": True} for group in groups_of(begun)),
+            *({**group, "begins": False} for group in ends),
+        ]
+        held = pa.concat_tables([staying, begun])
+    return found

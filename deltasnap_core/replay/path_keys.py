@@ -34,16 +34,22 @@ def path_key_sql(raw: str, log_path: str) -> str:
     return f"case when contains({raw}, '%') then {decoded} else {path} end"
 
 
-def path_keys(paths: pa.StringArray, log_path: str) -> pa.StringArray:
-    """Return the keys of paths: what `path_key_sql` gives."""
-    keys = paths
+def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:
+    """Return the canonical paths of paths: what `canonical_path_sql` gives."""
+    found = paths
     is_absolute, is_url = pc.starts_with(paths, "/"), pc.starts_with(paths, _FILE_URL)
     if pc.any(is_absolute).as_py():
         root = pa.scalar(_file_system_of(log_path), pa.string())
-        keys = pc.if_else(is_absolute, pc.binary_join_element_wise(root, keys, ""), keys)
+        found = pc.if_else(is_absolute, pc.binary_join_element_wise(root, found, ""), found)
     if pc.any(is_url).as_py():
         rest = pc.utf8_slice_codeunits(paths, len(_FILE_URL) - 1)
-        keys = pc.if_else(is_url, pc.binary_join_element_wise("file:", rest, ""), keys)
+        found = pc.if_else(is_url, pc.binary_join_element_wise("file:", rest, ""), found)
+    return found
+
+
+def path_keys(paths: pa.StringArray, log_path: str) -> pa.StringArray:
+    """Return the keys of paths: what `path_key_sql` gives."""
+    keys = canonical_paths(paths, log_path)
     is_encoded = pc.match_substring(paths, "%") if _has_percent(paths) else pa.array([False])
     if pc.any(is_encoded).as_py():
         keys = pc.replace_with_mask(keys, is_encoded, _decoded(keys.filter(is_encoded)))

@@ -2,15 +2,17 @@
 
 For versions (a, b], the commits are read once; the state at `a` is looked up only at the keys they touch. Each action
 then lives from its version to the next one of its key; what begins and what ends at a version are its changes, and
-running sums over the versions give the computed state of each.
+running sums over the versions give the computed state of each. In Spark, and in Arrow where one process can look at
+all the files.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -20,6 +22,7 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.aggregates import DIGESTED, FileTotals, Group
 from deltasnap_core.replay.computed_state import aggregated, state_with, totals_of
 from deltasnap_core.replay.file_action_layout import FULL, digested
+from deltasnap_core.replay.local_replay import events_by_version
 from deltasnap_core.replay.state_advance import touched_or_expiring
 from deltasnap_core.replay.state_reconstruction import newest_file_actions
 
@@ -46,11 +49,10 @@ class RangeVersion:
 class RangeBase:
     """The state that a range starts from: that of the version before its first.
 
-    files: reconciled (FULL); None: no files. retention: which tombstones `computed_state` counts.
+    retention: which tombstones `computed_state` counts.
     """
 
     version: int
-    files: DataFrame | None
     computed_state: SnapshotState
     retention: Retention
 
@@ -66,6 +68,7 @@ def changes_of_versions(commits: DataFrame) -> DataFrame:
 
 def replay_range(
     base: RangeBase,
+    files: DataFrame | None,
     changes: DataFrame | None,
     non_file: Mapping[int, NonFileActions],
     retentions: Mapping[int, Retention],
@@ -74,7 +77,8 @@ def replay_range(
 ) -> tuple[RangeVersion, ...]:
     """Return every version of a range, ascending, in one pass over what they changed and one look at the base.
 
-    changes:    as `changes_of_versions` gives them, read with the schema of the base; None: no version changed a file.
+    files:      of the base, reconciled (FULL); None: no files.
+    changes:    as `changes_of_versions` gives them, read with the schema of the files; None: no version changed a file.
     non_file:   by version, the non-file actions in force, those that have expired left out.
     retentions: by version, which tombstones it keeps. One that has expired stays so: a version whose retention would
                 bring it back takes that of the one before.
@@ -82,9 +86,31 @@ def replay_range(
     Errors: MissingSizeError.
     """
     in_force = _never_falling(base, retentions)
-    groups = _events_by_version(base, changes, in_force, broadcast=broadcast)
+    groups = _events_by_version(base, files, changes, in_force, broadcast=broadcast)
+    return _versions(base, groups, non_file, in_force)
+
+
+def replay_small_range(
+    base: RangeBase,
+    files: pa.Table,
+    commits: pa.Table,
+    non_file: Mapping[int, NonFileActions],
+    retentions: Mapping[int, Retention],
+) -> tuple[RangeVersion, ...]:
+    """Return what `replay_range` does, without Spark. files, commits: as `events_by_version` takes them."""
+    in_force = _never_falling(base, retentions)
+    return _versions(base, events_by_version(files, commits, in_force), non_file, in_force)
+
+
+def _versions(
+    base: RangeBase,
+    groups: Mapping[int, Sequence[Group]],
+    non_file: Mapping[int, NonFileActions],
+    retentions: Mapping[int, Retention],
+) -> tuple[RangeVersion, ...]:
+    """Return the versions after the base, from the sums of what begins and of what ends at each."""
     running, versions = totals_of(base.computed_state), []
-    for version in sorted(retentions):
+    for version in sorted(non_file):
         begun, ended = FileTotals(), FileTotals()
         for group in groups.get(version, ()):
             running.add(group)
@@ -93,7 +119,7 @@ def replay_range(
             RangeVersion(
                 version=version,
                 computed_state=state_with(running, non_file[version]),
-                retention=in_force[version],
+                retention=retentions[version],
                 files_added=begun["num_of_files"],
                 bytes_added=begun["size_in_bytes"],
                 files_removed=-ended["num_of_files"],
@@ -112,10 +138,15 @@ def _never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict
 
 
 def _events_by_version(
-    base: RangeBase, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
+    base: RangeBase,
+    files: DataFrame | None,
+    changes: DataFrame | None,
+    retentions: Mapping[int, Retention],
+    *,
+    broadcast: bool,
 ) -> dict[int, list[Group]]:
     """Return the sums of what begins and what ends at each version, negative where something ends."""
-    timeline = _timeline(base, changes, retentions, broadcast=broadcast)
+    timeline = _timeline(base, files, changes, retentions, broadcast=broadcast)
     if timeline is None:
         return {}
     grouped: dict[int, list[Group]] = defaultdict(list)
@@ -125,17 +156,22 @@ def _events_by_version(
 
 
 def _timeline(
-    base: RangeBase, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
+    base: RangeBase,
+    files: DataFrame | None,
+    changes: DataFrame | None,
+    retentions: Mapping[int, Retention],
+    *,
+    broadcast: bool,
 ) -> DataFrame | None:
     """Return the changes, and of the base what they touch or what expires meanwhile.
 
     Out: version, FULL. Rows of the base have its version.
     """
     known = None
-    if base.files is not None:
+    if files is not None:
         last = retentions[max(retentions)]
         keys = None if changes is None else changes.select(*FULL.key).distinct()
-        found = touched_or_expiring(base.files, keys, FULL, base.retention, last, broadcast=broadcast)
+        found = touched_or_expiring(files, keys, FULL, base.retention, last, broadcast=broadcast)
         known = found.select(F.lit(base.version).cast("long").alias("version"), *FULL.columns)
     if changes is None or known is None:
         return changes if known is None else known

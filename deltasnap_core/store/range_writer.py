@@ -24,14 +24,22 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.aggregates import MissingSizeError
 from deltasnap_core.replay.computed_state import compute_state
 from deltasnap_core.replay.file_action_layout import FULL, digest
+from deltasnap_core.replay.local_replay import with_path_keys
 from deltasnap_core.replay.spark_failures import on_ladder, translated
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
+from deltasnap_core.replay.version_range import (
+    RangeBase,
+    RangeVersion,
+    changes_of_versions,
+    replay_range,
+    replay_small_range,
+)
 from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.commit_facts import CommitFacts
 from deltasnap_core.store.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.manifest import DataSet, VersionChanges, VersionManifest
+from deltasnap_core.store.small_rows import MOST_CHANGES, MOST_ROWS, SmallRows, changes_of_commits
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
@@ -44,7 +52,7 @@ Progress = Callable[[str, int, int], None]
 class RangeWriter:
     """Writes versions of one generation of a table. What it returns counts as stored once it is committed.
 
-    rows, digest_rows: the generation's data: whole, and no more than the digest is made of.
+    rows, digest_rows, small_rows: the generation's data: whole; no more than the digest is made of; without Spark.
     """
 
     stored: StoredTable
@@ -53,6 +61,7 @@ class RangeWriter:
     logged: LogRange
     rows: StoredRows
     digest_rows: StoredRows
+    small_rows: SmallRows
     policy: ChangePolicy
     progress: Progress
 
@@ -88,7 +97,7 @@ class RangeWriter:
             sets = self._write_changes(previous, batch, last)
         self.progress(f"Computing the state of versions {first} to {last}", 0, count)
         with translated(stored_files=self.rows.urls(previous, *sets)):
-            versions = self._replay(previous, known, sets, states, timestamps, broadcast=is_small(batch))
+            versions = self._replay(previous, known, sets, states, timestamps, batch)
         shared, identity = VersionDocuments(previous, documents), previous.identity
         manifests = []
         for version in versions:
@@ -111,22 +120,21 @@ class RangeWriter:
         sets: tuple[DataSet, ...],
         states: Mapping[int, NonFileActions],
         timestamps: Mapping[int, int],
-        *,
-        broadcast: bool,
+        batch: CommitBatch,
     ) -> tuple[RangeVersion, ...]:
         retentions = {v: retention_at(state, timestamps[v]) for v, state in states.items()}
         in_force = {v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()}
+        base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
+        rows = previous.base.rows + previous.change_rows + batch.num_file_actions
+        if batch.file_digests is not None and rows <= self._at_most(MOST_ROWS):
+            commits = with_path_keys(batch.file_digests, self.small_rows.log_path)
+            return replay_small_range(base, self.small_rows.digests(previous), commits, in_force, retentions)
         changes = self._changes_since(previous, sets, max(states))
         keys = self.rows.keys_touched_or_expiring(
             previous, changes, reduce(Retention.later_of, retentions.values(), previous.retention)
         )
-        base = RangeBase(
-            version=previous.version,
-            files=self.digest_rows.state_of(previous, keys),
-            computed_state=known,
-            retention=previous.retention,
-        )
-        return replay_range(base, changes, in_force, retentions, broadcast=broadcast)
+        files = self.digest_rows.state_of(previous, keys)
+        return replay_range(base, files, changes, in_force, retentions, broadcast=is_small(batch))
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
         """Write the base of a version, and return what is known of its commit, a draft of its manifest, its state."""
@@ -158,13 +166,22 @@ class RangeWriter:
         rows = batch.num_file_actions
         kept, merged = self._sets_to_merge(previous, rows)
         first = merged[0].first if merged else previous.version + 1
+        folder = new_folder(CHANGES, first, last)
+        merged_rows = sum(data_set.rows for data_set in merged)
+        if rows + merged_rows <= self._at_most(MOST_CHANGES):
+            few = changes_of_commits(batch, self.small_rows.log_path)
+            if few is not None:
+                return (*kept, self.small_rows.write_changes(few, merged, previous.version, folder, first, last))
         commits = self.context.reader().commit_actions(batch)
         changes = None if commits is None else changes_of_versions(commits)
         earlier = self.rows.changes(merged, previous.version)
         if earlier is not None:
             changes = earlier if changes is None else earlier.unionByName(changes)
-            rows += sum(data_set.rows for data_set in merged)
-        return (*kept, self.rows.write_changes(changes, new_folder(CHANGES, first, last), first, last, rows))
+        return (*kept, self.rows.write_changes(changes, folder, first, last, rows + merged_rows))
+
+    def _at_most(self, rows: int) -> int:
+        """Return of how many rows this process takes care without Spark, where that is worth it for so many."""
+        return min(rows, self.context.options.local_actions)
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:
         """Split the sets of changes into those that stay and those that are written again with `rows` new ones."""

@@ -39,6 +39,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.log.log_listing import LogListing
@@ -65,6 +66,7 @@ from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.range_writer import Progress
+from deltasnap_core.store.small_rows import MOST_ROWS, SmallRows
 from deltasnap_core.store.store_writer import StoredRange, StoreWriter
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_scan import scanned_files, scanned_version, stored_history, stored_tables
@@ -232,6 +234,18 @@ class SnapshotStore:
         stored, manifest = self._found(table, version)
         rows = self._rows(stored, manifest)
         return self._checked(rows, manifest, lambda: _tombstones(rows, manifest, min_file_retention_timestamp))
+
+    def small_files(self, table: str, version: Version) -> pa.Table | None:
+        """Return the live files and the tombstones of a version in short, without Spark; None: there are too many.
+
+        Columns: path (as in `all_files`), size (bytes; null: a tombstone that does not say), deleted_at (ms; null: a
+        live file, 0: a tombstone that does not say), partition_values (null: a tombstone's). In any order.
+        """
+        (manifest,) = self._manifests(table, [version])
+        if manifest.base.rows + manifest.change_rows > MOST_ROWS:
+            return None
+        folder = self._table(table).generation_folder(manifest.generation)
+        return SmallRows(storage=self._storage, folder=folder, log_path=manifest.log_path).files(manifest)
 
     def scan(
         self,

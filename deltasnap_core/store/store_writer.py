@@ -23,6 +23,7 @@ from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.plain_parquet_writer import PlainParquetWriter
 from deltasnap_core.store.range_writer import Progress, RangeWriter
+from deltasnap_core.store.small_rows import SmallRows
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable, name_of
 from deltasnap_core.store.stored_versions import StoredVersions
@@ -157,6 +158,7 @@ class StoreWriter:
             logged=logged,
             rows=rows,
             digest_rows=rows.with_actions(self.log.context.reader(StatsPolicy.NUM_RECORDS).schema),
+            small_rows=SmallRows(storage=self.parquet.storage, folder=rows.parquet.folder, log_path=self.log.path),
             policy=self.policy,
             progress=self.progress,
         )

@@ -163,7 +163,6 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     actions = reader.commit_actions(batch)
     base = RangeBase(
         version=first,
-        files=reconciled_files(reader, start.log.loaded),
         computed_state=start.computed_state,
         retention=Retention.after(KEEP_ALL),
     )
@@ -171,6 +170,7 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     states = {version: (non_file := non_file.advanced(by_version.get(version, ()))) for version in rest}
     versions = replay_range(
         base,
+        reconciled_files(reader, start.log.loaded),
         None if actions is None else changes_of_versions(actions),
         states,
         dict.fromkeys(rest, Retention.after(KEEP_ALL)),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -9,8 +10,16 @@ pytestmark = pytest.mark.spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_assets.tables.file_facts import FileFacts, file_facts, tombstone_facts  # noqa: E402
+from deltasnap_assets.tables.file_facts import (  # noqa: E402
+    FileFacts,
+    TombstoneFacts,
+    file_facts,
+    small_file_facts,
+    small_tombstone_facts,
+    tombstone_facts,
+)
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA  # noqa: E402
+from deltasnap_core.store.small_rows import SMALL_FILES  # noqa: E402
 
 LARGEST = (1 << 63) - 1
 
@@ -21,7 +30,22 @@ def frame(spark: SparkSession, schema: Any, *rows: dict[str, Any]) -> DataFrame:
 
 def facts_of(spark: SparkSession, *rows: dict[str, Any]) -> FileFacts:
     told = [{"modificationTime": 0, "dataChange": True, "partitionValues": {}, **row} for row in rows]
-    return file_facts(frame(spark, ALL_FILES_SCHEMA, *told))
+    facts = file_facts(frame(spark, ALL_FILES_SCHEMA, *told))
+    assert small_file_facts(small_files(*told)) == facts
+    return facts
+
+
+def gone_facts(spark: SparkSession, *rows: dict[str, Any], retention_ms: int, now_ms: int) -> TombstoneFacts:
+    told = [{"dataChange": True, **row} for row in rows]
+    facts = tombstone_facts(frame(spark, TOMBSTONES_SCHEMA, *told), retention_ms=retention_ms, now_ms=now_ms)
+    gone = small_files(*({"deletionTimestamp": 0, **row, "partitionValues": None} for row in rows))
+    assert small_tombstone_facts(gone, retention_ms=retention_ms, now_ms=now_ms) == facts
+    return facts
+
+
+def small_files(*rows: dict[str, Any]) -> pa.Table:
+    columns = {"path": "path", "size": "size", "deleted_at": "deletionTimestamp", "partition_values": "partitionValues"}
+    return pa.Table.from_pylist([{name: row.get(key) for name, key in columns.items()} for row in rows], SMALL_FILES)
 
 
 def test_live_files_are_told_by_partition_and_size(spark: SparkSession) -> None:
@@ -42,15 +66,16 @@ def test_live_files_are_told_by_partition_and_size(spark: SparkSession) -> None:
 
 
 def test_sizes_beyond_all_bounds_do_no_harm(spark: SparkSession) -> None:
-    facts = facts_of(spark, {"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, {"path": "c", "size": -1})
-    assert facts.partitions[0].num_files == 3
-    gone = frame(
+    other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
+    facts = facts_of(spark, {"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)
+    assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 0), (1, -1)]
+    told = gone_facts(
         spark,
-        TOMBSTONES_SCHEMA,
-        {"path": "a", "deletionTimestamp": LARGEST, "dataChange": True, "size": LARGEST},
-        {"path": "b", "deletionTimestamp": None, "dataChange": True, "size": LARGEST},
+        {"path": "a", "deletionTimestamp": LARGEST, "size": LARGEST},
+        {"path": "b", "size": LARGEST},
+        retention_ms=10,
+        now_ms=10,
     )
-    told = tombstone_facts(gone, retention_ms=10, now_ms=10)
     assert (told.num_files, told.num_expired, told.first_expires_ms, told.last_expires_ms) == (2, 1, 10, 10)
 
 
@@ -60,16 +85,16 @@ def test_table_without_files_has_none(spark: SparkSession) -> None:
 
 
 def test_tombstones_expire_after_their_retention(spark: SparkSession) -> None:
-    gone = frame(
+    told = gone_facts(
         spark,
-        TOMBSTONES_SCHEMA,
-        {"path": "a", "deletionTimestamp": 100, "dataChange": True, "size": 5},
-        {"path": "b", "deletionTimestamp": 200, "dataChange": True},
-        {"path": "c", "deletionTimestamp": 300, "dataChange": True, "size": 7},
+        {"path": "a", "deletionTimestamp": 100, "size": 5},
+        {"path": "b", "deletionTimestamp": 200},
+        {"path": "c", "deletionTimestamp": 300, "size": 7},
+        retention_ms=1000,
+        now_ms=1200,
     )
-    told = tombstone_facts(gone, retention_ms=1000, now_ms=1200)
     assert (told.size_in_bytes, told.num_without_size) == (12, 1)
     assert (told.first_expires_ms, told.last_expires_ms) == (1100, 1300)
     assert (told.num_expired, told.expired_bytes) == (2, 5)
-    none = tombstone_facts(frame(spark, TOMBSTONES_SCHEMA), retention_ms=1, now_ms=1)
+    none = gone_facts(spark, retention_ms=1, now_ms=1)
     assert (none.num_files, none.size_in_bytes, none.first_expires_ms) == (0, 0, None)

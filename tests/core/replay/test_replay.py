@@ -17,6 +17,7 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.computed_state import compute_state
 from deltasnap_core.replay.file_action_layout import DIGEST, FULL, FileActionLayout, digest
 from deltasnap_core.replay.load_actions import ActionReader
+from deltasnap_core.replay.local_replay import newest, with_path_keys
 from deltasnap_core.replay.spark_files import SparkFiles
 from deltasnap_core.replay.state_reconstruction import (
     live_files,
@@ -24,7 +25,13 @@ from deltasnap_core.replay.state_reconstruction import (
     state_actions,
     unexpired_tombstones,
 )
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, changes_of_versions, replay_range
+from deltasnap_core.replay.version_range import (
+    RangeBase,
+    RangeVersion,
+    changes_of_versions,
+    replay_range,
+    replay_small_range,
+)
 from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
 
 if TYPE_CHECKING:
@@ -281,18 +288,18 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     by_version = non_file_actions_by_version(after)
     for version in range(first, last + 1):
         non_file = states[version] = non_file.advanced(by_version.get(version, ()))
-    return replay_range(
-        RangeBase(
-            version=first - 1,
-            files=base.files if first else None,
-            computed_state=base.computed(start) if first else compute_state(None, NonFileActions(), KEEP_ALL),
-            retention=Retention.after(start),
-        ),
-        None if commits is None else changes_of_versions(commits),
-        states,
-        {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)},
-        broadcast=True,
+    range_base = RangeBase(
+        version=first - 1,
+        computed_state=base.computed(start) if first else compute_state(None, NonFileActions(), KEEP_ALL),
+        retention=Retention.after(start),
     )
+    retentions = {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)}
+    changes = None if commits is None else changes_of_versions(commits)
+    versions = replay_range(range_base, base.files if first else None, changes, states, retentions, broadcast=True)
+    files, actions = (with_path_keys(each.file_digests, LOG_PATH) for each in (rest.batch.up_to(first - 1), after))
+    held = newest(files).drop_columns(["commit_version", "line_number"])
+    assert replay_small_range(range_base, held, actions, states, retentions) == versions
+    return versions
 
 
 @pytest.mark.parametrize("first", [0, 1, 3, 6])
