@@ -28,6 +28,7 @@ _NUMBERS: dict[exp.DType, str] = {
     exp.DType.FLOAT: "float",
     exp.DType.DOUBLE: "double",
 }
+_MAX_LONG = (1 << 63) - 1
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -42,6 +43,12 @@ class PredicateValue:
     sql: str
     text: str | None = None
     is_cast: bool = False
+
+    @property
+    def is_beyond_long(self) -> bool:
+        """Return whether it is a number whose digits before the point are more than a bigint holds."""
+        digits = re.search(r"\d+", self.sql) if self.kind == "number" else None
+        return digits is not None and int(digits[0]) > _MAX_LONG
 
 
 def value_of(node: exp.Expr) -> PredicateValue | None:

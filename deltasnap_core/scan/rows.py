@@ -150,13 +150,17 @@ class RowReader:
         partitions = {column.path[0] for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
         # A name of a file is no pattern, what a folder is called says nothing, and a lost file is an error.
+        data_schema = physical_schema(type(self.table.schema)(data_fields), mode)
         reader = (
-            self.table.spark.read.schema(physical_schema(type(self.table.schema)(data_fields), mode))
+            self.table.spark.read.schema(data_schema)
             .option("__globPaths__", "false")
             .option("recursiveFileLookup", "true")
             .option("ignoreMissingFiles", "false")
             .option("ignoreCorruptFiles", "false")
         )
+        if any(type_name in data_schema.simpleString() for type_name in ("float", "double")):
+            # To Parquet's dictionary filter 0.0 and -0.0 are two values: `x = 0` would lose the rows with -0.0.
+            reader = reader.option("parquet.filter.dictionary.enabled", "false")
         if mode == "id":
             # Spark knows no such option of a single read. Nothing else changes by it: only a schema that asks for ids,
             # as hardly any but this one does, is read by them.

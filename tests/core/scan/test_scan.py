@@ -134,6 +134,15 @@ def test_columns_that_a_file_lacks_are_null_and_older_types_become_wider(spark: 
     assert [str(row.d) for row in snapshot.scan("d is not null").to_df().collect()] == ["2026-01-01 00:00:00"]
 
 
+@pytest.mark.parametrize("where", ["x = 0", "x in (0, 5)", "x >= 0D", "s.y <=> 0"])
+def test_zero_is_equal_to_zero_below_zero(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    numbers = pa.array([-0.0, -0.0, -7.5], pa.float64())
+    rows = pa.table({"x": numbers, "s": pa.StructArray.from_arrays([numbers.cast(pa.float32())], ["y"])})
+    text = schema(field("x", "double"), field("s", {"type": "struct", "fields": [field("y", "float")]}))
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", rows)], schemaString=text)
+    assert snapshot.scan(where).to_df().count() == 2
+
+
 def test_char_and_varchar_are_strings(spark: SparkSession, tmp_path: Path) -> None:
     adds = [file(tmp_path, "a", pa.table({"c": ["ab "], "v": ["x"]}))]
     fields = schema(field("c", "char(3)"), field("v", "varchar(9)"))

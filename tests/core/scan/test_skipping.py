@@ -73,6 +73,7 @@ STATISTICS = {
     "id <=> 5": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
     "not id <=> 5": "((nulls.id > 0) or (min.id < 5 or max.id > 5))",
     "id <=> null": "(nulls.id > 0)",
+    "id < 9223372036854775807": "((nulls.id < rows) and (min.id < 9223372036854775807))",
     "id is null": "(nulls.id > 0)",
     "isnull(id)": "(nulls.id > 0)",
     "id is not null": "(nulls.id < rows)",
@@ -143,6 +144,9 @@ STATISTICS = {
 }
 
 NOTHING = [
+    "id < 9223372036854775808",
+    "-9223372036854775809 < id",
+    "id < cast(9223372036854775808 as decimal(20,0))",
     "id + 1 = 5",
     "cast(id as int) = 5",
     "cast(id as string) = '5'",
