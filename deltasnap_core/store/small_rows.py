@@ -112,6 +112,8 @@ class SmallRows:
         read = [self._read(file, ["version", *columns], _in_short) for file in files]
         rows = pa.concat_tables([_IN_SHORT.empty_table(), *read])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
+        # One row a version and file: any order within a version will do, but it must be one.
+        rows = rows.set_column(1, _IN_SHORT.field("line_number"), pa.array(np.arange(rows.num_rows, dtype=np.int32)))
         return newest(with_path_keys(rows, self.log_path))
 
     def _read(self, file: DataFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
@@ -154,7 +156,7 @@ def _in_short(rows: pa.Table) -> pa.Table:
     versions = rows["version"] if "version" in rows.column_names else np.full(rows.num_rows, -1)
     columns = {
         "commit_version": versions,
-        "line_number": np.zeros(rows.num_rows, np.int32),  # one row a version and file
+        "line_number": np.zeros(rows.num_rows, np.int32),
         **{name: digests[name] for name in digests.column_names},
         "raw_path": digests["path"],
         "removed_size": _field(rows["remove"].combine_chunks(), "size", pa.int64()),

@@ -71,6 +71,26 @@ def test_small_versions_are_stored_as_by_spark(spark: SparkSession, tmp_path: Pa
     }
 
 
+@pytest.mark.spark
+def test_file_that_was_replaced_counts_once_beside_those_that_stay(spark: SparkSession, tmp_path: Path) -> None:
+    first = [protocol(), metadata(), add("gone", size=1), add("grows", size=2), add("stays", size=4)]
+    later = [[remove("gone"), add("grows", size=8)], [remove("stays"), add("new", size=16)], [remove("new")]]
+    write_log(tmp_path / "t", dict(enumerate([first, *later])))
+    log, store = DeltaLog.for_table(spark, tmp_path / "t"), SnapshotStore.open(spark, tmp_path / "store")
+    for version in range(4):
+        store.write_range("t", log, version, version)
+    states = [store.computed_state("t", version) for version in range(4)]
+    told = [(state.num_of_files, state.size_in_bytes, state.num_of_removes) for state in states]
+    assert told == [(3, 7, 0), (2, 12, 1), (2, 24, 2), (1, 8, 3)]
+    small = store.small_files("t", 1)
+    assert small is not None
+    assert sorted((row["path"], row["deleted_at"] is None) for row in small.to_pylist()) == [
+        ("gone", False),
+        ("grows", True),
+        ("stays", True),
+    ]
+
+
 def test_what_python_would_read_otherwise_is_left_to_spark() -> None:
     assert changes(add("a", partitionValues={"p": 1})) is None
     assert changes(add("a", tags={"t": {"u": 1}})) is None
