@@ -26,7 +26,9 @@ def with_path_keys(digests: pa.Table, log_path: str) -> pa.Table:
 
 
 def newest(commits: pa.Table) -> pa.Table:
-    """Return the newest action of each logical file among commits. In: rows with commit_version and line_number.
+    """Return the newest action of each logical file among commits.
+
+    In: rows with commit_version and line_number, which together no two rows may have.
 
     An add and a remove of one key in one commit: the add wins, as in `newest_file_actions`.
     Source: PROTOCOL.md, Action Reconciliation.

@@ -26,13 +26,22 @@ HISTORY = [
     [],
     [add("d", size=4), remove("d"), add("/data/e", size=5, baseRowId=7, defaultRowCommitVersion=4)],
     [remove("day=1/a", deletionVector=VECTOR, deletion_timestamp=None), remove("never-there")],
-    *([add(f"file-{number}", size=number)] for number in range(10)),
+    *(
+        [add(f"file-{number}", size=number), add(f"passing-{number}"), remove(f"passing-{number - 1}")]
+        for number in range(9)
+    ),
 ]
 
 
 def changes(*actions: Action) -> object:
     store = MemoryLogStore()
     return changes_of_commits(read_commits(store, [store.put_commit(1, *actions)]), LOG_PATH)
+
+
+def small_paths(store: SnapshotStore, version: int) -> list[str]:
+    files = store.small_files("t", version)
+    assert files is not None
+    return [row["path"] for row in files.to_pylist() if row["deleted_at"] is None]
 
 
 @pytest.mark.spark
@@ -52,6 +61,7 @@ def test_small_versions_are_stored_as_by_spark(spark: SparkSession, tmp_path: Pa
         store.write_range("t", log, 0, 0)
         store.write_range("t", log, 1, 5)
         for version in range(6, len(HISTORY)):
+            assert len(small_paths(store, version - 1)) == store.computed_state("t", version - 1).num_of_files
             store.write_range("t", log, version, version)
         stores.append(store)
     here, there = stores
