@@ -223,8 +223,12 @@ def _null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
 def _check_schema(path: str, schema: pa.Schema) -> None:
     if not _KNOWN_COLUMNS & set(schema.names):
         raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")
-    if len(set(schema.names)) < len(schema.names):
+    if len({name.lower() for name in schema.names}) < len(schema.names):
         raise CorruptLogError(path=path, reason=f"expected each column once, found {schema.names}")
+    spelled = {name.lower(): name for name in schema.names}
+    for column in sorted(_KNOWN_COLUMNS - set(schema.names)):
+        if column.lower() in spelled:  # Spark would read it, Arrow would pass over it
+            raise CorruptLogError(path=path, reason=f"expected column {column}, found {spelled[column.lower()]}")
     for column in _ALWAYS_SET.keys() & set(schema.names):
         struct = schema.field(column).type
         if not pa.types.is_struct(struct):

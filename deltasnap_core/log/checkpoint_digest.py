@@ -50,18 +50,18 @@ def map_file_digests(store: LogStore, contents: CheckpointContents, function: Ca
 class _Share:
     """Row groups of a file for one thread: of many small ones some together, as each look takes its time.
 
-    columns: what is read of them, by name its place in the file.
+    columns: what is read of them.
     """
 
     part: CheckpointFile
-    columns: dict[str, int]
+    columns: list[str]
     row_groups: list[int]
 
 
 def _shares(part: CheckpointFile) -> Iterator[_Share]:
     metadata = part.metadata
     wanted = set(DIGESTED_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
-    columns = {name: i for i in range(metadata.num_columns) if (name := metadata.schema.column(i).path) in wanted}
+    columns = [name for i in range(metadata.num_columns) if (name := metadata.schema.column(i).path) in wanted]
     groups: list[int] = []
     rows = 0
     for group in range(metadata.num_row_groups):
@@ -89,7 +89,8 @@ def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _digests(store: LogStore, share: _Share, *, use_threads: bool) -> Iterator[pa.Table]:
     metadata, path, columns = share.part.metadata, share.part.file.path, share.columns
     groups = [metadata.row_group(group) for group in share.row_groups]
-    size = sum(group.column(i).total_uncompressed_size for group in groups for i in columns.values())
+    # Of all columns: asked for those of one, pyarrow looks at its size statistics, and aborts where they are damaged.
+    size = sum(group.total_byte_size for group in groups)
     row_bytes = max(size / max(sum(group.num_rows for group in groups), 1), 1)
     batch_rows = max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
     try:
@@ -97,7 +98,7 @@ def _digests(store: LogStore, share: _Share, *, use_threads: bool) -> Iterator[p
             # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
             parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
             for batch in parquet.iter_batches(
-                batch_rows, row_groups=share.row_groups, columns=list(columns), use_threads=use_threads
+                batch_rows, row_groups=share.row_groups, columns=columns, use_threads=use_threads
             ):
                 digest = digest_of(pa.Table.from_batches([batch]))
                 yield digest.filter(digest["path"].is_valid()) if digest["path"].null_count else digest

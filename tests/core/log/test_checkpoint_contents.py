@@ -223,6 +223,11 @@ def test_a_missing_sidecar_is_an_error_naming_it() -> None:
         pytest.param(parquet([{"add": "x"}], pa.schema([("add", pa.string())])), "struct", id="no struct"),
         pytest.param(twice(), "each column once", id="a column twice"),
         pytest.param(
+            parquet([{"Txn": {"appId": "a"}}], pa.schema([SCHEMA.field("add"), SCHEMA.field("txn").with_name("Txn")])),
+            "expected column txn, found Txn",
+            id="a column in other letters",
+        ),
+        pytest.param(
             parquet([{"add": {"path": 1}}], pa.schema([("add", pa.struct([("path", pa.int64())]))])),
             "text",
             id="mistyped path",
