@@ -30,7 +30,6 @@ DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
 HOST = "127.0.0.1"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _POLL_SECONDS = 0.2
-_ROUNDS = 3  # a JVM compiles what it has run often; later rounds are hardly faster than the third
 _ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
 
 
@@ -102,11 +101,14 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     return server
 
 
-def exercise_server(server: SparkServer) -> bool:
-    """Put a server through what a run asks of it, so that the first run need not wait; False where that fails."""
+def exercise_server(server: SparkServer, rounds: int = 1) -> bool:
+    """Put a server through what a run asks of it, so that the first run need not wait; False where that fails.
+
+    rounds: a JVM compiles what it has run often; later ones are hardly faster than the third.
+    """
     config = session_config(SparkSettings(remote=server.url))
     result = subprocess.run(
-        [sys.executable, "-m", "deltasnap_assets.tables.warm_up_workload", str(_ROUNDS)],
+        [sys.executable, "-m", "deltasnap_assets.tables.warm_up_workload", str(rounds)],
         input=json.dumps(config),
         capture_output=True,
         text=True,

@@ -60,7 +60,7 @@ def is_free_to_choose(spark: SparkSettings) -> bool:
 def _watch(folder: Path, port: int) -> None:
     """Warm the server up, and stop it once nobody has the other end of stdin any longer."""
     server = SparkServer(port=port, process_group=0)
-    threading.Thread(target=exercise_server, args=(server,), daemon=True).start()
+    threading.Thread(target=exercise_server, args=(server, 3), daemon=True).start()
     sys.stdin.read()
     stop_server(folder)
     os.killpg(0, signal.SIGKILL)  # this process, and what may still be warming up
