@@ -47,8 +47,9 @@ class PredicateValue:
     @property
     def is_beyond_long(self) -> bool:
         """Return whether it is a number whose digits before the point are more than a bigint holds."""
-        digits = re.search(r"\d+", self.sql) if self.kind == "number" else None
-        return digits is not None and int(digits[0]) > _MAX_LONG
+        digits = re.search(r"0*(\d+)", self.sql) if self.kind == "number" else None
+        # Python makes no number of thousands of digits.
+        return digits is not None and (len(digits[1]) > len(str(_MAX_LONG)) or int(digits[1]) > _MAX_LONG)
 
 
 def value_of(node: exp.Expr) -> PredicateValue | None:
