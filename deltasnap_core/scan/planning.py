@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.log.partition_texts import PartitionTexts
 from deltasnap_core.replay.load_actions import PARSED
 from deltasnap_core.replay.spark_failures import SPARK_FAILURES, says_of_files
+from deltasnap_core.scan.partition_values import text_of
+from deltasnap_core.scan.scanned_files import ScannedFiles
+from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping import Skipping
 
 
@@ -39,6 +46,44 @@ class ScanReport:
             *(f"chooses rows only: {text}" for text in self.unused),
         ]
         return "\n".join(lines)
+
+
+def chosen_here(table: ScannedTable, files: ScannedFiles, skipping: Skipping, fields: Sequence[str]) -> pa.Table | None:
+    """Return the files that the partition values leave (ADDS), found in this process. None: Spark is to find them.
+
+    Spark judges only which partition values are accepted, each once. fields: of AddFile; the others are null.
+    Errors: CorruptLogError.
+    """
+    condition = _by_partitions(skipping)
+    if condition is None or files.choose is None:
+        return None
+    names = [column.physical_path[0] for column in table.columns.partition if text_of(column) in condition]
+
+    def accepting(texts: Collection[PartitionTexts]) -> list[PartitionTexts] | None:
+        texts = list(texts)
+        maps = pa.array([list(zip(names, each, strict=True)) for each in texts], pa.map_(pa.string(), pa.string()))
+        values = table.spark.createDataFrame(pa.table({"place": range(len(texts)), "partitionValues": maps}))
+        try:
+            return [texts[row.place] for row in values.where(condition).select("place").collect()]
+        except SPARK_FAILURES:  # perhaps on the values of a file that is no longer one of the table
+            return None
+
+    return files.choose(partitions=names, accepting=accepting, fields=fields)
+
+
+def report_of_chosen(files: pa.Table, skipping: Skipping, totals: tuple[int, int]) -> ScanReport:
+    """Return what a predicate on partition values alone does, from the files that it leaves (ADDS) of so many."""
+    size = pc.sum(files["size"]).as_py() or 0
+    return ScanReport(
+        files=totals[0],
+        bytes_in_files=totals[1],
+        files_after_partitions=files.num_rows,
+        bytes_after_partitions=size,
+        files_after_statistics=files.num_rows,
+        bytes_after_statistics=size,
+        used=skipping.used,
+        unused=skipping.unused,
+    )
 
 
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:

@@ -66,6 +66,9 @@ class _DataFile:
 class RowReader:
     """Reads the rows of files of one version of a table."""
 
+    COLUMNS = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
+    """What it looks at of AddFile."""
+
     table: ScannedTable
 
     def read(self, found: Sequence[_DataFile]) -> DataFrame:
@@ -78,8 +81,11 @@ class RowReader:
 
     def looked_up(self, files: DataFrame) -> list[_DataFile]:
         """Return what it takes to read files (with the columns of AddFile); one job. Errors: as Scan.to_df."""
-        names = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
-        adds = files.selectExpr(*names, f"{self._malformed} as malformed").toArrow().to_pylist(maps_as_pydicts="strict")
+        adds = (
+            files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
+            .toArrow()
+            .to_pylist(maps_as_pydicts="strict")
+        )
         urls = [self._checked(add) for add in adds]
         statuses = [
             FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
-from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
+from deltasnap_core.replay.schemas import ADD
+from deltasnap_core.scan.planning import (
+    ScanReport,
+    can_evaluate,
+    chosen_files,
+    chosen_here,
+    report_of,
+    report_of_chosen,
+)
 from deltasnap_core.scan.row_filter import checked_skipping, selected_names
 from deltasnap_core.scan.rows import RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles
@@ -48,16 +57,29 @@ class Scan:
 
     @once
     def files(self) -> DataFrame:
-        """The files that may hold rows for which the predicate is true, with the columns of AddFile."""
-        return chosen_files(self._all_files.frame(), self._skipping)
+        """The files that may hold rows for which the predicate is true, with the columns of AddFile.
+
+        Where the partition values leave few, those are looked up here; else when the frame is run.
+        """
+        found = self._chosen_here(self._skipping, ADD.names)
+        files = self._all_files.frame() if found is None else self._table.spark.createDataFrame(found)
+        return chosen_files(files, self._skipping)
 
     @once
     def report(self) -> ScanReport:
-        """How many files and bytes the predicate leaves, and which parts of it chose them; one job.
+        """How many files and bytes the predicate leaves, and which parts of it chose them; a job at most.
 
         Errors: CorruptLogError, CorruptStoreError.
         """
-        return self._ask(lambda files: report_of(files, self._skipping, self._all_files.totals()))
+        skipping = self._skipping
+        looks_further = skipping.statistics is not None
+        found = self._chosen_here(skipping, ["size", "stats"] if looks_further else ["size"])
+        totals = self._all_files.totals(found is not None)
+        if found is None or totals is None:
+            return self._ask(lambda files: report_of(files, skipping, totals))
+        if looks_further:
+            return report_of(self._table.spark.createDataFrame(found), skipping, totals)
+        return report_of_chosen(found, skipping, totals)
 
     def to_df(self) -> DataFrame:
         """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
@@ -66,7 +88,14 @@ class Scan:
         or a partition value, and as `report`.
         """
         reader = RowReader(self._table)
-        rows = reader.read(self._ask(lambda files: reader.looked_up(chosen_files(files, self._skipping))))
+        skipping = self._skipping
+        columns = list(reader.COLUMNS) if skipping.statistics is None else [*reader.COLUMNS, "stats"]
+        found = self._chosen_here(skipping, columns)
+        if found is None:
+            files = self._ask(lambda files: reader.looked_up(chosen_files(files, skipping)))
+        else:
+            files = reader.looked_up(chosen_files(self._table.spark.createDataFrame(found), skipping))
+        rows = reader.read(files)
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)
@@ -77,9 +106,13 @@ class Scan:
         checked = self._checked
         if self.where is None or not checked.may_fail:
             return checked
-        if self._all_files.ask(frozenset(), lambda files: can_evaluate(files, checked)):
+        is_judged = self._chosen_here(checked, ["size"]) is not None
+        if is_judged or self._all_files.ask(frozenset(), lambda files: can_evaluate(files, checked)):
             return checked
         return skipping_of(self.where, self._table.columns, may_fail=False)
+
+    def _chosen_here(self, skipping: Skipping, fields: Sequence[str]) -> pa.Table | None:
+        return chosen_here(self._table, self._all_files, skipping, fields)
 
     def _ask(self, query: Callable[[DataFrame], T]) -> T:
         return self._all_files.ask(self._skipping.fields, query)

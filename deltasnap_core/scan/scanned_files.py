@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from deltasnap_core.replay.chosen_adds import Accepting
 from deltasnap_core.replay.statistics_schema import StatisticPath
 
 T = TypeVar("T")
@@ -22,15 +24,26 @@ class Asking(Protocol):
     def __call__(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T], /) -> T: ...
 
 
+class Choosing(Protocol):
+    """Finds, in this process, the files whose partition values are accepted: `chosen_adds`. None: Spark is to."""
+
+    def __call__(
+        self, *, partitions: Sequence[str], accepting: Accepting, fields: Sequence[str]
+    ) -> pa.Table | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedFiles:
     """Files of a table.
 
     frame:  gives them as a frame to hand out, with the columns of AddFile.
     ask:    runs a query over them.
-    totals: gives how many there are and their bytes; None: not known without a look at them.
+    choose: finds some of them without Spark; None: nothing here does.
+    totals: tells how many there are and their bytes; is told whether to look at them where that is not known, and gives
+            None where it may not.
     """
 
     frame: Callable[[], DataFrame]
     ask: Asking
-    totals: Callable[[], tuple[int, int] | None] = lambda: None
+    choose: Choosing | None = None
+    totals: Callable[[bool], tuple[int, int] | None] = lambda _: None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -21,6 +22,7 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.replay.chosen_adds import Accepting, chosen_adds
 from deltasnap_core.replay.load_actions import PARSED, ActionReader
 from deltasnap_core.replay.local_rows import no_rows
 from deltasnap_core.replay.schemas import ADD, REMOVE
@@ -172,7 +174,9 @@ class Snapshot:
         where: a condition over the table's columns, as Spark SQL. columns: None: all.
         Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
         """
-        files = ScannedFiles(frame=lambda: self._files_with_stats, ask=self._ask_files, totals=self._known_totals)
+        files = ScannedFiles(
+            frame=lambda: self._files_with_stats, ask=self._ask_files, choose=self._choose_files, totals=self._totals
+        )
         return Scan(self.scanned_table(options), files, where=where, columns=columns)
 
     @once
@@ -332,6 +336,22 @@ class Snapshot:
 
         return self._on_ladder(ask)
 
+    def _choose_files(
+        self, *, partitions: Sequence[str], accepting: Accepting, fields: Sequence[str]
+    ) -> pa.Table | None:
+        """Return the live files whose partition values are accepted, where this process would compute the state too."""
+
+        def chosen(log: LoadedLog) -> pa.Table | None:
+            return chosen_adds(
+                self._context.log.store, log, self.path, partitions=partitions, accepting=accepting, fields=fields
+            )
+
+        return self._on_ladder(lambda log: chosen(log) if self._is_looked_at_here(log) else None)
+
+    def _is_looked_at_here(self, log: LoadedLog) -> bool:
+        count = action_count(log)
+        return count is not None and count < self._context.options.local_actions
+
     def _reconciled(self, log: LoadedLog, reader: ActionReader) -> DataFrame | None:
         options = self._context.options
         files = reconciled_files(reader, log, partitions=options.snapshot_partitions)
@@ -351,7 +371,7 @@ class Snapshot:
             if advanced is not None:
                 return known.files, advanced
         files: KnownFiles
-        if (count := action_count(log)) is not None and count < self._context.options.local_actions:
+        if self._is_looked_at_here(log):
             store, hold = self._context.log.store, self._digests is not None
             files, state = LocalFiles.computed(store, self.path, log, retention, hold=hold)
         else:
@@ -385,8 +405,8 @@ class Snapshot:
     def _checksum_hint(self) -> VersionChecksum | None:
         return self.checksum if value_if_computed(self, "computed_state") is None else None
 
-    def _known_totals(self) -> tuple[int, int] | None:
-        is_known = self._checksum_hint is not None or value_if_computed(self, "computed_state") is not None
+    def _totals(self, look: bool) -> tuple[int, int] | None:
+        is_known = look or self._checksum_hint is not None or value_if_computed(self, "computed_state") is not None
         return (self.num_of_files, self.size_in_bytes) if is_known else None
 
     def _every_tombstone(self) -> DataFrame:

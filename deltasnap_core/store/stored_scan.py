@@ -67,7 +67,7 @@ def scanned_files(files: DataFrame, state: SnapshotState, urls: Sequence[str]) -
         with translated(stored_files=urls):
             return query(files)
 
-    return ScannedFiles(frame=lambda: files, ask=ask, totals=lambda: (state.num_of_files, state.size_in_bytes))
+    return ScannedFiles(frame=lambda: files, ask=ask, totals=lambda _: (state.num_of_files, state.size_in_bytes))
 
 
 def stored_history(table: ScannedTable, manifest: VersionManifest, first: int, last: int) -> list[DeltaHistory]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core.log import checkpoint_digest
+from deltasnap_core.log import checkpoint_digest, checkpoint_shares
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.checkpoint_digest import map_file_digests
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
@@ -58,14 +58,15 @@ def test_row_groups_too_small_for_a_look_of_their_own_are_looked_at_together() -
 
 
 def test_rows_too_wide_to_be_read_at_once_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_digest, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(checkpoint_shares, "_BATCH_BYTES", 1)
     files = MemoryLogStore()
 
     assert map_file_digests(files, checkpoint_of(files, 9, rows_a_group=9), sizes) == [list(range(9))]
 
 
 def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_digest, "_BATCH_ROWS", 4)
+    monkeypatch.setattr(checkpoint_digest, "BATCH_ROWS", 4)
+    monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 4)
     files = MemoryLogStore()
 
     found = map_file_digests(files, checkpoint_of(files, 20, rows_a_group=3), sizes)

@@ -1,0 +1,105 @@
+"""Reading the Parquet files of a checkpoint in shares, one for a thread, so that memory does not grow with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
+from deltasnap_core.storage.log_store import LogStore
+
+BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 32 << 20
+_MOST_THREADS = 8
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Row groups of a file for one thread: of many small ones some together, as each look takes its time.
+
+    columns: the leaves that are read of them.
+    """
+
+    part: CheckpointFile
+    columns: tuple[str, ...]
+    row_groups: tuple[int, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """How many actions they hold."""
+        return sum(self.part.metadata.row_group(group).num_rows for group in self.row_groups)
+
+    def batches(
+        self, store: LogStore, *, use_threads: bool = False, dictionaries: Collection[str] = ()
+    ) -> Iterator[pa.Table]:
+        """Yield what is read, some rows at a time, in their order.
+
+        dictionaries: the leaves that are read as such. Errors: CorruptLogError naming the file that cannot be read.
+        """
+        metadata, path = self.part.metadata, self.part.file.path
+        groups = [metadata.row_group(group) for group in self.row_groups]
+        # Of all columns: asked for those of one, pyarrow looks at its size statistics, and aborts where they are
+        # damaged.
+        size = sum(group.total_byte_size for group in groups)
+        row_bytes = max(size / max(self.num_rows, 1), 1)
+        batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
+        try:
+            with store.open(path) as stream:
+                # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
+                parquet = pq.ParquetFile(
+                    stream, metadata=metadata, read_dictionary=list(dictionaries), page_checksum_verification=True
+                )
+                for batch in parquet.iter_batches(
+                    batch_rows, row_groups=list(self.row_groups), columns=list(self.columns), use_threads=use_threads
+                ):
+                    yield pa.Table.from_batches([batch])
+        except UNREADABLE as error:
+            raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: Exception) -> CorruptLogError:
+    """Return the error of a file of a checkpoint that cannot be read, or holds what no action does."""
+    return CorruptLogError(path=path, reason=f"file actions could not be read: {' '.join(str(error).split())}")
+
+
+def leaves(part: CheckpointFile) -> tuple[str, ...]:
+    """Return the columns of a file as Parquet has them, each a path of names."""
+    schema = part.metadata.schema
+    return tuple(schema.column(index).path for index in range(part.metadata.num_columns))
+
+
+def shares_of(part: CheckpointFile, columns: Iterable[str]) -> Iterator[Share]:
+    """Yield the shares of a file, in the order of its rows."""
+    columns = tuple(columns)
+    metadata = part.metadata
+    groups: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= BATCH_ROWS or group == metadata.num_row_groups - 1:
+            yield Share(part=part, columns=columns, row_groups=tuple(groups))
+            groups, rows = [], 0
+
+
+def map_shares(shares: Sequence[S], function: Callable[[S, bool], T]) -> list[T]:
+    """Return `function` of each share, or what stands for one, in several threads, in their order.
+
+    It is told whether to read in threads of its own: where there are too few shares, their columns are shared out.
+    """
+    threads = min(os.cpu_count() or 1, _MOST_THREADS, len(shares))
+    use_threads = len(shares) < 2 * threads
+    if threads < 2:
+        return [function(share, use_threads) for share in shares]
+    with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-checkpoint") as pool:
+        return list(pool.map(lambda share: function(share, use_threads), shares))
