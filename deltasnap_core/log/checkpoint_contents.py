@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import SEEK_END
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.log.parquet_footer import checked, null_counts
 from deltasnap_core.protocol.file_names import SIDECAR_FOLDER
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.trusted_paths import resolve_path
@@ -170,17 +172,8 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
 
 
 def _groups_with(metadata: pq.FileMetaData, leaf: str) -> list[int]:
-    names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    if leaf not in names:
-        return []
-    index = names.index(leaf)
-    chunks = ((group, metadata.row_group(group).column(index)) for group in range(metadata.num_row_groups))
-    return [group for group, chunk in chunks if not _is_all_null(chunk)]
-
-
-def _is_all_null(chunk: pq.ColumnChunkMetaData) -> bool:
-    statistics = chunk.statistics
-    return statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values
+    counts = null_counts(metadata, leaf) or ()
+    return [group for group, (values, nulls) in enumerate(counts) if nulls != values]
 
 
 def _open_all(store: LogStore, files: Iterable[FileStatus]) -> tuple[CheckpointFile, ...]:
@@ -195,7 +188,7 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     try:
         with store.open(file.path) as stream:
             parquet = pq.ParquetFile(stream)
-            metadata, schema = parquet.metadata, parquet.schema_arrow
+            metadata, schema = checked(parquet.metadata, stream.seek(0, SEEK_END)), parquet.schema_arrow
     except FileNotFoundError as error:
         raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
     except UNREADABLE as error:
@@ -211,13 +204,9 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
 
 
 def _null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
-    names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    if leaf not in names:
-        return None
-    statistics = [metadata.row_group(g).column(names.index(leaf)).statistics for g in range(metadata.num_row_groups)]
-    if any(s is None or not s.has_null_count for s in statistics):
-        return None
-    return sum(int(s.null_count) for s in statistics)
+    nulls = [count for _, count in null_counts(metadata, leaf) or [(0, None)]]
+    known = [count for count in nulls if count is not None]
+    return sum(known) if len(known) == len(nulls) else None
 
 
 def _check_schema(path: str, schema: pa.Schema) -> None:

@@ -48,8 +48,6 @@ class Share:
         """
         metadata, path = self.part.metadata, self.part.file.path
         groups = [metadata.row_group(group) for group in self.row_groups]
-        # Of all columns: asked for those of one, pyarrow looks at its size statistics, and aborts where they are
-        # damaged.
         size = sum(group.total_byte_size for group in groups)
         row_bytes = max(size / max(self.num_rows, 1), 1)
         batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))

@@ -1,0 +1,84 @@
+"""What the footer of a Parquet file says of its columns, asked in a way that damage cannot end the process.
+
+To ask pyarrow (26.0.1) for a column of a row group, or for the statistics of one, ends the process where the footer is
+damaged there: its C++ throws, and on that way nothing catches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def checked(metadata: pq.FileMetaData, size: int) -> pq.FileMetaData:
+    """Return the metadata of a file of so many bytes, whose columns can be asked for. Reads nothing.
+
+    Errors: OSError where what it says of some column is damaged.
+    """
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return metadata
+    # Before it reads, pyarrow looks at every column of every row group to see where they lie; here it does catch.
+    parquet = pq.ParquetFile(pa.PythonFile(_NothingToRead(size), "r"), metadata=metadata, pre_buffer=True)
+    groups = list(range(metadata.num_row_groups))
+    with suppress(_ReachedError):
+        next(parquet.iter_batches(1, row_groups=groups, use_threads=False), None)
+    return metadata
+
+
+def null_counts(metadata: pq.FileMetaData, leaf: str) -> list[tuple[int, int | None]] | None:
+    """Return of each row group how many values a leaf has, nulls too, and how many of them are null.
+
+    metadata: `checked`. None in place of the latter: it does not say; of all: there is no such leaf.
+    """
+    indexes = [index for index in range(metadata.num_columns) if metadata.schema.column(index).path == leaf]
+    return list(_counts(metadata, indexes[0])) if indexes else None
+
+
+def _counts(metadata: pq.FileMetaData, index: int) -> Iterator[tuple[int, int | None]]:
+    kind = metadata.schema.column(index).physical_type
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(index)
+        statistics = chunk.statistics if chunk.physical_type == kind else None
+        nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
+        yield chunk.num_values, nulls
+
+
+class _ReachedError(Exception):
+    """Something was to be read."""
+
+
+class _NothingToRead:
+    """A file of some size that nobody may read."""
+
+    closed = False
+    mode = "rb"
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def size(self) -> int:
+        return self._size
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def read(self, *_: Any) -> bytes:
+        raise _ReachedError
+
+    def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,60 @@
+"""Damaged footers of checkpoints: an error, never the end of the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoint_contents import open_checkpoint, read_column
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.protocol.file_names import CheckpointKind
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint
+
+SCHEMA = pa.schema(
+    [
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64())])),
+        ("add", pa.struct([("path", pa.string()), ("size", pa.int64())])),
+    ]
+)
+
+
+def flip_bits() -> None:
+    """Open checkpoints with a bit of the footer flipped, ask of them what is asked of a good one, and count."""
+    rows = [{"txn": {"appId": "a", "version": 1}}, *({"add": {"path": f"p{n}", "size": n}} for n in range(9))]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, row_group_size=5)
+    whole = sink.getvalue()
+    footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)
+    found = [_opens(_flipped(whole, place, bit)) for place in footer for bit in (place % 8, (place + 3) % 8)]
+    print(found.count(True), found.count(False))
+
+
+def _flipped(content: bytes, place: int, bit: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+def _opens(content: bytes) -> bool:
+    store = MemoryLogStore()
+    (status,) = checkpoint(3)
+    file = store.put(status.name, content)
+    provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind("classic"), format="parquet")
+    try:
+        (part,) = open_checkpoint(store, provider, LOG_PATH).top_level
+        read_column(store, part, "txn", "appId")
+    except CorruptLogError:
+        return False
+    return True
+
+
+def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
+    flip = f"from {__name__} import flip_bits; flip_bits()"
+    done = subprocess.run([sys.executable, "-c", flip], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    opened, refused = map(int, done.stdout.split())
+    assert opened > 50
+    assert refused > 500
