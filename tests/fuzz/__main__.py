@@ -18,7 +18,11 @@ from tests.fuzz.judge import Tried, try_table
 from tests.fuzz.questions import limited_memory
 from tests.fuzz.rewritten_logs import try_rewriting
 
-QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+LONG_RUN = {
+    "spark.log.level": "OFF",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+}
 
 
 def main() -> None:
@@ -86,7 +90,7 @@ def _session(wanted: bool) -> Iterator[Any]:
 
     from tests.conftest import INTERPRETED, QUICK_SESSION
 
-    spark = SparkSession.builder.master("local[2]").config(map={**QUICK_SESSION, **QUIET}).getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map={**QUICK_SESSION, **LONG_RUN}).getOrCreate()
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
     yield spark

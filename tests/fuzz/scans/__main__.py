@@ -10,7 +10,7 @@ import time
 from pyspark.sql import SparkSession
 
 from tests.conftest import INTERPRETED, QUICK_SESSION
-from tests.fuzz.__main__ import QUIET
+from tests.fuzz.__main__ import LONG_RUN
 from tests.fuzz.scans.trial import Tried, try_table
 
 
@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--scans", type=int, default=3, help="of each table, whose rows are read")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    spark = SparkSession.builder.master("local[2]").config(map={**QUICK_SESSION, **QUIET, **INTERPRETED}).getOrCreate()
+    settings = {**QUICK_SESSION, **LONG_RUN, **INTERPRETED}
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     started, tables, tried = time.monotonic(), 0, Tried(seed=0, about=[])
     while tried.predicates < arguments.count:
         one = try_table(arguments.seed + tables, spark, predicates=arguments.predicates, scans=arguments.scans)
