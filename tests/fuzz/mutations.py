@@ -212,9 +212,11 @@ def replace_value(table: MadeTable, rng: Random) -> Mutation | None:
     return made(Meaning.ANY, f"{'.'.join(map(str, path))} of line {place + 1} of {file.name} is {shown}", file)
 
 
-def break_hint(table: MadeTable, rng: Random) -> Mutation:
+def break_hint(table: MadeTable, rng: Random) -> Mutation | None:
     """Write a hint that is of no use."""
     file = table.log / file_names.LAST_CHECKPOINT
+    if os.path.lexists(file) and not file.is_file():  # an earlier mutation's folder, pipe or link
+        return None
     deep = b'{"version":' + b"[" * 100_000
     texts = (b"", b"{}", b"null", b"[1]", b"\xff", b'{"version":true,"size":1}', b'{"version":9999,"size":1}', deep)
     more = (b'{"version":-1,"size":1}', b'{"version":9223372036854775807,"size":1}', b'{"version":1e3,"size":1}')
