@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
+from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 
+T = TypeVar("T")
 _KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "deletionVector.offset"
 
 
@@ -65,14 +69,16 @@ class FileChanges:
         from_version: int,
         to_version: int,
         commits: Sequence[DeltaHistory],
+        reading: Callable[[], AbstractContextManager[None]],
     ) -> None:
         """table: at `to_version`. before, after: the files of the two versions, with the columns of AddFile.
 
-        commits: see the attribute.
+        commits: see the attribute. reading: tells what Spark cannot read of them while it is entered: `translated`.
         """
         self._table = table
         self._before = before
         self._after = after
+        self._reading = reading
         self.from_version = from_version
         self.to_version = to_version
         self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=to_version < from_version))
@@ -94,7 +100,10 @@ class FileChanges:
 
     @once
     def summary(self) -> ChangeSummary:
-        """How many files came and went, and whether that is all that happened to the rows; one job."""
+        """How many files came and went, and whether that is all that happened to the rows; one job.
+
+        Errors: CorruptLogError, CorruptStoreError.
+        """
         came, went = (
             files.selectExpr(f"{flag} as came", "path", "size", "dataChange")
             for files, flag in ((self.added, "true"), (self.removed, "false"))
@@ -108,7 +117,9 @@ class FileChanges:
         )  # fmt: skip
         sums = ("added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files")
         both = "count_if(added_files > 0 and removed_files > 0) as files_with_other_vector"
-        (row,) = by_path.selectExpr(*(f"coalesce(sum({name}), 0) as {name}" for name in sums), both).collect()
+        counted = by_path.selectExpr(*(f"coalesce(sum({name}), 0) as {name}" for name in sums), both)
+        with self._reading():
+            (row,) = counted.collect()
         return ChangeSummary(**row.asDict())
 
     def scan_added(self, where: str | None = None, columns: Sequence[str] | None = None) -> Scan:
@@ -117,8 +128,12 @@ class FileChanges:
         Their rows are the increment where `summary.is_append_only`; otherwise `summary.why_not_append_only` tells what
         else there is to know.
         """
-        files = ScannedFiles(frame=lambda: self.added, ask=lambda _, query: query(self.added))
-        return Scan(self._table, files, where=where, columns=columns)
+
+        def ask(_: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+            with self._reading():
+                return query(self.added)
+
+        return Scan(self._table, ScannedFiles(frame=lambda: self.added, ask=ask), where=where, columns=columns)
 
 
 def _without(files: DataFrame, others: DataFrame) -> DataFrame:

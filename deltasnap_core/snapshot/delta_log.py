@@ -20,6 +20,7 @@ from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_c
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.replay.spark_failures import translated
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
@@ -229,6 +230,7 @@ class DeltaLog:
             from_version=from_version,
             to_version=to_version,
             commits=self.history.get_history(start=first + 1, end=last),
+            reading=partial(translated, (*before.log.replayable.files, *after.log.replayable.files)),
         )
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:

@@ -274,16 +274,21 @@ class SnapshotStore:
 
         Of the commits between them, those that the log still has are told.
         """
-        stored, manifest = self._found(table, to_version)
+        (before, earlier), (stored, manifest) = (self._found(table, version) for version in (from_version, to_version))
+        read = [
+            *_stored_files(self._rows(before, earlier), earlier),
+            *_stored_files(self._rows(stored, manifest), manifest),
+        ]
         scanned = self._scanned(stored, manifest, options)
         first, last = sorted((from_version, to_version))
         return FileChanges(
             scanned,
-            self.all_files(table, from_version),
-            self.all_files(table, to_version),
+            self.all_files(table, earlier),
+            self.all_files(table, manifest),
             from_version=from_version,
             to_version=to_version,
             commits=stored_history(scanned, manifest, first + 1, last),
+            reading=partial(translated, stored_files=read),
         )
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:

@@ -48,7 +48,8 @@ def test_empty_text_is_no_null() -> None:
 
 
 def test_each_value_is_there_once_also_where_values_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    maps = maps_of(*([("x", str(n % 7)), ("y", str(n % 3))] for n in range(100)))
+    rows: list[Map] = [[("x", str(n % 7)), ("y", str(n % 3))] for n in range(100)]
+    maps = maps_of(*rows)
     few = coded(columns_of_maps(maps, ["x", "y"]), 100)
     monkeypatch.setattr(partition_texts, "_MOST_TO_COUNT", 4)
     many = coded(columns_of_maps(maps, ["x", "y"]), 100)
