@@ -46,7 +46,7 @@ _MOST_BROADCAST_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _DataFile:
+class DataFile:
     """A data file: its URL, the name that Spark reads it by, its partition values, its deletion vector."""
 
     url: str
@@ -71,7 +71,7 @@ class RowReader:
 
     table: ScannedTable
 
-    def read(self, found: Sequence[_DataFile]) -> DataFrame:
+    def read(self, found: Sequence[DataFile]) -> DataFrame:
         """Return the rows of files, with the columns of the table in their order. Errors: as Scan.to_df."""
         groups = [[file for file in found if file.vector is None], [file for file in found if file.vector is not None]]
         frames = [self._rows(group) for group in groups if group]
@@ -79,7 +79,7 @@ class RowReader:
             return self.table.no_rows
         return reduce(DataFrame.unionAll, frames)
 
-    def looked_up(self, files: DataFrame) -> list[_DataFile]:
+    def looked_up(self, files: DataFrame) -> list[DataFile]:
         """Return what it takes to read files (with the columns of AddFile); one job. Errors: as Scan.to_df."""
         adds = (
             files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
@@ -92,7 +92,7 @@ class RowReader:
             for url, add in zip(urls, adds, strict=True)
         ]
         return [
-            _DataFile(
+            DataFile(
                 url=url,
                 readable=readable,
                 partition_values=add["partitionValues"] or {},
@@ -131,7 +131,7 @@ class RowReader:
         except FileNotFoundError as error:
             raise self._gone(str(error)) from error
 
-    def _rows(self, files: list[_DataFile]) -> DataFrame:
+    def _rows(self, files: list[DataFile]) -> DataFrame:
         """Return the rows of files that all have a deletion vector, or all have none."""
         rows = self._parquet([file.readable for file in files])
         partitions = self.table.columns.partition
@@ -180,7 +180,7 @@ class RowReader:
             raise self._gone((error.getMessageParameters() or {}).get("path", paths[0])) from error
         return rows
 
-    def _without_deleted(self, rows: DataFrame, files: list[_DataFile]) -> DataFrame:
+    def _without_deleted(self, rows: DataFrame, files: list[DataFile]) -> DataFrame:
         """Return rows joined to their files without those that the deletion vectors name.
 
         File and row are one number: Spark joins by a number several times as fast as by a name.
@@ -194,12 +194,12 @@ class RowReader:
         key = F.expr(f"(shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW}) = {_DELETED}")
         return rows.join(keys.hint("broadcast" if is_small else "merge"), key, "left_anti")
 
-    def _deleted(self, file: _DataFile) -> Rows:
+    def _deleted(self, file: DataFile) -> Rows:
         assert file.vector is not None
         return self.table.vectors.rows(file.vector)
 
     def _with_files(
-        self, rows: DataFrame, files: list[_DataFile], texts: Mapping[TableColumn, Sequence[str | None]]
+        self, rows: DataFrame, files: list[DataFile], texts: Mapping[TableColumn, Sequence[str | None]]
     ) -> tuple[DataFrame, dict[TableColumn, Column]]:
         """Join to rows the number and the partition values of their files; return what gives each value, typed."""
         entries = [(number, name) for number, file in enumerate(files) for name in file.names]

@@ -19,7 +19,7 @@ from deltasnap_core.scan.planning import (
     report_of_chosen,
 )
 from deltasnap_core.scan.row_filter import checked_skipping, selected_names
-from deltasnap_core.scan.rows import RowReader
+from deltasnap_core.scan.rows import DataFile, RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping import Skipping, skipping_of
@@ -62,8 +62,7 @@ class Scan:
         Where the partition values leave few, those are looked up here; else when the frame is run.
         """
         found = self._chosen_here(self._skipping, ADD.names)
-        files = self._all_files.frame() if found is None else self._table.spark.createDataFrame(found)
-        return chosen_files(files, self._skipping)
+        return chosen_files(self._all_files.frame() if found is None else self._frame(found), self._skipping)
 
     @once
     def report(self) -> ScanReport:
@@ -72,14 +71,13 @@ class Scan:
         Errors: CorruptLogError, CorruptStoreError.
         """
         skipping = self._skipping
-        looks_further = skipping.statistics is not None
-        found = self._chosen_here(skipping, ["size", "stats"] if looks_further else ["size"])
+        found = self._chosen_here(skipping, ["size"])
         totals = self._all_files.totals(found is not None)
         if found is None or totals is None:
             return self._ask(lambda files: report_of(files, skipping, totals))
-        if looks_further:
-            return report_of(self._table.spark.createDataFrame(found), skipping, totals)
-        return report_of_chosen(found, skipping, totals)
+        if skipping.statistics is None:
+            return report_of_chosen(found, skipping, totals)
+        return report_of(self._frame(found), skipping, totals)
 
     def to_df(self) -> DataFrame:
         """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
@@ -89,13 +87,12 @@ class Scan:
         """
         reader = RowReader(self._table)
         skipping = self._skipping
-        columns = list(reader.COLUMNS) if skipping.statistics is None else [*reader.COLUMNS, "stats"]
-        found = self._chosen_here(skipping, columns)
-        if found is None:
-            files = self._ask(lambda files: reader.looked_up(chosen_files(files, skipping)))
-        else:
-            files = reader.looked_up(chosen_files(self._table.spark.createDataFrame(found), skipping))
-        rows = reader.read(files)
+        found = self._chosen_here(skipping, reader.COLUMNS)
+
+        def look_up(files: DataFrame) -> list[DataFile]:
+            return reader.looked_up(chosen_files(files, skipping))
+
+        rows = reader.read(self._ask(look_up) if found is None else look_up(self._frame(found)))
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)
@@ -112,7 +109,12 @@ class Scan:
         return skipping_of(self.where, self._table.columns, may_fail=False)
 
     def _chosen_here(self, skipping: Skipping, fields: Sequence[str]) -> pa.Table | None:
-        return chosen_here(self._table, self._all_files, skipping, fields)
+        """Return the files that the partition values leave, with some fields and with what else chooses among them."""
+        others = [] if skipping.statistics is None else ["stats"]
+        return chosen_here(self._table, self._all_files, skipping, [*fields, *others])
+
+    def _frame(self, found: pa.Table) -> DataFrame:
+        return self._table.spark.createDataFrame(found)
 
     def _ask(self, query: Callable[[DataFrame], T]) -> T:
         return self._all_files.ask(self._skipping.fields, query)
