@@ -6,7 +6,7 @@ import re
 import tempfile
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -72,7 +72,7 @@ def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
     wrong = [
         *_failures(answers, check_pages=check_pages),
         *_against_oracle(table, mutations, answers),
-        *_disagreements(answers),
+        *_disagreements(answers, table.checkpoints if _meaning(mutations) is Meaning.ANY else ()),
     ]
     texts = tuple(mutation.text for mutation in mutations)
     findings = tuple(Finding(seed, kind, texts, text[:1500]) for kind, text in wrong)
@@ -167,8 +167,11 @@ def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> l
     return answers.get(question)
 
 
-def _disagreements(answers: list[Answer]) -> Iterator[tuple[str, str]]:
-    """Where two tellers tell two stories of one version."""
+def _disagreements(answers: list[Answer], checkpoints: Collection[int]) -> Iterator[tuple[str, str]]:
+    """Where two tellers tell two stories of one version.
+
+    checkpoints: those that may contradict the commits before them.
+    """
     found: defaultdict[int | None, dict[str, Any]] = defaultdict(dict)
     for answer in answers:
         if answer.refusal is None and answer.failure is None:
@@ -176,6 +179,9 @@ def _disagreements(answers: list[Answer]) -> Iterator[tuple[str, str]]:
     latest = found.pop(None, {})
     for version, told in found.items():
         stories = _stories(told)
+        if version is not None and version in checkpoints and _first_stored(found) < version:
+            # Of a checkpoint that the commits contradict a snapshot tells, the store of the commits from its base on.
+            stories = {name: story for name, story in stories.items() if not name.startswith("stored")}
         # A checksum that vanishes in between was a story of its own.
         has_same_checksum = (latest.get("checksum") is None) == (told.get("checksum") is None)
         if latest.get("version") == version and "by number" in stories and has_same_checksum:
@@ -184,6 +190,12 @@ def _disagreements(answers: list[Answer]) -> Iterator[tuple[str, str]]:
             for name in ours.keys() & theirs.keys():
                 if ours[name] != theirs[name]:
                     yield f"{name}: {one} and {other} differ", f"of {version}: {ours[name]!r} and {theirs[name]!r}"
+
+
+def _first_stored(found: Mapping[int | None, dict[str, Any]]) -> int:
+    """The first version that the store was asked to write; none where it was not asked."""
+    stored = [version for version, told in found.items() if version is not None and "stored state" in told]
+    return min(stored, default=2**63)
 
 
 def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
