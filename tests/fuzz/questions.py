@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.replay.schemas import ADD
 from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import Action
 from tests.conftest import NOW_MS
@@ -103,6 +104,7 @@ def log_answers(
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
     snapshots = log_without_spark(log, clock=lambda: NOW_MS)
     answers += [ask("computed state", v, partial(_counts_at, snapshots, v), seconds=seconds) for v in versions]
+    answers += [ask("files by partition", v, partial(_files_at, snapshots, v), seconds=seconds) for v in versions]
     answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]
     _release_pipes(folder)
     return answers
@@ -110,6 +112,14 @@ def log_answers(
 
 def _counts_at(log: DeltaLog, version: int) -> dict[str, Any]:
     return counts_of(log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED).computed_state)
+
+
+def _files_at(log: DeltaLog, version: int) -> list[str] | None:
+    """The live files, found by partition values that are all accepted; None: Spark is to find them."""
+    found = log.get_snapshot_at(version)._choose_files(
+        partitions=["p"], accepting=lambda texts: texts, fields=ADD.names
+    )
+    return None if found is None else sorted(found["path"].to_pylist())
 
 
 def _of_a_version(log: TableLog, version: int | None, seconds: float) -> list[Answer]:
