@@ -7,7 +7,6 @@ damaged there: its C++ throws, and on that way nothing catches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +23,11 @@ def checked(metadata: pq.FileMetaData, size: int) -> pq.FileMetaData:
     # Before it reads, pyarrow looks at every column of every row group to see where they lie; here it does catch.
     parquet = pq.ParquetFile(pa.PythonFile(_NothingToRead(size), "r"), metadata=metadata, pre_buffer=True)
     groups = list(range(metadata.num_row_groups))
-    with suppress(_ReachedError):
+    try:
         next(parquet.iter_batches(1, row_groups=groups, use_threads=False), None)
+    except _ReachedError as reached:
+        # What pyarrow keeps of it would keep this frame, and with it what pyarrow keeps.
+        reached.__traceback__ = None
     return metadata
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from io import BytesIO
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log import parquet_footer
 from deltasnap_core.log.checkpoint_contents import open_checkpoint, read_column
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
@@ -25,13 +27,17 @@ SCHEMA = pa.schema(
 
 def flip_bits() -> None:
     """Open checkpoints with a bit of the footer flipped, ask of them what is asked of a good one, and count."""
-    rows = [{"txn": {"appId": "a", "version": 1}}, *({"add": {"path": f"p{n}", "size": n}} for n in range(9))]
-    sink = BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, row_group_size=5)
-    whole = sink.getvalue()
+    whole = _checkpoint()
     footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)
     found = [_opens(_flipped(whole, place, bit)) for place in footer for bit in (place % 8, (place + 3) % 8)]
     print(found.count(True), found.count(False))
+
+
+def _checkpoint() -> bytes:
+    rows = [{"txn": {"appId": "a", "version": 1}}, *({"add": {"path": f"p{n}", "size": n}} for n in range(9))]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, row_group_size=5)
+    return sink.getvalue()
 
 
 def _flipped(content: bytes, place: int, bit: int) -> bytes:
@@ -58,3 +64,10 @@ def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     opened, refused = map(int, done.stdout.split())
     assert opened > 50
     assert refused > 500
+
+
+def test_nothing_is_kept_of_a_footer_that_was_looked_at() -> None:
+    for _ in range(3):
+        assert _opens(_checkpoint())
+    gc.collect()
+    assert not any(isinstance(each, parquet_footer._NothingToRead) for each in gc.get_objects())
