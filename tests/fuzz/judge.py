@@ -72,7 +72,7 @@ def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
     wrong = [
         *_failures(answers, check_pages=check_pages),
         *_against_oracle(table, mutations, answers),
-        *_disagreements(answers, table.checkpoints if _meaning(mutations) is Meaning.ANY else ()),
+        *_disagreements(answers, table.checkpoints if _meaning(mutations) is Meaning.ANY else (), vanishing),
     ]
     texts = tuple(mutation.text for mutation in mutations)
     findings = tuple(Finding(seed, kind, texts, text[:1500]) for kind, text in wrong)
@@ -168,10 +168,12 @@ def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> l
     return answers.get(question)
 
 
-def _disagreements(answers: list[Answer], checkpoints: Collection[int]) -> Iterator[tuple[str, str]]:
+def _disagreements(
+    answers: list[Answer], checkpoints: Collection[int], vanishing: Collection[Path]
+) -> Iterator[tuple[str, str]]:
     """Where two tellers tell two stories of one version.
 
-    checkpoints: those that may contradict the commits before them.
+    checkpoints: those that may contradict the commits before them. vanishing: what was there for the first question.
     """
     found: defaultdict[int | None, dict[str, Any]] = defaultdict(dict)
     for answer in answers:
@@ -185,7 +187,8 @@ def _disagreements(answers: list[Answer], checkpoints: Collection[int]) -> Itera
             stories = {name: story for name, story in stories.items() if not name.startswith("stored")}
         # A checksum that vanishes in between was a story of its own.
         has_same_checksum = (latest.get("checksum") is None) == (told.get("checksum") is None)
-        if latest.get("version") == version and "by number" in stories and has_same_checksum:
+        has_same_log = has_same_checksum and not (checkpoints and vanishing)
+        if latest.get("version") == version and "by number" in stories and has_same_log:
             stories["latest"] = {name: latest[name] for name in stories["by number"].keys() & latest.keys()}
         for (one, ours), (other, theirs) in combinations(stories.items(), 2):
             for name in ours.keys() & theirs.keys():
