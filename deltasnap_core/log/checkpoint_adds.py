@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
-from deltasnap_core.log.checkpoint_shares import Share, leaves, map_shares, shares_of, unreadable
+from deltasnap_core.log.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.log.partition_texts import CodedPartitions, Mask, PartitionTexts, coded, columns_of_maps, joined
 from deltasnap_core.storage.log_store import LogStore
 
@@ -44,7 +44,9 @@ def partitioned_shares(
         batches = share.batches(store, use_threads=use_threads, dictionaries=share.columns)
         return PartitionedShare(share, joined([_coded(share, batch, names) for batch in batches]))
 
-    return map_shares([share for part in with_adds for share in shares_of(part, _leaves_of(part, [_VALUES]))], read)
+    return map_shares(
+        [share for part in with_adds for share in shares_of(part, leaves_of(part, [f"add.{_VALUES}"]))], read
+    )
 
 
 def accepted_adds(
@@ -87,13 +89,8 @@ def _groups_with_any(share: Share, mask: Mask, fields: Sequence[str]) -> Iterato
             masks.append(mask[start:end])
         start = end
     if groups:
-        columns = _leaves_of(share.part, fields)
+        columns = leaves_of(share.part, [f"add.{field}" for field in fields])
         yield replace(share, columns=columns, row_groups=tuple(groups)), np.concatenate(masks)
-
-
-def _leaves_of(part: CheckpointFile, fields: Sequence[str]) -> tuple[str, ...]:
-    names = [f"add.{field}" for field in fields]
-    return tuple(leaf for leaf in leaves(part) if any(leaf == name or leaf.startswith(f"{name}.") for name in names))
 
 
 def _has_maps_of_texts(part: CheckpointFile) -> bool:

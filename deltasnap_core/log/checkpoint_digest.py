@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointContents, CheckpointFile
-from deltasnap_core.log.checkpoint_shares import BATCH_ROWS, Share, leaves, map_shares, shares_of, unreadable
+from deltasnap_core.log.checkpoint_shares import BATCH_ROWS, Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.log.file_digest import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
 from deltasnap_core.storage.log_store import LogStore
 
@@ -32,9 +32,9 @@ def map_file_digests(store: LogStore, contents: CheckpointContents, function: Ca
     return found + list(chain.from_iterable(map_shares(shares, of_share)))
 
 
-def _digested(part: CheckpointFile) -> list[str]:
+def _digested(part: CheckpointFile) -> tuple[str, ...]:
     wanted = set(DIGESTED_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
-    return [leaf for leaf in leaves(part) if leaf in wanted]
+    return leaves_of(part, wanted)
 
 
 def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeVar
 
 import pyarrow as pa
@@ -70,10 +71,15 @@ def unreadable(path: str, error: Exception) -> CorruptLogError:
     return CorruptLogError(path=path, reason=f"file actions could not be read: {' '.join(str(error).split())}")
 
 
-def leaves(part: CheckpointFile) -> tuple[str, ...]:
-    """Return the columns of a file as Parquet has them, each a path of names."""
-    schema = part.metadata.schema
-    return tuple(schema.column(index).path for index in range(part.metadata.num_columns))
+def leaves_of(part: CheckpointFile, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the leaves of some columns, as `add.size` or `add.deletionVector`, that a file has."""
+    schema, names = part.metadata.schema, set(columns)
+    leaves = (schema.column(index).path for index in range(part.metadata.num_columns))
+    return tuple(leaf for leaf in leaves if any(above in names for above in accumulate(leaf.split("."), _below)))
+
+
+def _below(parent: str, name: str) -> str:
+    return f"{parent}.{name}"
 
 
 def shares_of(part: CheckpointFile, columns: Iterable[str]) -> Iterator[Share]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -10,8 +11,9 @@ from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecor
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.aggregates import FileTotals, Group, grouping, sums
+from deltasnap_core.replay.aggregates import FileTotals, Group, grouping, groups_of, sums
 from deltasnap_core.replay.file_action_layout import DIGEST
+from deltasnap_core.replay.local_replay import unexpired
 
 
 def compute_state(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> SnapshotState:
@@ -24,6 +26,14 @@ def compute_state(files: DataFrame | None, non_file: NonFileActions, retention: 
     if files is not None:
         for group in aggregated(DIGEST.unexpired(files, retention)):
             found.add(group)
+    return state_with(found, non_file)
+
+
+def state_of_digests(files: pa.Table, non_file: NonFileActions, retention: Retention) -> SnapshotState:
+    """Return what `compute_state` does, by Arrow in this process. files: digests with keys, one row a logical file."""
+    found = FileTotals()
+    for group in groups_of(unexpired(files, retention)):
+        found.add(group)
     return state_with(found, non_file)
 
 

@@ -29,6 +29,16 @@ def storage_errors(path: str) -> Iterator[None]:
         raise StorageError(path=path, reason=str(reason)) from error
 
 
+@contextmanager
+def write_errors(path: str) -> Iterator[None]:
+    """Raise what goes wrong where a file is written as StorageError: also that there can be no such file."""
+    try:
+        with storage_errors(path):
+            yield
+    except FileNotFoundError as error:
+        raise StorageError(path=path, reason="nothing can be written there: no such folder") from error
+
+
 def reading(path: str, stream: Any) -> BinaryIO:
     """Return a stream over the remote file at `path` that raises as `storage_errors` does, also while it is read."""
     return cast(BinaryIO, io.BufferedReader(_Stream(path, stream), _BUFFER_BYTES))

@@ -16,7 +16,7 @@ from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.storage_errors import storage_errors
+from deltasnap_core.storage.storage_errors import storage_errors, write_errors
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -81,7 +81,7 @@ class WritableFiles:
         """Write a file in one piece: a reader sees it whole, as it was before, or not at all."""
         folder, _ = split_url(path)
         temporary = join_url(folder, f"{TEMPORARY_PREFIX}{uuid4().hex}")
-        with storage_errors(path):
+        with write_errors(path):
             filesystem, target = self._filesystem(path)
             if _protocol(filesystem) in _SINGLE_PUT:
                 retrying(lambda: filesystem.pipe_file(target, content))

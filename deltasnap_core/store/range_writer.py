@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -22,7 +23,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.aggregates import MissingSizeError
-from deltasnap_core.replay.computed_state import compute_state
+from deltasnap_core.replay.computed_state import compute_state, state_of_digests
 from deltasnap_core.replay.file_action_layout import FULL, digest
 from deltasnap_core.replay.local_replay import with_path_keys
 from deltasnap_core.replay.spark_failures import on_ladder, translated
@@ -33,13 +34,15 @@ from deltasnap_core.replay.version_range import (
     replay_range,
     replay_small_range,
 )
+from deltasnap_core.replay.whole_actions import UnusualError, newest_actions
+from deltasnap_core.snapshot.local_files import action_count
 from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.commit_facts import CommitFacts
 from deltasnap_core.store.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.manifest import DataSet, VersionChanges, VersionManifest
-from deltasnap_core.store.small_rows import MOST_CHANGES, MOST_ROWS, SmallRows, changes_of_commits
+from deltasnap_core.store.small_rows import MOST_CHANGES, MOST_IN_BASE, MOST_ROWS, SmallRows, changes_of_commits
 from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
@@ -138,20 +141,35 @@ class RangeWriter:
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
         """Write the base of a version, and return what is known of its commit, a draft of its manifest, its state."""
-        version = log.version
-        files = reconciled_files(self.context.reader(), log)
-        base = self.rows.write_base(files, new_folder(BASE, version, version), version)
+        version, folder = log.version, new_folder(BASE, log.version, log.version)
+        few = self._few_actions(log)
+        if few is not None:
+            base = self.small_rows.write_base(few, folder, version)
+        else:
+            base = self.rows.write_base(reconciled_files(self.context.reader(), log), folder, version)
         commits = self._commits_of(log)
         timestamp = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)[version]
         retention = retention_at(log.non_file, timestamp)
         draft = self._manifest(version, timestamp, log.non_file, base, retention)
         in_force = log.non_file.without_expired_transactions(timestamp)
-        with translated(stored_files=self.rows.urls(draft)):
-            rows = self.digest_rows.state_of(draft)
-            try:
+        try:
+            if few is not None:
+                return commits, draft, state_of_digests(self.small_rows.digests(draft), in_force, retention)
+            with translated(stored_files=self.rows.urls(draft)):
+                rows = self.digest_rows.state_of(draft)
                 return commits, draft, compute_state(None if rows is None else digest(rows), in_force, retention)
-            except MissingSizeError as error:  # the base has what the log has
-                raise CorruptLogError(path=log.files[0], reason=str(error)) from error
+        except MissingSizeError as error:  # the base has what the log has
+            raise CorruptLogError(path=log.files[0], reason=str(error)) from error
+
+    def _few_actions(self, log: LoadedLog) -> pa.Table | None:
+        """Return the newest action of each logical file (WHOLE), where they are few. None: Spark is to write them."""
+        count = action_count(log)
+        if count is None or count > self._at_most(MOST_IN_BASE):
+            return None
+        try:
+            return newest_actions(self.context.log.store, log, self.context.log.log_path)
+        except UnusualError:
+            return None
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return what the commit of a version is, read again only where a checkpoint stood in for it."""

@@ -8,23 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_type
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.action_lines import FILE_DIGEST_LINES
 from deltasnap_core.log.checkpoint_contents import UNREADABLE
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.log.file_digest import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
-from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.local_replay import newest, unexpired, with_path_keys
 from deltasnap_core.replay.path_keys import canonical_paths
-from deltasnap_core.replay.schemas import FILE_ACTIONS
+from deltasnap_core.replay.whole_actions import WHOLE, UnusualError, decoded, path_keys_of
 from deltasnap_core.replay.xxhash64 import xxhash64
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -36,10 +33,10 @@ MOST_ROWS = 50_000
 MOST_CHANGES = 2_000
 """So many changes are written here: one page of Parquet."""
 
-_ACTIONS = [(field.name, to_arrow_type(field.dataType)) for field in FILE_ACTIONS]
-_MAPS = ("partitionValues", "tags")
+MOST_IN_BASE = 20_000
+"""So many rows of a base are written here: the keys of so many take as long as to start a Spark job."""
 
-CHANGES = pa.schema([("version", pa.int64()), ("key", pa.int64()), *_ACTIONS])
+CHANGES = pa.schema([("version", pa.int64()), ("key", pa.int64()), *WHOLE])
 """The columns of the store's changes. A base has the last three."""
 
 SMALL_FILES = pa.schema(
@@ -96,15 +93,23 @@ class SmallRows:
         files = [file for data_set in merged for file in data_set.files]
         earlier = [self._read(file, CHANGES.names, _as_changes) for file in files]
         kept = [rows.filter(pc.less_equal(rows["version"], up_to)) for rows in earlier]
-        rows = pa.concat_tables([*kept, changes]).sort_by("key")
+        return DataSet(first=first, last=last, files=self._write(pa.concat_tables([*kept, changes]), path))
+
+    def write_base(self, actions: pa.Table, path: str, version: int) -> DataSet:
+        """Write the newest action of each logical file of a version (WHOLE)."""
+        keys = pa.array(map(xxhash64, path_keys_of(actions, self.log_path)), pa.int64())
+        rows = actions.add_column(0, CHANGES.field("key"), keys)
+        return DataSet(first=version, last=version, files=self._write(rows, path))
+
+    def _write(self, rows: pa.Table, path: str) -> tuple[DataFile, ...]:
+        """Write rows into a new folder, by their keys."""
         if not rows.num_rows:
-            return DataSet(first=first, last=last, files=())
+            return ()
         stream = BytesIO()
-        pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
+        pq.write_table(rows.sort_by("key"), stream, compression="zstd", write_page_checksum=True)
         name, content = f"{path}/part-0.parquet", stream.getvalue()
         self.storage.write(join_url(self.folder, name), content)
-        file = DataFile(path=name, size=len(content), rows=rows.num_rows)
-        return DataSet(first=first, last=last, files=(file,))
+        return (DataFile(path=name, size=len(content), rows=rows.num_rows),)
 
     def _newest(self, manifest: VersionManifest, columns: Sequence[str]) -> pa.Table:
         """Return the newest action of each logical file: its digest with its key, and what was read of it."""
@@ -135,15 +140,15 @@ def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table | None:
     """
     if batch.large:
         return None
-    lines = with_path_keys(batch.lines_with(*FILE_ACTIONS.names), log_path)
+    lines = with_path_keys(batch.lines_with(*WHOLE.names), log_path)
     versions = [lines.filter(pc.equal(lines["commit_version"], commit.version)) for commit in batch.commits]
     changed = pa.concat_tables([lines.slice(0, 0), *map(newest, versions)])
-    places = changed.select(["commit_version", "path_key", "line"]).to_pylist()
     try:
-        rows = [_change(*place.values()) for place in places]
-        return pa.Table.from_pylist(rows, schema=CHANGES) if all(map(_has_texts, rows)) else None
-    except (TypeError, ValueError):
+        actions = decoded(changed["line"].to_pylist())
+    except UnusualError:
         return None
+    keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
+    return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGES)
 
 
 def _as_changes(rows: pa.Table) -> pa.Table:
@@ -168,13 +173,3 @@ def _in_short(rows: pa.Table) -> pa.Table:
 def _field(structs: pa.StructArray, name: str, kind: pa.DataType) -> pa.Array:
     has_field = structs.type.get_field_index(name) >= 0
     return pc.struct_field(structs, name).cast(kind) if has_field else pa.nulls(len(structs), kind)
-
-
-def _change(version: int, path_key: str, line: str) -> dict[str, Any]:
-    actions = decode_json(line)
-    return {"version": version, "key": xxhash64(path_key), **{name: actions.get(name) for name in FILE_ACTIONS.names}}
-
-
-def _has_texts(change: dict[str, Any]) -> bool:
-    maps = [(change[kind] or {}).get(name) or {} for kind in FILE_ACTIONS.names for name in _MAPS]
-    return all(value is None or isinstance(value, str) for each in maps for value in each.values())

@@ -182,7 +182,7 @@ def _disagreements(
     latest = found.pop(None, {})
     for version, told in found.items():
         stories = _stories(told)
-        if version is not None and version in checkpoints and _first_stored(found) < version:
+        if version is not None and any(_first_stored(found) < checkpoint <= version for checkpoint in checkpoints):
             # Of a checkpoint that the commits contradict a snapshot tells, the store of the commits from its base on.
             stories = {name: story for name, story in stories.items() if not name.startswith("stored")}
         # A checksum that vanishes in between was a story of its own.

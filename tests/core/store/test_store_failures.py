@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core.errors import StorageError
 from deltasnap_core.replay.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -93,12 +94,21 @@ def test_tables_killed_at_any_step_leave_the_versions_whole(
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (SnapshotOptions(), "nothing can be written there"),
+        (SnapshotOptions(local_actions=0), "Spark cannot write there"),
+    ],
+)
 def test_store_whose_root_is_a_file_is_told_as_a_fault_of_the_storage(
-    spark: SparkSession, tmp_path: Path, log: DeltaLog
+    spark: SparkSession, tmp_path: Path, options: SnapshotOptions, told: str
 ) -> None:
+    make_table(tmp_path / "events", 1)
+    log = DeltaLog.for_table(spark, tmp_path / "events", options=options)
     root = tmp_path / "store"
     root.write_text("a file", encoding="utf-8")
     store = SnapshotStore.open(spark, root)
     assert store.versions("events") == []
-    with pytest.raises(StorageError, match="Spark cannot write there"):
+    with pytest.raises(StorageError, match=told):
         store.write_range("events", log, 0, 0)
