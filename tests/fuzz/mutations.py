@@ -158,6 +158,8 @@ def repeat_key(table: MadeTable, rng: Random) -> Mutation | None:
     lines = [json.dumps(action) for action in actions_of(file)]
     place = rng.randrange(len(lines))
     keys = list(re.finditer(r'"[A-Za-z]+": ', lines[place]))
+    if not keys:  # an earlier mutation emptied the object
+        return None
     key = rng.choice(keys)
     value = rng.choice(("null", "1", '"x"', "{}", '{"path": "other", "size": 3}'))
     lines[place] = lines[place][: key.start()] + key[0] + value + ", " + lines[place][key.start() :]
