@@ -57,13 +57,15 @@ def joined(parts: Sequence[CodedPartitions]) -> CodedPartitions:
 def columns_of_maps(maps: pa.MapArray, names: Iterable[str]) -> Iterator[pa.DictionaryArray]:
     """Yield the value that each map has for each of some keys, the first where it has several.
 
-    maps: from dictionaries to dictionaries of texts.
+    maps: from dictionaries to dictionaries of texts. Errors: pa.ArrowInvalid where they are not whole.
     """
     offsets = maps.offsets.to_numpy()
     lengths = np.where(maps.is_valid(), np.diff(offsets), 0)
     entries = slice(int(offsets[0]), int(offsets[0]) + int(lengths.sum()))
     rows = np.repeat(np.arange(len(maps)), lengths)
     keys, items = maps.keys[entries], maps.items[entries]
+    for values in (keys, items):
+        values.validate(full=True)  # of damaged pages pyarrow gives places that no dictionary has
     key_of = keys.indices.to_numpy()
     known = keys.dictionary.to_pylist()
     item_of = pc.fill_null(items.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)

@@ -26,6 +26,8 @@ SPARK_FAILURES = (PySparkException, Py4JJavaError)
 _SAYS_OF_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
+    # What is decoded after the file was read. No query of ours asks for places in arrays.
+    r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )
 _SAYS_OF_STORAGE = re.compile(
     r"ParentNotDirectoryException|FileAlreadyExistsException|AccessControlException|AccessDeniedException|Mkdirs failed"

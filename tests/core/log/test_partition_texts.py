@@ -64,3 +64,13 @@ def test_rows_of_parts_follow_one_another() -> None:
     assert texts_of(found) == [("a",), ("a",), ("b",), ("b",), ("a",), ("a",)]
     assert found.among({("b",)}).tolist() == [False, False, True, True, False, False]
     assert texts_of(joined([])) == []
+
+
+@pytest.mark.parametrize("damaged", ["keys", "items"])
+def test_place_that_no_dictionary_has_is_an_error(damaged: str) -> None:
+    good = pa.array(["x"]).dictionary_encode()
+    bad = pa.DictionaryArray.from_arrays(pa.array([32], pa.int32()), good.dictionary, safe=False)
+    keys, items = (bad, good) if damaged == "keys" else (good, bad)
+    maps = pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), keys, items)
+    with pytest.raises(pa.ArrowInvalid, match="out of bounds"):
+        list(columns_of_maps(maps, ["x"]))

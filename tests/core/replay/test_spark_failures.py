@@ -93,3 +93,12 @@ def test_failure_is_condensed_to_one_short_line() -> None:
     assert spark_cause(SparkRuntimeException(gone)) == "failed to connect to all addresses"
     assert len(spark_cause(ValueError("x" * 10_000))) < 400
     assert spark_cause(ValueError()) == "ValueError"
+
+
+def test_value_that_no_dictionary_has_is_damage_of_the_first_file() -> None:
+    text = """org.apache.spark.SparkException: Job aborted due to stage failure
+\tat org.apache.spark.sql.execution.datasources.parquet.ParquetDictionary.decodeToBinary(ParquetDictionary.java:71)
+Caused by: java.lang.ArrayIndexOutOfBoundsException: Index 64 out of bounds for length 1"""
+    error = raised(JavaError(text))
+    assert (type(error), error.path) == (CorruptLogError, CHECKPOINT)
+    assert "Index 64 out of bounds" in error.reason
