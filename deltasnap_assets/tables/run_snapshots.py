@@ -18,6 +18,7 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.connect_check import check_remote, limit_retries
+from deltasnap_assets.spark.deferred_session import deferred
 from deltasnap_assets.spark.failures import starting_spark
 from deltasnap_assets.tables.file_facts import (
     FileFacts,
@@ -46,6 +47,8 @@ from deltasnap_core import (
 T = TypeVar("T")
 
 _QUERIES_AT_ONCE = 2
+_SMALL_LOG_BYTES = 4 << 20
+"""Of a log of less, some 50,000 files, nothing is likely to be asked of Spark."""
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions of it are done, and how many there are."""
@@ -99,6 +102,12 @@ class RunSnapshots:
                 self._is_connected = True
             return session
 
+    @cached_property
+    def _session(self) -> SparkSession:
+        """The session, which starts when it is needed; that of a Connect server, which is there, at once."""
+        config = self._pyspark.spark_config
+        return self.spark if "spark.remote" in config else deferred(lambda: self.spark, config)
+
     def _begin_spark(self) -> None:
         with suppress(Exception):  # who needs it is told
             _ = self.spark
@@ -106,7 +115,7 @@ class RunSnapshots:
     @cached_property
     def store(self) -> SnapshotStore:
         """The store of the configuration."""
-        return SnapshotStore.open(self.spark, self._settings.storage, self._settings.storage_options)
+        return SnapshotStore.open(self._session, self._settings.storage, self._settings.storage_options)
 
     @cached_property
     def small_store(self) -> SnapshotStore:
@@ -119,7 +128,7 @@ class RunSnapshots:
 
     def log(self, table: TableSettings) -> DeltaLog:
         """The log of a table."""
-        return DeltaLog.for_table(self.spark, table.path, table.storage_options)
+        return DeltaLog.for_table(self._session, table.path, table.storage_options)
 
     def listing(self, table: TableSettings) -> LogListing:
         """Return what lies in the log of a table: listed once for all that a run asks."""
@@ -243,10 +252,11 @@ class RunSnapshots:
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log, or from the store where the log has lost them since.
 
-        They need no Spark: it starts meanwhile, for what comes next.
+        They need no Spark: for a large table it starts meanwhile, for what comes next.
         """
-        threading.Thread(target=self._begin_spark, name="deltasnap-spark", daemon=True).start()
         log, listing = log_of(table), self.listing(table)
+        if _bytes_to_replay(listing) > _SMALL_LOG_BYTES:
+            threading.Thread(target=self._begin_spark, name="deltasnap-spark", daemon=True).start()
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:
@@ -258,3 +268,13 @@ class RunSnapshots:
                 except StoredVersionNotFoundError:
                     raise error from None
         return segments
+
+
+def _bytes_to_replay(listing: LogListing) -> int:
+    """Return the size of what the latest version is made of: its checkpoint and the commits after it."""
+    latest = listing.latest_version
+    if latest is None:
+        return 0
+    checkpoint = listing.best_checkpoint(latest)
+    commits = listing.commits_between(checkpoint.version + 1, latest)
+    return sum(file.size for file in (*checkpoint.files, *commits))

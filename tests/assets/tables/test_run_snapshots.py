@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -100,3 +102,42 @@ def test_rolled_back_table_is_told_to_the_run(spark: SparkSession, tmp_path: Pat
     messages: list[str] = []
     snapshots.stored(table, [2], lambda what, done, total: messages.append(what))
     assert messages == ["Table events: the log was rolled back: version 2 in common, stored up to 3"]
+
+
+class NoSpark:
+    """In the place of dagster-pyspark's resource."""
+
+    def __init__(self) -> None:
+        self.spark_config: dict[str, str] = {}
+
+    @property
+    def spark_session(self) -> SparkSession:
+        raise AssertionError("Spark was started")
+
+
+def test_run_over_a_small_table_starts_no_spark(tmp_path: Path) -> None:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    table = TableSettings(name="events", path=str(tmp_path / "events"))
+    pyspark: Any = NoSpark()
+    snapshots = RunSnapshots(Settings(storage=str(tmp_path / "store"), tables=(table,)), pyspark, asks_ahead=True)
+    refresh(snapshots, table, range(4))
+    files = snapshots.states_of(table, [3])[3].num_of_files
+    assert sum(partition.num_files for partition in snapshots.file_facts(table, 3).partitions) == files
+    assert snapshots.tombstone_facts(table, 3) is not None
+
+
+def test_spark_starts_meanwhile_for_a_large_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    begun: list[str] = []
+    monkeypatch.setattr(RunSnapshots, "_begin_spark", lambda _: begun.append("Spark"))
+    snapshots, table = run_of(spark, tmp_path)
+    _ = snapshots.log_segments(table, range(4))
+    assert begun == []
+    monkeypatch.setattr(run_snapshots, "_SMALL_LOG_BYTES", 100)
+    _ = snapshots.log_segments(table, range(4))
+    for thread in threading.enumerate():
+        if thread.name == "deltasnap-spark":
+            thread.join()
+    assert begun == ["Spark"]
