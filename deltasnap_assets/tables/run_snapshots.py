@@ -84,6 +84,7 @@ class RunSnapshots:
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
         self._is_connected = False
         self._starting = threading.Lock()
+        self._session = deferred(lambda: self.spark, pyspark.spark_config)
 
     @property
     def spark(self) -> SparkSession:
@@ -101,12 +102,6 @@ class RunSnapshots:
                 limit_retries(session)
                 self._is_connected = True
             return session
-
-    @cached_property
-    def _session(self) -> SparkSession:
-        """The session, which starts when it is needed; that of a Connect server, which is there, at once."""
-        config = self._pyspark.spark_config
-        return self.spark if "spark.remote" in config else deferred(lambda: self.spark, config)
 
     def _begin_spark(self) -> None:
         with suppress(Exception):  # who needs it is told

@@ -46,26 +46,12 @@ def chosen_adds(
     partitions: Sequence[str],
     accepting: Accepting,
     fields: Sequence[str],
-) -> pa.Table | None:
-    """Return the live files whose partition values are accepted (ADDS), in any order. None: they are Spark's to find.
+) -> pa.Table:
+    """Return the live files whose partition values are accepted (ADDS), in any order.
 
     partitions: the partition columns, by their physical names. fields: of AddFile; the others are null.
-    Errors: CorruptLogError naming the file that cannot be read.
+    Errors: UnusualError where they are Spark's to find; CorruptLogError naming the file that cannot be read.
     """
-    try:
-        return _chosen_adds(store, log, log_path, partitions, accepting, fields)
-    except UnusualError:
-        return None
-
-
-def _chosen_adds(
-    store: LogStore,
-    log: LoadedLog,
-    log_path: str,
-    partitions: Sequence[str],
-    accepting: Accepting,
-    fields: Sequence[str],
-) -> pa.Table:
     parts = plain_parts(log)
     if "stats" in fields and any(map(has_statistics_as_struct_only, parts)):
         raise UnusualError("statistics as a struct")

@@ -108,17 +108,21 @@ def without_changed(actions: pa.Table, changed: pa.Table, log_path: str) -> pa.T
     """Return the actions (WHOLE) of logical files of which there is no newer one. changed: with KEY."""
     if not changed.num_rows or not actions.num_rows:
         return actions
-    identities = pa.table({name: _only(actions[name].combine_chunks(), _IDENTITY) for name in WHOLE.names})
-    keys = with_path_keys(digest_of(identities).select(["path", "dv_id"]), log_path)
+    keys = _keys_of(actions, log_path)
     kept = without(keys.append_column("row", pa.array(np.arange(actions.num_rows))), changed)
     return actions if kept.num_rows == actions.num_rows else actions.take(kept["row"])
 
 
 def path_keys_of(actions: pa.Table, log_path: str) -> list[str]:
     """Return the keys of the logical files of actions (WHOLE), without their deletion vectors."""
-    identities = pa.table({name: _only(actions[name].combine_chunks(), _IDENTITY) for name in WHOLE.names})
-    keys: list[str] = with_path_keys(digest_of(identities), log_path)["path_key"].to_pylist()
+    keys: list[str] = _keys_of(actions, log_path)["path_key"].to_pylist()
     return keys
+
+
+def _keys_of(actions: pa.Table, log_path: str) -> pa.Table:
+    """Return the keys (KEY) of the logical files of actions (WHOLE)."""
+    identities = pa.table({name: _only(actions[name].combine_chunks(), _IDENTITY) for name in WHOLE.names})
+    return with_path_keys(digest_of(identities).select(["path", "dv_id"]), log_path)
 
 
 def _only(structs: pa.StructArray, names: Iterable[str]) -> pa.StructArray:

@@ -31,6 +31,7 @@ from deltasnap_core.replay.state_reconstruction import live_files, state_actions
 from deltasnap_core.replay.statistics_schema import StatisticPath
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.table_schema import parse_schema
+from deltasnap_core.replay.whole_actions import UnusualError
 from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
@@ -341,12 +342,15 @@ class Snapshot:
     ) -> pa.Table | None:
         """Return the live files whose partition values are accepted, where this process would compute the state too."""
 
-        def chosen(log: LoadedLog) -> pa.Table | None:
+        def chosen(log: LoadedLog) -> pa.Table:
             return chosen_adds(
                 self._context.log.store, log, self.path, partitions=partitions, accepting=accepting, fields=fields
             )
 
-        return self._on_ladder(lambda log: chosen(log) if self._is_looked_at_here(log) else None)
+        try:
+            return self._on_ladder(lambda log: chosen(log) if self._is_looked_at_here(log) else None)
+        except UnusualError:
+            return None
 
     def _is_looked_at_here(self, log: LoadedLog) -> bool:
         count = action_count(log)
