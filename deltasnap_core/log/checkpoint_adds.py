@@ -5,7 +5,7 @@ Their partition values are read first: of most tables dictionaries and some byte
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -50,15 +50,20 @@ def partitioned_shares(
 
 
 def accepted_adds(
-    store: LogStore, shares: Sequence[PartitionedShare], accepted: Collection[PartitionTexts], fields: Sequence[str]
+    store: LogStore,
+    shares: Sequence[PartitionedShare],
+    accepted: Collection[PartitionTexts],
+    fields: Sequence[str],
+    sieve: Callable[[pa.StructArray], pa.StructArray],
 ) -> list[pa.StructArray]:
     """Return `add`, with some of its fields as far as a file has them, where the partition values are accepted.
 
-    Errors: CorruptLogError naming the file that cannot be read.
+    sieve: leaves some of what was read, in several threads.
+    Errors: those of `sieve`; CorruptLogError naming the file that cannot be read.
     """
 
     def read(found: tuple[Share, Mask], use_threads: bool) -> list[pa.StructArray]:
-        return list(_adds(store, *found, use_threads=use_threads))
+        return [sieve(adds) for adds in _adds(store, *found, use_threads=use_threads)]
 
     masks = ((each.share, each.values.among(accepted)) for each in shares)
     wanted = [found for share, mask in masks for found in _groups_with_any(share, mask, fields)]

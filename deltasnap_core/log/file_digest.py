@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.json_lines import are_safe, parsed
+from deltasnap_core.log.json_lines import parsed_texts
 from deltasnap_core.protocol.json_text import decode_json
 
 FILE_DIGEST = pa.schema(
@@ -152,9 +152,7 @@ def _records_of_json(stats: pa.StringArray) -> pa.Array:
 
 
 def _parsed_records(stats: pa.StringArray) -> pa.Array:
-    lines = pa.chunked_array([pc.binary_join_element_wise(stats, "", "\n")])
-    has_lines_of_its_own = not pc.any(pc.match_substring(stats, "\n")).as_py()
-    regular = parsed(lines, _NUM_RECORDS) if has_lines_of_its_own and are_safe(lines) else None
+    regular = parsed_texts(stats, _NUM_RECORDS)
     if regular is not None:
         return regular["numRecords"].combine_chunks()
     if len(stats) > 1:  # one that is irregular costs the others no more than halving finds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,7 @@ from deltasnap_core.log.action_lines import structs
 from deltasnap_core.log.checkpoint_adds import accepted_adds, partitioned_shares
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.partition_texts import CodedPartitions, PartitionTexts, coded
+from deltasnap_core.log.value_ranges import ValueRange, may_hold
 from deltasnap_core.replay.path_keys import canonical_paths
 from deltasnap_core.replay.whole_actions import (
     WHOLE,
@@ -46,10 +48,12 @@ def chosen_adds(
     partitions: Sequence[str],
     accepting: Accepting,
     fields: Sequence[str],
+    ranges: Sequence[ValueRange] = (),
 ) -> pa.Table:
     """Return the live files whose partition values are accepted (ADDS), in any order.
 
     partitions: the partition columns, by their physical names. fields: of AddFile; the others are null.
+    ranges: of the files of a checkpoint those are left out whose statistics are outside; `fields` has `stats` then.
     Errors: UnusualError where they are Spark's to find; CorruptLogError naming the file that cannot be read.
     """
     parts = plain_parts(log)
@@ -67,15 +71,36 @@ def chosen_adds(
         raise UnusualError("partition values that cannot be judged here")
     accepted = frozenset(judged)
     new = added.filter(pa.array(values.among(accepted)))
-    if new.num_rows + sum(int(share.values.among(accepted).sum()) for share in shares) > MOST_CHOSEN:
+    count = new.num_rows + sum(int(share.values.among(accepted).sum()) for share in shares)
+    sieve = _Sieve(ranges, MOST_CHOSEN - new.num_rows)
+    if count > MOST_CHOSEN and not ranges:
         raise UnusualError("many files")
-    read = accepted_adds(store, shares, accepted, [*fields, "path", "deletionVector"])
+    read = accepted_adds(store, shares, accepted, [*fields, "path", "deletionVector"], sieve.left)
     held = pa.concat_tables([WHOLE.empty_table(), *(whole(pa.table({"add": add})) for add in read)])
     kept = pa.concat_tables([without_changed(held, lines, log_path), decoded(new["line"].to_pylist())])
     rows = pa.Table.from_struct_array(kept["add"].combine_chunks())
     if rows.nbytes > MOST_CHOSEN_BYTES:
         raise UnusualError("many bytes")
     return rows.set_column(0, ADDS.field("path"), canonical_paths(rows["path"].combine_chunks(), log_path))
+
+
+class _Sieve:
+    """Leaves the files whose statistics are in ranges, as long as they are not too many."""
+
+    def __init__(self, ranges: Sequence[ValueRange], most: int) -> None:
+        self._ranges = ranges
+        self._room = most
+        self._lock = Lock()
+
+    def left(self, adds: pa.StructArray) -> pa.StructArray:
+        if self._ranges and adds.type.get_field_index("stats") >= 0:
+            kept = may_hold(pc.struct_field(adds, "stats"), self._ranges)
+            adds = adds if kept is None else adds.filter(kept)
+        with self._lock:
+            self._room -= len(adds)
+            if self._room < 0:
+                raise UnusualError("many files")
+        return adds
 
 
 def _partitions_of(adds: pa.Table, partitions: Sequence[str]) -> CodedPartitions:

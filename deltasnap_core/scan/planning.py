@@ -16,6 +16,7 @@ from deltasnap_core.replay.spark_failures import SPARK_FAILURES, says_of_files
 from deltasnap_core.scan.partition_values import text_of
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.sieve import ranges_of
 from deltasnap_core.scan.skipping import Skipping
 
 
@@ -49,13 +50,13 @@ class ScanReport:
 
 
 def chosen_here(table: ScannedTable, files: ScannedFiles, skipping: Skipping, fields: Sequence[str]) -> pa.Table | None:
-    """Return the files that the partition values leave (ADDS), found in this process. None: Spark is to find them.
+    """Return few files that may match (ADDS), found in this process. None: Spark is to find them.
 
-    Spark judges only which partition values are accepted, each once. fields: of AddFile; the others are null.
-    Errors: CorruptLogError.
+    Spark judges only which partition values are accepted, each once. Where no partition values are asked for, ranges of
+    values leave fewer. fields: of AddFile; the others are null. Errors: CorruptLogError.
     """
-    condition = _by_partitions(skipping)
-    if condition is None or files.choose is None:
+    condition = _by_partitions(skipping) or "true"
+    if files.choose is None or (skipping.partitions is None and not skipping.ends):
         return None
     names = [column.physical_path[0] for column in table.columns.partition if text_of(column) in condition]
 
@@ -68,7 +69,9 @@ def chosen_here(table: ScannedTable, files: ScannedFiles, skipping: Skipping, fi
         except SPARK_FAILURES:  # perhaps on the values of a file that is no longer one of the table
             return None
 
-    return files.choose(partitions=names, accepting=accepting, fields=fields)
+    # What both leave would not tell how many files the partition values alone leave.
+    ranges = ranges_of(skipping.ends, table.spark) if skipping.partitions is None else ()
+    return files.choose(partitions=names, accepting=accepting, fields=fields, ranges=ranges)
 
 
 def report_of_chosen(files: pa.Table, skipping: Skipping, totals: tuple[int, int]) -> ScanReport:
@@ -116,6 +119,7 @@ def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | No
     """Return what a predicate does to files; one job.
 
     totals: how many files, and how many bytes, where that is known: only those that may match are then looked at.
+            Where no partition values are asked for, `files` may leave out others.
     """
     by_partitions = _by_partitions(skipping) or "true"
     by_statistics = _by_statistics(skipping, parsed=PARSED in files.columns) or "true"
@@ -132,7 +136,11 @@ def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | No
         F.expr(f"coalesce(sum(if({kept}, size, 0)), 0)").alias("bytes_after_statistics"),
     ).collect()
     found = ScanReport(**row.asDict(), used=skipping.used, unused=skipping.unused)
-    return found if totals is None else replace(found, files=totals[0], bytes_in_files=totals[1])
+    if totals is None:
+        return found
+    if skipping.partitions is None:
+        found = replace(found, files_after_partitions=totals[0], bytes_after_partitions=totals[1])
+    return replace(found, files=totals[0], bytes_in_files=totals[1])
 
 
 def _by_partitions(skipping: Skipping) -> str | None:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from deltasnap_core.log.value_ranges import ValueRange
 from deltasnap_core.replay.chosen_adds import Accepting
 from deltasnap_core.replay.statistics_schema import StatisticPath
 
@@ -25,10 +26,10 @@ class Asking(Protocol):
 
 
 class Choosing(Protocol):
-    """Finds, in this process, the files whose partition values are accepted: `chosen_adds`. None: Spark is to."""
+    """Finds, in this process, files by partition values and ranges of values: `chosen_adds`. None: Spark is to."""
 
     def __call__(
-        self, *, partitions: Sequence[str], accepting: Accepting, fields: Sequence[str]
+        self, *, partitions: Sequence[str], accepting: Accepting, fields: Sequence[str], ranges: Sequence[ValueRange]
     ) -> pa.Table | None: ...
 
 

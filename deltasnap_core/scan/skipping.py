@@ -20,6 +20,7 @@ from deltasnap_core.scan.bounds import Bounds, bounds_of, statistic
 from deltasnap_core.scan.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicate_values import PredicateValue, value_of
+from deltasnap_core.scan.sieve import End, ends_in
 from deltasnap_core.scan.sql_text import string_sql
 from deltasnap_core.scan.table_columns import TableColumns
 
@@ -45,6 +46,7 @@ class Skipping:
     fields:      the statistics that `statistics` asks for.
     used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
     may_fail:    whether `partitions` may be more than Spark can evaluate, as a text cast to a number.
+    ends:        of the values that single columns may have, as far as `statistics` asks for them.
     """
 
     partitions: str | None = None
@@ -53,6 +55,7 @@ class Skipping:
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     may_fail: bool = False
+    ends: tuple[End, ...] = ()
 
     @property
     def schema(self) -> str | None:
@@ -79,6 +82,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
     statistics: list[str] = []
     used: list[str] = []
     unused: list[str] = []
+    ends: list[End] = []
     full = _Rewriting(columns, strings_are_sure, with_statistics=True)
     fails = False
     for conjunct in parse_predicate(where, columns):
@@ -91,7 +95,9 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
             by_statistics = full.rewritten(conjunct.tree)
             by_statistics = None if by_statistics == by_partition else by_statistics
         partitions += [by_partition] if by_partition is not None else []
-        statistics += [by_statistics] if by_statistics is not None else []
+        if by_statistics is not None:
+            statistics.append(by_statistics)
+            ends += ends_in(conjunct.tree, columns) if strings_are_sure else ()
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
     sql = _and(statistics)
     read = {path for path in full.fields if statistic(*path) in (sql or "")}
@@ -102,6 +108,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         used=tuple(used),
         unused=tuple(unused),
         may_fail=fails,
+        ends=tuple(ends),
     )
 
 

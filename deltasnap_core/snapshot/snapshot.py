@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.value_ranges import ValueRange
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import forget, once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
@@ -193,6 +194,13 @@ class Snapshot:
 
     def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
         """Return what a scan must know of the version."""
+        return self._scanned_table if options is None else self._as_scanned(options)
+
+    @once
+    def _scanned_table(self) -> ScannedTable:
+        return self._as_scanned(None)
+
+    def _as_scanned(self, options: ScanOptions | None) -> ScannedTable:
         return ScannedTable(
             self._context.spark,
             table_path=self._context.log.table_path,
@@ -338,13 +346,24 @@ class Snapshot:
         return self._on_ladder(ask)
 
     def _choose_files(
-        self, *, partitions: Sequence[str], accepting: Accepting, fields: Sequence[str]
+        self,
+        *,
+        partitions: Sequence[str],
+        accepting: Accepting,
+        fields: Sequence[str],
+        ranges: Sequence[ValueRange] = (),
     ) -> pa.Table | None:
-        """Return the live files whose partition values are accepted, where this process would compute the state too."""
+        """Return the live files that partition values and ranges leave, where this process computes the state too."""
 
         def chosen(log: LoadedLog) -> pa.Table:
             return chosen_adds(
-                self._context.log.store, log, self.path, partitions=partitions, accepting=accepting, fields=fields
+                self._context.log.store,
+                log,
+                self.path,
+                partitions=partitions,
+                accepting=accepting,
+                fields=fields,
+                ranges=ranges,
             )
 
         try:

@@ -45,11 +45,16 @@ def columns(fields: list[dict[str, Any]] = FIELDS, **metadata: Any) -> TableColu
     return TableColumns(Metadata(id="t", schema_string=schema, partition_columns=("day", "region"), **metadata))
 
 
+def with_texts(sql: str) -> str:
+    """SQL with its strings as a person would write them."""
+    return re.sub(r"cast\(X'([0-9a-f]*)' as string\)", lambda hexed: f"'{bytes.fromhex(hexed[1]).decode()}'", sql)
+
+
 def plain(sql: str | None) -> str | None:
     """SQL as a person would write it."""
     if sql is None:
         return None
-    sql = re.sub(r"cast\(X'([0-9a-f]*)' as string\)", lambda hexed: f"'{bytes.fromhex(hexed[1]).decode()}'", sql)
+    sql = with_texts(sql)
     sql = re.sub(r"\(coalesce\((.*?), ''\) != '' and try_cast\(nullif\(\1, ''\) as \w+\) is null\)", "malformed", sql)
     sql = re.sub(r"try_cast\(nullif\(partitionValues\['(\w+)'\], ''\) as \w+\)", r"\1", sql)
     sql = re.sub(r"nullif\(partitionValues\['(\w+)'\], ''\)", r"\1", sql)
@@ -291,3 +296,41 @@ def test_what_is_no_predicate_over_the_table_is_a_value_error_with_the_place(
     assert where.rpartition("\n")[2] in str(error)
     if position is not None:
         assert error.position == position
+
+
+@pytest.mark.parametrize(
+    ("where", "ends"),
+    [
+        ("id >= 5", ["id low 5"]),
+        ("5 > id", ["id high 5"]),
+        ("ID = 5", ["id low 5", "id high 5"]),
+        ("id between 5 and 9 and s.a < 3", ["id low 5", "id high 9", "s.a high 3"]),
+        ("(id > 5.5)", ["id low 5.5"]),
+        ("id < -5", ["id high (-5)"]),
+        ("at >= timestamp'2026-01-01 00:00:00'", ["at low try_cast('2026-01-01 00:00:00' as timestamp)"]),
+        ("on_day <= '2026-01-01' and wall < date'2026-01-02'",
+         ["on_day high '2026-01-01'", "wall high try_cast('2026-01-02' as date)"]),
+        ("id > 5 or id < 3", []),
+        ("not id > 5", []),
+        ("id in (5, 6)", []),
+        ("id not between 5 and 9", []),
+        ("cast(id as int) > 5", []),
+        ("id + 1 > 5", []),
+        ("id > 9223372036854775808", []),
+        ("id > null", []),
+        ("id > '5'", []),
+        ("x > 5", []),
+        ("price > 5", []),
+        ("name > 'a'", []),
+        ("region > 'a' and day > '2026-01-01'", []),
+        ("id <=> 5", []),
+        ("id > name", []),
+        ("id > 5 and name = 'a\\b'", []),
+    ],
+)  # fmt: skip
+def test_conditions_that_set_an_end_to_the_values_of_a_column(where: str, ends: list[str]) -> None:
+    found = skipping_of(where, columns()).ends
+    constant = re.compile(r"(?:unix_micros\()?try_cast\((.*) as (?:bigint|timestamp_ltz)\)+")
+    constants = [constant.fullmatch(with_texts(end.sql)) for end in found]
+    told = [f"{end.column.name} {end.side} {sql and sql[1]}" for end, sql in zip(found, constants, strict=True)]
+    assert told == ends

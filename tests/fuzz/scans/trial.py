@@ -35,7 +35,8 @@ _EXACTLY = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZF
 @dataclass(kw_only=True)
 class Tried:
     """What came of a table: how many predicates, which of them failed how, how often files were left out,
-    how many rows were read, and how many predicates chose files without Spark.
+    how many rows were read, and how many predicates chose files without Spark, by
+    partition values and by ranges of values.
     """
 
     seed: int
@@ -47,6 +48,7 @@ class Tried:
     skipped: int = 0
     scanned: int = 0
     here: int = 0
+    sieved: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
@@ -103,6 +105,7 @@ class _Trial:
         for where in sensible:
             self._compare(where, matching.get(where), kept.get(where), conditions[where])
         self._compare_chosen_here(sensible, files)
+        self._compare_sieved(sensible, kept)
         for where in self._rng.sample(sorted(sensible), min(scans, len(sensible))):
             self._scan(where, sensible[where], matching.get(where))
 
@@ -131,6 +134,19 @@ class _Trial:
             self._tried.here += 1
             if sorted(found["path"].to_pylist()) != sorted(wanted):
                 self._tell(where, f"found {found['path'].to_pylist()} without Spark, {sorted(wanted)} with it")
+
+    def _compare_sieved(self, scans: dict[str, Scan], kept: dict[str, set[str]]) -> None:
+        """See that ranges of values leave no file out, without Spark, that Spark keeps."""
+        for where, scan in scans.items():
+            skipping = scan._skipping
+            if skipping.partitions is not None or not skipping.ends or where not in kept:
+                continue
+            found = chosen_here(scan._table, scan._all_files, skipping, ["size", "stats"])
+            if found is None:
+                continue
+            self._tried.sieved += 1
+            if lost := kept[where] - set(found["path"].to_pylist()):
+                self._tell(where, f"lost {sorted(lost)} by ranges of values")
 
     def _kept(self, files: DataFrame) -> DataFrame:
         """Return files read once; mostly as a local relation, of which Spark evaluates expressions while it plans."""
