@@ -93,9 +93,9 @@ class _Sieve:
         self._lock = Lock()
 
     def left(self, adds: pa.StructArray) -> pa.StructArray:
-        if self._ranges and adds.type.get_field_index("stats") >= 0:
-            kept = may_hold(pc.struct_field(adds, "stats"), self._ranges)
-            adds = adds if kept is None else adds.filter(kept)
+        has_texts = adds.type.get_field_index("stats") >= 0 and pa.types.is_string(adds.type.field("stats").type)
+        kept = may_hold(pc.struct_field(adds, "stats"), self._ranges) if self._ranges and has_texts else None
+        adds = adds if kept is None else adds.filter(kept)
         with self._lock:
             self._room -= len(adds)
             if self._room < 0:

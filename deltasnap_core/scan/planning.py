@@ -55,9 +55,13 @@ def chosen_here(table: ScannedTable, files: ScannedFiles, skipping: Skipping, fi
     Spark judges only which partition values are accepted, each once. Where no partition values are asked for, ranges of
     values leave fewer. fields: of AddFile; the others are null. Errors: CorruptLogError.
     """
-    condition = _by_partitions(skipping) or "true"
-    if files.choose is None or (skipping.partitions is None and not skipping.ends):
+    if files.choose is None:
         return None
+    condition = _by_partitions(skipping)
+    if condition is None:
+        # What ranges and partition values both leave would not tell how many files the latter leave.
+        ranges = ranges_of(skipping.ends, table.spark)
+        return files.choose(partitions=[], accepting=list, fields=fields, ranges=ranges) if ranges else None
     names = [column.physical_path[0] for column in table.columns.partition if text_of(column) in condition]
 
     def accepting(texts: Collection[PartitionTexts]) -> list[PartitionTexts] | None:
@@ -69,9 +73,7 @@ def chosen_here(table: ScannedTable, files: ScannedFiles, skipping: Skipping, fi
         except SPARK_FAILURES:  # perhaps on the values of a file that is no longer one of the table
             return None
 
-    # What both leave would not tell how many files the partition values alone leave.
-    ranges = ranges_of(skipping.ends, table.spark) if skipping.partitions is None else ()
-    return files.choose(partitions=names, accepting=accepting, fields=fields, ranges=ranges)
+    return files.choose(partitions=names, accepting=accepting, fields=fields, ranges=())
 
 
 def report_of_chosen(files: pa.Table, skipping: Skipping, totals: tuple[int, int]) -> ScanReport:
