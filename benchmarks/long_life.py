@@ -6,6 +6,7 @@ Ask it with as many commits as the table is to have versions: `python -m benchma
 from __future__ import annotations
 
 import logging
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,11 @@ def run(bench: Bench) -> list[Finding]:
         *_stored(bench, store, log, versions),
         *_recorded(bench, settings, folder, versions),
         *_pruned(store, len(versions)),
+        Finding(
+            question="Peak memory of the Python process, all of this",
+            ours=Samples((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,)),
+            unit="MiB",
+        ),
     ]
 
 
