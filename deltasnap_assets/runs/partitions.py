@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import dagster as dg
 
@@ -25,7 +27,30 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
         first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
         if first == last:
             return [key_of(first)]
-        return [key_of(version) for version in known_versions(self.get_partition_keys()) if first <= version <= last]
+        held, asked = _held_keys.get(), (self.name, first, last)
+        if held is not None and asked in held:
+            return held[asked]
+        known = known_versions(self.get_partition_keys())
+        found = [key_of(version) for version in known if first <= version <= last]
+        if held is not None:
+            held[asked] = found
+        return found
+
+
+_held_keys: ContextVar[dict[tuple[str | None, int, int], Sequence[str]] | None] = ContextVar("held_keys", default=None)
+
+
+@contextmanager
+def keys_read_once() -> Iterator[None]:
+    """Ask the instance only once for the keys of a range: Dagster asks with each thing said of one of them.
+
+    Keys that are added meanwhile are not seen.
+    """
+    token = _held_keys.set({})
+    try:
+        yield
+    finally:
+        _held_keys.reset(token)
 
 
 def version_partitions(table_name: str) -> VersionPartitions:

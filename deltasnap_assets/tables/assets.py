@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from deltasnap_assets.runs.partitions import key_of, version_partitions, versions_of
+from deltasnap_assets.runs.partitions import key_of, keys_read_once, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.delta_log_asset import code_references, delta_log_asset
@@ -174,8 +174,9 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         with secrets_hidden(), using_spark(table.name):
             told = asset.tell(run)
             page = _page(context.instance, run) if asset.name == _TELLS_OF_THE_TABLE else None
-        for version, entries in told.items():
-            context.add_asset_metadata(entries, partition_key=key_of(version))
+        with keys_read_once():
+            for version, entries in told.items():
+                context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
         # The newest of the table is recorded last: it is what Dagster shows.
         if (again := newest_again(context.instance, context.asset_key, told)) is not None:

@@ -1,8 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, versions_of
+from deltasnap_assets.runs.partitions import (
+    contiguous,
+    key_of,
+    keys_read_once,
+    version_of,
+    version_partitions,
+    versions_of,
+)
 
 
 def test_versions_sort_as_numbers() -> None:
@@ -32,3 +42,28 @@ CASES = {
 def test_ranges_have_no_gap_and_are_ranges_of_keys(case: str) -> None:
     versions, order, expected = CASES[case]
     assert list(contiguous(versions, order)) == expected
+
+
+def test_keys_of_a_range_are_read_once_while_they_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    partitions = version_partitions("t")
+    reads: list[str] = []
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("t_versions", ["1", "3", "2", "9", "made up"])
+        read = dg.DagsterInstance.get_dynamic_partitions
+
+        def counted(self: dg.DagsterInstance, partitions_def_name: str) -> Sequence[str]:
+            reads.append(partitions_def_name)
+            return read(self, partitions_def_name)
+
+        monkeypatch.setattr(dg.DagsterInstance, "get_dynamic_partitions", counted)
+
+        def keys(start: str, end: str) -> Sequence[str]:
+            with dg.partition_loading_context(dynamic_partitions_store=instance):
+                return partitions.get_partition_keys_in_range(dg.PartitionKeyRange(start, end))
+
+        with keys_read_once():
+            assert [keys("1", "3") for _ in range(5)] == [["1", "2", "3"]] * 5
+            assert keys("2", "9") == ["2", "3", "9"]
+        assert len(reads) == 2
+        instance.add_dynamic_partitions("t_versions", ["4"])
+        assert keys("2", "9") == ["2", "3", "4", "9"]
