@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from deltasnap_core.log.value_ranges import INTEGERS, TIMES, ValueRange
@@ -18,6 +17,9 @@ from deltasnap_core.scan.bounds import comparable
 from deltasnap_core.scan.predicate import column_of, has_only
 from deltasnap_core.scan.predicate_values import value_of
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ROOM = 3 * 24 * 60 * 60 * 1_000_000
 """More than lies between what a text means in two time zones, in µs."""
