@@ -97,6 +97,8 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     except BaseException:
         _signal(server, signal.SIGKILL)
         process.wait()
+        while running_server(folder) == server:  # what it started ends a moment later
+            time.sleep(_POLL_SECONDS)
         raise
     return server
 
