@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.table_features import check_readable
     from deltasnap_core.protocol.version_checksum import VersionChecksum
     from deltasnap_core.ranges import contiguous_runs
-    from deltasnap_core.replay.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
-    from deltasnap_core.replay.spark_failures import SPARK_FAILURES, spark_cause
-    from deltasnap_core.replay.table_schema import parse_schema
+    from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
+    from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
+    from deltasnap_core.replay.spark.table_schema import parse_schema
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.metadata_tables import MetadataTables
     from deltasnap_core.scan.options import ScanOptions
@@ -150,15 +150,15 @@ _MODULES = {
     "log.log_segment": ("LogSegment",),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
-    "replay.schemas": (
+    "replay.spark.schemas": (
         "ALL_FILES_SCHEMA",
         "TOMBSTONES_SCHEMA",
     ),
-    "replay.spark_failures": (
+    "replay.spark.spark_failures": (
         "SPARK_FAILURES",
         "spark_cause",
     ),
-    "replay.table_schema": ("parse_schema",),
+    "replay.spark.table_schema": ("parse_schema",),
     "scan.file_changes": (
         "ChangeSummary",
         "FileChanges",

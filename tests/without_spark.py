@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from deltasnap_core import DeltaLog, SnapshotOptions, TableLog
-from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.snapshot.table_context import TableContext
 
 

@@ -34,12 +34,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.file_digest import FILE_DIGEST, digest_of
-from deltasnap_core.log.json_lines import BLANK, are_safe, parsed
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
 from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
+from deltasnap_core.rules.json_lines import BLANK, are_safe, parsed
+from deltasnap_core.rules.measures import FILE_DIGEST, digest_of
 
 MOST_LINE_BYTES = 32 << 20
 """A longer line is refused: no writer makes one, and it would have to be held in memory several times over."""

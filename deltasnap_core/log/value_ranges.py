@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.json_lines import parsed_texts
+from deltasnap_core.rules.json_lines import parsed_texts
 
 _BOUNDS = ("minValues", "maxValues")
 _MICROS = pa.timestamp("us")

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.log.action_lines import structs
-from deltasnap_core.log.checkpoint_adds import accepted_adds, partitioned_shares
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.partition_texts import CodedPartitions, PartitionTexts, coded
 from deltasnap_core.log.value_ranges import ValueRange, may_hold
-from deltasnap_core.replay.path_keys import canonical_paths
-from deltasnap_core.replay.whole_actions import (
+from deltasnap_core.replay.driver.checkpoint_adds import accepted_adds, partitioned_shares
+from deltasnap_core.replay.driver.whole_actions import (
     WHOLE,
     UnusualError,
     decoded,
@@ -25,6 +24,7 @@ from deltasnap_core.replay.whole_actions import (
     whole,
     without_changed,
 )
+from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.storage.log_store import LogStore
 
 MOST_PARTITIONS = 100_000

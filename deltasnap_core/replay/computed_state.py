@@ -11,9 +11,9 @@ from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecor
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.aggregates import FileTotals, Group, grouping, groups_of, sums
-from deltasnap_core.replay.file_action_layout import DIGEST
-from deltasnap_core.replay.local_replay import unexpired
+from deltasnap_core.replay.driver.reconciliation import unexpired
+from deltasnap_core.replay.spark.file_action_layout import DIGEST
+from deltasnap_core.rules.aggregates import FileTotals, Group, grouping, groups_of, sums
 
 
 def compute_state(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> SnapshotState:

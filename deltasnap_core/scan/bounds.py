@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from deltasnap_core.replay.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import SQL_TYPES, sql_type
+from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.partition_values import partition_value
 from deltasnap_core.scan.predicate_values import PredicateValue
-from deltasnap_core.scan.sql_text import SQL_TYPES, sql_type
 from deltasnap_core.scan.table_columns import TableColumn
 
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.log.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
-from deltasnap_core.replay.statistics_schema import StatisticPath
+from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable

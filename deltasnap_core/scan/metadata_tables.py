@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import sql_type
+from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.bounds import bounds_of
 from deltasnap_core.scan.partition_values import partition_value
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.sql_text import sql_type
 from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.scan.vacuum_candidates import vacuum_candidates
 from deltasnap_core.storage.log_store import FileStatus

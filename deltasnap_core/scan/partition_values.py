@@ -5,7 +5,7 @@ Source: PROTOCOL.md, Partition Value Serialization.
 
 from __future__ import annotations
 
-from deltasnap_core.scan.sql_text import sql_type, string_sql
+from deltasnap_core.rules.sql_text import sql_type, string_sql
 from deltasnap_core.scan.table_columns import TableColumn
 
 _CAST = {

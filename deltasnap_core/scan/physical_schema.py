@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from deltasnap_core.protocol.table_config import ColumnMappingMode
-from deltasnap_core.replay.statistics_schema import quoted
+from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
 
 _FIELD_ID = "delta.columnMapping.id"

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.partition_texts import PartitionTexts
-from deltasnap_core.replay.load_actions import PARSED
-from deltasnap_core.replay.spark_failures import SPARK_FAILURES, says_of_files
+from deltasnap_core.replay.spark.load_actions import PARSED
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, says_of_files
 from deltasnap_core.scan.partition_values import text_of
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable

@@ -8,8 +8,8 @@ from typing import Literal
 
 from sqlglot import exp
 
+from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.predicate import has_only, is_of_the_moment
-from deltasnap_core.scan.sql_text import string_sql
 
 ValueKind = Literal["null", "boolean", "number", "string", "date", "timestamp", "timestamp_ntz"]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.replay.statistics_schema import quoted
+from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping import Skipping, skipping_of

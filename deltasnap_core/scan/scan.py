@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
-from deltasnap_core.replay.schemas import ADD
+from deltasnap_core.replay.spark.schemas import ADD
 from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from deltasnap_core.log.value_ranges import ValueRange
 from deltasnap_core.replay.chosen_adds import Accepting
-from deltasnap_core.replay.statistics_schema import StatisticPath
+from deltasnap_core.rules.statistics_schema import StatisticPath
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.replay.spark_files import SparkFiles
-from deltasnap_core.replay.table_schema import parse_schema
+from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.table_schema import parse_schema
 from deltasnap_core.scan.data_paths import data_file_url
 from deltasnap_core.scan.deletion_vectors import DeletionVectors
 from deltasnap_core.scan.options import ScanOptions

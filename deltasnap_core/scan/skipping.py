@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from deltasnap_core.replay.statistics_schema import StatisticPath, text_schema
+from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
 from deltasnap_core.scan.bounds import Bounds, bounds_of, statistic
 from deltasnap_core.scan.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicate_values import PredicateValue, value_of
 from deltasnap_core.scan.sieve import End, ends_in
-from deltasnap_core.scan.sql_text import string_sql
 from deltasnap_core.scan.table_columns import TableColumns
 
 NEVER = "false"

@@ -20,8 +20,8 @@ from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_c
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
-from deltasnap_core.replay.spark_failures import translated
-from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.snapshot.history_frame import history_frame

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from deltasnap_core.log.delta_history_manager import DeltaHistory
-from deltasnap_core.replay.local_rows import local_rows
+from deltasnap_core.replay.spark.local_rows import local_rows
 
 _TEXTS = MapType(StringType(), StringType())
 

@@ -24,25 +24,14 @@ from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mappi
 from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.replay.chosen_adds import Accepting, chosen_adds
-from deltasnap_core.replay.load_actions import PARSED, ActionReader
-from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.replay.schemas import ADD, REMOVE
-from deltasnap_core.replay.spark_failures import on_ladder
-from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
-from deltasnap_core.replay.statistics_schema import StatisticPath
-from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.replay.table_schema import parse_schema
-from deltasnap_core.replay.whole_actions import UnusualError
-from deltasnap_core.scan.metadata_tables import MetadataTables
-from deltasnap_core.scan.options import ScanOptions
-from deltasnap_core.scan.scan import Scan
-from deltasnap_core.scan.scanned_files import ScannedFiles
-from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
-from deltasnap_core.snapshot.local_files import LocalFiles, action_count
-from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
-from deltasnap_core.snapshot.state_cache import StateCache
-from deltasnap_core.snapshot.state_computation import (
+from deltasnap_core.replay.driver.held_files import LocalFiles, action_count
+from deltasnap_core.replay.driver.whole_actions import UnusualError
+from deltasnap_core.replay.spark.load_actions import PARSED, ActionReader
+from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark.spark_failures import on_ladder
+from deltasnap_core.replay.spark.state_cache import StateCache
+from deltasnap_core.replay.spark.state_computation import (
     ComputedVersion,
     FilesDigest,
     KnownFiles,
@@ -50,6 +39,17 @@ from deltasnap_core.snapshot.state_computation import (
     digest_files,
     reconciled_files,
 )
+from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.replay.spark.table_schema import parse_schema
+from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.scan.metadata_tables import MetadataTables
+from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scanned_files import ScannedFiles
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
 

@@ -11,7 +11,7 @@ from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
-from deltasnap_core.replay.version_range import changes_of_versions
+from deltasnap_core.replay.spark.version_range import changes_of_versions
 from deltasnap_core.scan.log_tables import listed_versions, log_files_table, versions_table
 from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.scanned_table import ScannedTable

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.replay.load_actions import ActionReader
-from deltasnap_core.replay.spark_files import SparkFiles
-from deltasnap_core.replay.statistics_schema import StatisticPath
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.snapshot.options import SnapshotOptions
 
 

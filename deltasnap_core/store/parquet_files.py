@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
-from deltasnap_core.replay.local_rows import no_rows
-from deltasnap_core.replay.spark_failures import storing
-from deltasnap_core.replay.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.replay.spark.spark_failures import storing
+from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles

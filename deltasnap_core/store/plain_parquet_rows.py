@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.file_action_layout import FULL
-from deltasnap_core.replay.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
+from deltasnap_core.replay.spark.file_action_layout import FULL
+from deltasnap_core.replay.spark.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
 
 
 def rows_by_version(

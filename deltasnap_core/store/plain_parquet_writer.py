@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from deltasnap_core.replay.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.layout import ALL_FILES, STAGING, TOMBSTONES, plain_parquet_path
 from deltasnap_core.store.manifest import DataFile, PlainParquetFiles, VersionManifest

@@ -22,21 +22,21 @@ from deltasnap_core.log.log_range import (
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.aggregates import MissingSizeError
 from deltasnap_core.replay.computed_state import compute_state, state_of_digests
-from deltasnap_core.replay.file_action_layout import FULL, digest
-from deltasnap_core.replay.local_replay import with_path_keys
-from deltasnap_core.replay.spark_failures import on_ladder, translated
-from deltasnap_core.replay.version_range import (
+from deltasnap_core.replay.driver.held_files import action_count
+from deltasnap_core.replay.driver.reconciliation import with_path_keys
+from deltasnap_core.replay.driver.whole_actions import UnusualError, newest_actions
+from deltasnap_core.replay.spark.file_action_layout import FULL, digest
+from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.state_computation import is_small, reconciled_files
+from deltasnap_core.replay.spark.version_range import (
     RangeBase,
     RangeVersion,
     changes_of_versions,
     replay_range,
     replay_small_range,
 )
-from deltasnap_core.replay.whole_actions import UnusualError, newest_actions
-from deltasnap_core.snapshot.local_files import action_count
-from deltasnap_core.snapshot.state_computation import is_small, reconciled_files
+from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.commit_facts import CommitFacts

@@ -18,11 +18,11 @@ from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.action_lines import FILE_DIGEST_LINES
 from deltasnap_core.log.checkpoint_contents import UNREADABLE
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.file_digest import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
-from deltasnap_core.replay.local_replay import newest, unexpired, with_path_keys
-from deltasnap_core.replay.path_keys import canonical_paths
-from deltasnap_core.replay.whole_actions import WHOLE, UnusualError, decoded, path_keys_of
-from deltasnap_core.replay.xxhash64 import xxhash64
+from deltasnap_core.replay.driver.reconciliation import newest, unexpired, with_path_keys
+from deltasnap_core.replay.driver.whole_actions import WHOLE, UnusualError, decoded, path_keys_of
+from deltasnap_core.rules.key_hash import xxhash64
+from deltasnap_core.rules.measures import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
+from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.manifest import DataFile, DataSet, VersionManifest

@@ -47,10 +47,10 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.schemas import ADD, REMOVE
-from deltasnap_core.replay.spark_failures import translated
-from deltasnap_core.replay.spark_files import SparkFiles, can_read
-from deltasnap_core.replay.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.load_actions import with_keys
-from deltasnap_core.replay.schemas import FILE_ACTIONS
-from deltasnap_core.replay.state_reconstruction import reconcile
+from deltasnap_core.replay.spark.load_actions import with_keys
+from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
+from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.manifest import DataSet, VersionManifest
 from deltasnap_core.store.parquet_files import ParquetFiles

@@ -14,9 +14,9 @@ from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 from deltasnap_core.protocol.table_features import check_readable
-from deltasnap_core.replay.spark_failures import translated
-from deltasnap_core.replay.spark_files import SparkFiles, can_read
-from deltasnap_core.replay.statistics_schema import StatisticPath
+from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.log_tables import log_files_table, versions_table
 from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.options import ScanOptions

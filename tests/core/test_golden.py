@@ -12,10 +12,10 @@ from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
 from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.load_actions import ActionReader
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.spark.version_range import RangeBase, changes_of_versions, replay_range
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.replay.version_range import RangeBase, changes_of_versions, replay_range
-from deltasnap_core.snapshot.state_computation import reconciled_files
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, counts, expected_counts, expected_facts, facts, load_golden_tables
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.replay.schemas import ADD
+from deltasnap_core.replay.spark.schemas import ADD
 from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import Action
 from tests.conftest import NOW_MS

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log import action_lines
 from deltasnap_core.log.action_lines import LINES_SCHEMA, read_lines, structs
-from deltasnap_core.log.file_digest import FILE_DIGEST
+from deltasnap_core.rules.measures import FILE_DIGEST
 from tests.builders import add, commit_info, content, protocol, remove
 
 PATH = "file:///t/_delta_log/00000000000000000007.json"

@@ -19,11 +19,11 @@ from deltasnap_core.log.partition_texts import PartitionTexts
 from deltasnap_core.protocol import file_names
 from deltasnap_core.replay import chosen_adds as module
 from deltasnap_core.replay.chosen_adds import ADDS, chosen_adds
-from deltasnap_core.replay.whole_actions import UnusualError
+from deltasnap_core.replay.driver.whole_actions import UnusualError
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.conftest import FixedClock
-from tests.core.snapshot.test_local_files import PROPERTY, with_damaged_paths
+from tests.core.replay.driver.test_held_files import PROPERTY, with_damaged_paths
 from tests.oracle import replay
 from tests.random_logs import RandomLog, random_logs, write
 from tests.without_spark import log_without_spark

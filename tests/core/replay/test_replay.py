@@ -15,17 +15,17 @@ from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.computed_state import compute_state
-from deltasnap_core.replay.file_action_layout import DIGEST, FULL, FileActionLayout, digest
-from deltasnap_core.replay.load_actions import ActionReader
-from deltasnap_core.replay.local_replay import newest, with_path_keys
-from deltasnap_core.replay.spark_files import SparkFiles
-from deltasnap_core.replay.state_reconstruction import (
+from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
+from deltasnap_core.replay.spark.file_action_layout import DIGEST, FULL, FileActionLayout, digest
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.state_reconstruction import (
     live_files,
     reconcile,
     state_actions,
     unexpired_tombstones,
 )
-from deltasnap_core.replay.version_range import (
+from deltasnap_core.replay.spark.version_range import (
     RangeBase,
     RangeVersion,
     changes_of_versions,

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.replay.xxhash64 import xxhash64
+from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.store.small_rows import changes_of_commits

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import StorageError
-from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url

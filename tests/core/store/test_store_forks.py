@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core.errors import LogChangedError, VersionNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol import file_names
-from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore

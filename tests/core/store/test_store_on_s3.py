@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.replay.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import write_log

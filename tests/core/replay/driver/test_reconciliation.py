@@ -11,12 +11,12 @@ import pytest
 from deltasnap_core.log.action_lines import read_lines
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.aggregates import DIGESTED, FileTotals, groups_of
 from deltasnap_core.replay.computed_state import aggregated
-from deltasnap_core.replay.file_action_layout import digested
-from deltasnap_core.replay.local_replay import newest, touched_or_expiring, unexpired, with_path_keys, without
-from deltasnap_core.replay.path_keys import path_key_sql, path_keys
-from deltasnap_core.replay.schemas import FILE_ACTIONS
+from deltasnap_core.replay.driver.reconciliation import newest, touched_or_expiring, unexpired, with_path_keys, without
+from deltasnap_core.replay.spark.file_action_layout import digested
+from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
+from deltasnap_core.rules.aggregates import DIGESTED, FileTotals, groups_of
+from deltasnap_core.rules.paths import path_key_sql, path_keys
 from tests.builders import add, remove
 
 if TYPE_CHECKING:

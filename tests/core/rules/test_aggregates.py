@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
-from deltasnap_core.replay.aggregates import AGGREGATES, DIGESTED, FileTotals, MissingSizeError, grouping, sums
-from deltasnap_core.replay.file_action_layout import DIGEST
+from deltasnap_core.replay.spark.file_action_layout import DIGEST
+from deltasnap_core.rules.aggregates import AGGREGATES, DIGESTED, FileTotals, MissingSizeError, grouping, sums
 
 MIB = 1 << 20
 

@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.aggregates import DIGESTED
 from deltasnap_core.replay.computed_state import aggregated, state_with, totals_of
-from deltasnap_core.replay.file_action_layout import DIGEST, FileActionLayout
-from deltasnap_core.replay.state_reconstruction import newest_file_actions, reconcile
+from deltasnap_core.replay.spark.file_action_layout import DIGEST, FileActionLayout
+from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
+from deltasnap_core.rules.aggregates import DIGESTED
 
 
 def advance_state(

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.replay.aggregates import MissingSizeError
+from deltasnap_core.rules.aggregates import MissingSizeError
 
 SPARK_FAILURES = (PySparkException, Py4JJavaError)
 """What fails inside Spark, in one process or over Connect."""

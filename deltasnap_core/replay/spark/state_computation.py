@@ -16,11 +16,11 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.computed_state import compute_state
-from deltasnap_core.replay.file_action_layout import DIGEST, digest
-from deltasnap_core.replay.load_actions import ActionReader
-from deltasnap_core.replay.state_advance import advance_state
-from deltasnap_core.replay.state_reconstruction import BROADCAST_BYTES, reconcile
-from deltasnap_core.snapshot.state_cache import StateCache, job_description
+from deltasnap_core.replay.spark.file_action_layout import DIGEST, digest
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.state_advance import advance_state
+from deltasnap_core.replay.spark.state_cache import StateCache, job_description
+from deltasnap_core.replay.spark.state_reconstruction import BROADCAST_BYTES, reconcile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

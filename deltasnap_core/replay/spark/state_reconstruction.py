@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.file_action_layout import FULL, FileActionLayout
-from deltasnap_core.replay.local_rows import local_rows
-from deltasnap_core.replay.schemas import ADD, REMOVE, STATE
+from deltasnap_core.replay.spark.file_action_layout import FULL, FileActionLayout
+from deltasnap_core.replay.spark.local_rows import local_rows
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 
 ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
 REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))

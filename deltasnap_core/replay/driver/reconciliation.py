@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.aggregates import Group, groups_of
-from deltasnap_core.replay.path_keys import path_keys
+from deltasnap_core.rules.aggregates import Group, groups_of
+from deltasnap_core.rules.paths import path_keys
 
 KEY = ["path_key", "dv_id"]
 

@@ -10,8 +10,15 @@ import pyarrow as pa
 
 from deltasnap_core.log.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointContents, CheckpointFile
-from deltasnap_core.log.checkpoint_shares import BATCH_ROWS, Share, leaves_of, map_shares, shares_of, unreadable
-from deltasnap_core.log.file_digest import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
+from deltasnap_core.replay.driver.checkpoint_shares import (
+    BATCH_ROWS,
+    Share,
+    leaves_of,
+    map_shares,
+    shares_of,
+    unreadable,
+)
+from deltasnap_core.rules.measures import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
 from deltasnap_core.storage.log_store import LogStore
 
 T = TypeVar("T")

@@ -19,13 +19,13 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from deltasnap_core.log.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.file_action_layout import digest, keyed_digests
-from deltasnap_core.replay.parsed_statistics import as_texts, has_all, narrowed
-from deltasnap_core.replay.path_keys import canonical_path_sql, path_key_sql
-from deltasnap_core.replay.schemas import ADD, DELETION_VECTOR, REMOVE
-from deltasnap_core.replay.spark_files import SparkFiles, file_reader
-from deltasnap_core.replay.statistics_schema import StatisticPath, text_schema
+from deltasnap_core.replay.spark.file_action_layout import digest, keyed_digests
+from deltasnap_core.replay.spark.parsed_statistics import as_texts, has_all, narrowed
+from deltasnap_core.replay.spark.schemas import ADD, DELETION_VECTOR, REMOVE
+from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
+from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
 
 PARSED = "parsed_statistics"
 """Of files: some of their statistics as values, in the type of `text_schema`; null: see the JSON."""

@@ -4,7 +4,7 @@ The table stands for Delta's `aggregationsToComputeState` (SnapshotState.scala):
 one file action adds to it, and into which bin of a histogram. From it come the columns of the digest (see
 `file_action_layout`), the grouping and the sums of the one query, in Spark or in Arrow, and the arithmetic of
 FileTotals. A new aggregate is one line of AGGREGATES; if it needs a field of the action that no other aggregate needs,
-one of DIGESTED and one of `log/file_digest.py` too.
+one of DIGESTED and one of `rules/measures.py` too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DIGESTED: Mapping[str, str] = {
     ),
     "deleted_at": DELETED_AT,
 }
-"""The columns of the digest, each a long: its name, and SQL over add and remove. `log/file_digest.py` has it for Arrow.
+"""The columns of the digest, each a long: its name, and SQL over add and remove. `rules/measures.py` has it for Arrow.
 
 size:       bytes of a live file; null for a tombstone.
 records:    rows that its statistics say it has, before deletion vectors; null: they do not say. Cut out of the JSON

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
-from deltasnap_core.log.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.log.partition_texts import CodedPartitions, Mask, PartitionTexts, coded, columns_of_maps, joined
+from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.storage.log_store import LogStore
 
 _VALUES = "partitionValues"

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.checkpoint_digest import map_file_digests
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.aggregates import FileTotals, Group, groups_of
 from deltasnap_core.replay.computed_state import state_with, totals_of
-from deltasnap_core.replay.local_replay import newest, touched_or_expiring, unexpired, with_path_keys, without
+from deltasnap_core.replay.driver.checkpoint_measures import map_file_digests
+from deltasnap_core.replay.driver.reconciliation import newest, touched_or_expiring, unexpired, with_path_keys, without
+from deltasnap_core.rules.aggregates import FileTotals, Group, groups_of
 from deltasnap_core.storage.log_store import LogStore
 
 if TYPE_CHECKING:
-    from deltasnap_core.snapshot.state_computation import ComputedVersion
+    from deltasnap_core.replay.spark.state_computation import ComputedVersion
 
 HELD_BYTES = 256 << 20
 """What all the tables of a process may hold of their files: of two million, about."""

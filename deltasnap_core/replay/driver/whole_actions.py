@@ -16,13 +16,13 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from deltasnap_core.log.action_lines import lines_with
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
-from deltasnap_core.log.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.file_digest import digest_of
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.replay.local_replay import newest, with_path_keys, without
-from deltasnap_core.replay.schemas import FILE_ACTIONS
+from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
+from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
+from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
+from deltasnap_core.rules.measures import digest_of
 from deltasnap_core.storage.log_store import LogStore
 
 WHOLE = pa.schema([(field.name, to_arrow_type(field.dataType)) for field in FILE_ACTIONS])

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from deltasnap_core import DeltaLog, TableLog
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.protocol import file_names
-from deltasnap_core.snapshot import local_files
-from deltasnap_core.snapshot.local_files import LocalFiles
+from deltasnap_core.replay.driver import held_files
+from deltasnap_core.replay.driver.held_files import LocalFiles
 from tests.builders import add, content, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock, golden_folder
@@ -115,7 +115,7 @@ def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
 
 
 def test_files_that_there_is_no_room_for_are_read_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_files, "HELD_BYTES", 0)
+    monkeypatch.setattr(held_files, "HELD_BYTES", 0)
     log = log_at(table)
     assert log.update().computed_state.num_of_files == 2
     write_log(table, {3: [remove("a"), add("d", size=9)]})

@@ -1,6 +1,6 @@
 """File actions in short: what of them counts towards a computed state, taken by Arrow out of what it has parsed.
 
-`DIGESTED` of `replay/aggregates.py` says the same of Spark's columns; a test holds the two together.
+`DIGESTED` of `rules/aggregates.py` says the same of Spark's columns; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.json_lines import parsed_texts
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.rules.json_lines import parsed_texts
 
 FILE_DIGEST = pa.schema(
     [
@@ -28,7 +28,7 @@ FILE_DIGEST = pa.schema(
 """A file action; all null for another action.
 
 path:  as the log has it. dv_id: the unique id of its deletion vector, empty without one.
-size, records, deleted, deleted_at: as in `DIGESTED` of `replay/aggregates.py`.
+size, records, deleted, deleted_at: as in `DIGESTED` of `rules/aggregates.py`.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """
 

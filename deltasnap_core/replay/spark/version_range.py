@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.aggregates import DIGESTED, FileTotals, Group
 from deltasnap_core.replay.computed_state import aggregated, state_with, totals_of
-from deltasnap_core.replay.file_action_layout import FULL, digested
-from deltasnap_core.replay.local_replay import events_by_version
-from deltasnap_core.replay.state_advance import touched_or_expiring
-from deltasnap_core.replay.state_reconstruction import newest_file_actions
+from deltasnap_core.replay.driver.reconciliation import events_by_version
+from deltasnap_core.replay.spark.file_action_layout import FULL, digested
+from deltasnap_core.replay.spark.state_advance import touched_or_expiring
+from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions
+from deltasnap_core.rules.aggregates import DIGESTED, FileTotals, Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.aggregates import DELETED_AT, DIGESTED
+from deltasnap_core.rules.aggregates import DELETED_AT, DIGESTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from deltasnap_core.replay.spark_files import SparkFiles
+from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import local_path, to_url
 

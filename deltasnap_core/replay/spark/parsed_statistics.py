@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType, TimestampType
 
-from deltasnap_core.replay.statistics_schema import StatisticPath, fields_at, is_count, quoted
+from deltasnap_core.rules.statistics_schema import StatisticPath, fields_at, is_count, quoted
 
 # In UTC, whatever the session's zone: the offsets of other zones had seconds once, which are not written.
 _IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX')"

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core.log import checkpoint_digest, checkpoint_shares
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoint_digest import map_file_digests
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.replay.driver import checkpoint_measures, checkpoint_shares
+from deltasnap_core.replay.driver.checkpoint_measures import map_file_digests
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint
 
 STATISTICS = [("stats", pa.string()), ("stats_parsed", pa.struct([("numRecords", pa.int64())]))]
@@ -65,7 +65,7 @@ def test_rows_too_wide_to_be_read_at_once_are_looked_at_together(monkeypatch: py
 
 
 def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_digest, "BATCH_ROWS", 4)
+    monkeypatch.setattr(checkpoint_measures, "BATCH_ROWS", 4)
     monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 4)
     files = MemoryLogStore()
 
