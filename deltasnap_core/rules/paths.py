@@ -1,19 +1,23 @@
-"""By what a path of the log is known: made canonical, and decoded once. In SQL, and in Arrow. No Spark.
+"""The key of a path of the log: canonical, and decoded once. In SQL and in Arrow, without Spark.
 
-An absolute path without a scheme is one of the table's file system; `file:///x` is `file:/x`. The key is the path
-decoded once (`+` stays; one that is no valid encoding is its own key), so that two spellings of one path are one file.
+An absolute path without a scheme belongs to the table's file system; `file:///x` is `file:/x`. The key is the path
+decoded once, as bytes: each `%` with two hexadecimal digits is one byte, everything else stays (`+`, a `%` without
+digits), and bytes that are not UTF-8 become U+FFFD. This is what `urllib.parse.unquote` returns. Two spellings of one
+path have one key.
 Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation.
 """
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 _FILE_URL = "file:///"
-_ESCAPE = "%[0-9A-Fa-f]{2}"
+_HEX_PAIR = "[0-9A-Fa-f]{2}"
+_HEX_BYTES = re.compile(_HEX_PAIR.encode())
 
 
 def canonical_path_sql(raw: str, log_path: str) -> str:
@@ -29,9 +33,20 @@ def canonical_path_sql(raw: str, log_path: str) -> str:
 def path_key_sql(raw: str, log_path: str) -> str:
     """Return SQL for the key of a path as SQL."""
     path = canonical_path_sql(raw, log_path)
-    # url_decode takes `+` for a space.
-    decoded = f"coalesce(try_url_decode(replace({path}, '+', '%2B')), {path})"
-    return f"case when contains({raw}, '%') then {decoded} else {path} end"
+    return f"case when contains({raw}, '%') then {decoded_sql(path)} else {path} end"
+
+
+def decoded_sql(path: str) -> str:
+    """Return SQL for a path, as SQL, decoded once."""
+    # Not `url_decode`: it refuses a path with one bad escape, and takes digits of other scripts. All in hexadecimal
+    # until the end: the byte of an escape and those of a character beyond ASCII may stand side by side.
+    piece = (
+        "case when place = 0 then hex(piece)"
+        f" when piece rlike '^{_HEX_PAIR}' then concat(left(piece, 2), hex(substring(piece, 3)))"
+        " else concat('25', hex(piece)) end"
+    )
+    pieces = f"transform(split({path}, '%'), (piece, place) -> {piece})"
+    return f"make_valid_utf8(cast(unhex(array_join({pieces}, '')) as string))"
 
 
 def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:
@@ -57,27 +72,25 @@ def path_keys(paths: pa.StringArray, log_path: str) -> pa.StringArray:
 
 
 def _has_percent(paths: pa.StringArray) -> bool:
-    text = paths.buffers()[2]  # perhaps with what a slice left out: then it is looked for in vain
+    text = paths.buffers()[2]  # may include text outside a slice: the search is then wasted, not wrong
     return text is not None and b"%" in text.to_pybytes()
 
 
 def _decoded(paths: pa.StringArray) -> pa.StringArray:
     """Return paths decoded once: each escape that occurs is replaced everywhere, that of `%` itself last."""
-    is_valid = pc.equal(pc.count_substring(paths, "%"), pc.count_substring_regex(paths, _ESCAPE))
-    after = pc.binary_slice(pc.split_pattern(paths, "%").flatten().cast(pa.binary()), 0, 2).cast(pa.string())
-    escapes = {text for text in pc.unique(after).to_pylist() if len(text) == 2 and _is_hex(text)}
     found = paths.cast(pa.binary())
-    for digits in sorted(escapes, key=lambda text: text == "25"):
-        found = pc.replace_substring(found, b"%" + digits.encode(), bytes.fromhex(digits))
-    try:
-        decoded = found.cast(pa.string())
-    except pa.ArrowInvalid:  # some escapes are of no UTF-8
-        decoded = pa.array([unquote(path) for path in paths.to_pylist()], pa.string())
-    return pc.if_else(is_valid, decoded, paths)
-
-
-def _is_hex(text: str) -> bool:
-    return all(character in "0123456789abcdefABCDEF" for character in text)
+    pieces = pc.split_pattern(found, "%").flatten()
+    escapes = {bytes(digits) for digits in pc.unique(pc.binary_slice(pieces, 0, 2)).to_pylist()}
+    for digits in sorted(filter(_HEX_BYTES.fullmatch, escapes), key=lambda digits: digits == b"25"):
+        found = pc.replace_substring(found, b"%" + digits, bytes.fromhex(digits.decode()))
+    # One by one, where replacing may join a new escape (`%2%35`), or the bytes are not UTF-8.
+    is_regular = pc.equal(pc.count_substring(paths, "%"), pc.count_substring_regex(paths, f"%{_HEX_PAIR}"))
+    if pc.all(is_regular).as_py():
+        try:
+            return found.cast(pa.string())
+        except pa.ArrowInvalid:
+            pass
+    return pa.array([unquote(path) for path in paths.to_pylist()], pa.string())
 
 
 def _file_system_of(log_path: str) -> str:

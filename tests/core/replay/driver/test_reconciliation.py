@@ -16,27 +16,12 @@ from deltasnap_core.replay.driver.reconciliation import newest, touched_or_expir
 from deltasnap_core.replay.spark.file_action_layout import digested
 from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
 from deltasnap_core.rules.aggregates import DIGESTED, FileTotals, groups_of
-from deltasnap_core.rules.paths import path_key_sql, path_keys
 from tests.builders import add, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG = "file:///t/_delta_log"
-PATHS = (
-    "plain.parquet",
-    "p=a%20b/x+y.parquet",
-    "p=a%2520b/x.parquet",
-    "p=%C3%A4/%e2%82%ac.parquet",
-    "no%encoding%2",
-    "half%20valid%zz",
-    "%25%32%35",
-    "/data/else/x%20y.parquet",
-    "file:///data/else/x.parquet",
-    "s3://bucket/f.parquet",
-    "line\u2028%20.parquet",
-    "",
-)
 STATISTICS = (
     '{"numRecords":7,"minValues":{}}',
     '{"numRecords":7}',
@@ -63,13 +48,6 @@ def digests_of(*actions: dict[str, Any], version: int = 0) -> pa.Table:
 
 def keys(rows: pa.Table) -> list[str]:
     return sorted(rows["path_key"].to_pylist())
-
-
-@pytest.mark.spark
-def test_keys_of_paths_are_those_of_the_query(spark: SparkSession) -> None:
-    paths = spark.createDataFrame(pa.table({"path": pa.array(PATHS)})).coalesce(1)
-    (rows,) = paths.selectExpr(f"collect_list({path_key_sql('path', LOG)}) as keys").collect()
-    assert path_keys(pa.array(PATHS), LOG).to_pylist() == rows["keys"]
 
 
 @pytest.mark.spark

@@ -1,0 +1,94 @@
+"""The key of a path is the path decoded once: the same in SQL, in Arrow and in `urllib.parse.unquote`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from deltasnap_core.rules.paths import path_key_sql, path_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG = "s3://lake/t/_delta_log"
+CASES = (
+    "plain.parquet",
+    "日期=2020-01-01%2000%253A00/part-0.parquet",
+    "aé%20b.parquet",
+    "%2é",
+    "%é2",
+    "%２０",  # digits, but not ASCII
+    "p=a%20b/x+y.parquet",
+    "p=%C3%A4/%e2%82%ac.parquet",
+    "no%encoding%2",
+    "half%20valid%zz",
+    "%25%32%35",
+    "%2%35",
+    "%%35%35",
+    "%ED%A0%80/lone surrogate",
+    "%ED%A0%BD%ED%B8%80",
+    "%C3é%A9",
+    "%FF%FE%00",
+    "\U0001f600%F0%9F%98%80\U0010ffff",
+    "/data/else/x%20y.parquet",
+    "file:///data/else/x%20é.parquet",
+    "s3://bucket/%66.parquet",
+    "line\u2028%20.parquet",
+    "%0A%5C%27'\\",
+    "",
+    "%",
+)
+
+_CHARACTERS = st.characters(exclude_categories=["Cs"])
+_ESCAPED_CHARACTERS = st.characters().map(lambda character: quote(character.encode("utf-8", "surrogatepass")))
+_ESCAPED_BYTES = st.integers(0, 255).flatmap(lambda byte: st.sampled_from([f"%{byte:02x}", f"%{byte:02X}"]))
+_MALFORMED = st.sampled_from(["%", "%%", "%2", "%g1", "%1g", "%-1", "%+1", "% 1", "%２０", "%é"])
+PATHS = st.lists(_CHARACTERS | st.sampled_from("+/%2a ") | _ESCAPED_CHARACTERS | _ESCAPED_BYTES | _MALFORMED).map(
+    "".join
+)
+
+Keys = Callable[[Sequence[str]], list[str]]
+
+
+@pytest.fixture(params=["arrow", pytest.param("sql", marks=pytest.mark.spark)])
+def keys(request: pytest.FixtureRequest) -> Keys:
+    if request.param == "arrow":
+        return lambda paths: path_keys(pa.array(paths, pa.string()), LOG).to_pylist()
+    spark: SparkSession = request.getfixturevalue("spark")
+
+    def in_sql(paths: Sequence[str]) -> list[str]:
+        rows = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())})).coalesce(1)
+        (found,) = rows.selectExpr(f"collect_list({path_key_sql('path', LOG)}) as keys").collect()
+        return list(found["keys"])
+
+    return in_sql
+
+
+def expected(path: str) -> str:
+    if path.startswith("/"):
+        path = f"s3://lake{path}"
+    if path.startswith("file:///"):
+        path = "file:" + path.removeprefix("file://")
+    return unquote(path)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(paths=st.lists(PATHS, min_size=1, max_size=100))
+@example(paths=list(CASES))
+def test_path_keys_of_any_paths_are_those_decoded_once(keys: Keys, paths: list[str]) -> None:
+    assert keys(paths) == [expected(path) for path in paths]
+
+
+@pytest.mark.parametrize("path", CASES, ids=ascii)
+def test_path_key_of_one_path_is_that_decoded_once(path: str) -> None:
+    assert path_keys(pa.array([path]), LOG).to_pylist() == [expected(path)]
+
+
+def test_path_keys_of_a_slice_leave_out_what_is_beside_it() -> None:
+    assert path_keys(pa.array(["%FF", "a%20b", "%zz"]).slice(1, 1), LOG).to_pylist() == ["a b"]
