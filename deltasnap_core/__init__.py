@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deltasnap_core.log.log_listing import LogListing
     from deltasnap_core.log.log_poll import LogCursor, LogStatus
     from deltasnap_core.log.log_segment import LogSegment
+    from deltasnap_core.log.table_condition import Fault, FaultKind, TableCondition
     from deltasnap_core.log.table_log import TableLog
     from deltasnap_core.log.version_log import VersionLog
     from deltasnap_core.protocol.actions import (
@@ -148,6 +149,11 @@ _MODULES = {
         "LogStatus",
     ),
     "log.log_segment": ("LogSegment",),
+    "log.table_condition": (
+        "Fault",
+        "FaultKind",
+        "TableCondition",
+    ),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
     "replay.spark.schemas": (
@@ -210,6 +216,8 @@ __all__ = [
     "DeltaSnapError",
     "DeltaTableNotFoundError",
     "DomainMetadata",
+    "Fault",
+    "FaultKind",
     "FileChanges",
     "FileSizeHistogram",
     "FileStatus",
@@ -240,6 +248,7 @@ __all__ = [
     "SnapshotStore",
     "StorageError",
     "StoredVersionNotFoundError",
+    "TableCondition",
     "TableLog",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",

@@ -8,12 +8,22 @@ from dataclasses import dataclass
 
 from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
-from deltasnap_core.protocol.checkpoint_instance import complete_checkpoints
+from deltasnap_core.protocol.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
 from deltasnap_core.protocol.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
 _AFTER_DIGITS = ":"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableCheckpoint:
+    """A checkpoint that the listing alone shows to be damaged. files: those of it that are there. reason: why."""
+
+    version: int
+    files: tuple[FileStatus, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +33,7 @@ class LogListing:
     commits:     by version, ascending. `checkpoints`: the complete ones, the best first.
     compactions: in the order of their names. `checksums`: by version.
     first:       the version that was listed from; what is of earlier ones was not looked at.
+    unusable_checkpoints: those that lack a part or are empty, the best first.
     """
 
     log_path: str
@@ -31,6 +42,7 @@ class LogListing:
     compactions: tuple[FileStatus, ...]
     checksums: Mapping[int, FileStatus]
     first: int = 0
+    unusable_checkpoints: tuple[UnusableCheckpoint, ...] = ()
 
     @property
     def latest_version(self) -> int | None:
@@ -87,6 +99,7 @@ def list_log(
     checksums: dict[int, FileStatus] = {}
     compactions: list[FileStatus] = []
     checkpoint_files: dict[str, tuple[ParsedLogPath, FileStatus]] = {}
+    empty_checkpoints: dict[str, tuple[ParsedLogPath, FileStatus]] = {}
     statuses = store.list_from(join_url(log_path, listing_prefix(first)))
     for parsed, status in _files_until(statuses, last):
         if parsed.kind is LogFileKind.COMMIT:
@@ -95,6 +108,8 @@ def list_log(
             checksums[parsed.version] = status
         elif parsed.kind is LogFileKind.COMPACTION:
             compactions.append(status)
+        elif parsed.kind is LogFileKind.CHECKPOINT and not status.size:
+            empty_checkpoints[parsed.name] = (parsed, status)
         elif parsed.kind is LogFileKind.CHECKPOINT and parsed.name not in exclude_checkpoints:
             checkpoint_files[parsed.name] = (parsed, status)
     tail = catalog.by_version()
@@ -107,6 +122,7 @@ def list_log(
         compactions=tuple(compactions),
         checksums=checksums,
         first=first,
+        unusable_checkpoints=tuple(_unusable(checkpoint_files, empty_checkpoints)),
     )
 
 
@@ -126,7 +142,7 @@ def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[t
         if last is not None and parsed.version > last:
             return
         # Writers that die, and storages without atomic writes, leave empty files. An empty commit makes a version.
-        if status.size > 0 or parsed.kind is LogFileKind.COMMIT:
+        if status.size > 0 or parsed.kind in (LogFileKind.COMMIT, LogFileKind.CHECKPOINT):
             yield parsed, status
 
 
@@ -137,4 +153,21 @@ def _checkpoints(files: Mapping[str, tuple[ParsedLogPath, FileStatus]]) -> Itera
             files=tuple(files[part.name][1] for part in parts),
             kind=instance.kind,
             format="json" if parts[0].extension == "json" else "parquet",
+        )
+
+
+def _unusable(
+    files: Mapping[str, tuple[ParsedLogPath, FileStatus]], empty: Mapping[str, tuple[ParsedLogPath, FileStatus]]
+) -> Iterator[UnusableCheckpoint]:
+    known = {**files, **empty}
+    for parsed, status in sorted(empty.values(), key=lambda each: -each[0].version):
+        yield UnusableCheckpoint(version=parsed.version, files=(status,), reason="the file is empty")
+    for instance, parts in incomplete_checkpoints(parsed for parsed, _ in known.values()):
+        there = {part.part or 1 for part in parts}
+        missing = VersionRanges.between(1, instance.num_parts, there)
+        word = "part" if len(missing) == 1 else "parts"
+        yield UnusableCheckpoint(
+            version=instance.version,
+            files=tuple(known[part.name][1] for part in parts),
+            reason=f"{word} {missing.text()} of {instance.num_parts} {'is' if word == 'part' else 'are'} missing",
         )

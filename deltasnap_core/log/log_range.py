@@ -74,7 +74,7 @@ def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
     try:
         return list_log(log.store, log.log_path, first=listing.first)
     except FileNotFoundError:
-        return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={})
+        return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={}, unusable_checkpoints=())
 
 
 def range_actions(

@@ -47,20 +47,27 @@ class LogSegmentBuilder:
         It never stops a load: broken, huge, a folder or a FIFO, or what the storage refuses, are all no hint.
         Source: PROTOCOL.md, Last Checkpoint File. Delta's `getCheckpointInfo`, `readLastCheckpointFile`.
         """
-        path = join_url(self.log_path, LAST_CHECKPOINT)
         try:
-            with self.store.open(path) as file:
-                content = file.read(_MOST_HINT_BYTES + 1)
-            if len(content) > _MOST_HINT_BYTES:
-                raise ValueError(f"expected {_MOST_HINT_BYTES} bytes at most")
-            return LastCheckpointInfo.parse(content)
+            return self.parse_hint()
         except FileNotFoundError:
             return None
         except NoFilesystemError:
             raise  # no file of the log can be read
         except (OSError, ValueError) as error:
+            path = join_url(self.log_path, LAST_CHECKPOINT)
             logger.warning("The broken hint %s is ignored: %s", redacted(path), error)
             return None
+
+    def parse_hint(self) -> LastCheckpointInfo:
+        """Return what `_last_checkpoint` says. Errors: FileNotFoundError; StorageError; ValueError where it is broken.
+
+        See `read_hint`, which falls back.
+        """
+        with self.store.open(join_url(self.log_path, LAST_CHECKPOINT)) as file:
+            content = file.read(_MOST_HINT_BYTES + 1)
+        if len(content) > _MOST_HINT_BYTES:
+            raise ValueError(f"expected {_MOST_HINT_BYTES} bytes at most")
+        return LastCheckpointInfo.parse(content)
 
     def build(
         self,

@@ -26,7 +26,7 @@ def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None
     validate_state: whether protocol and metadata must be there.
     Errors: UnsupportedProtocolError naming the features; ActionNotFoundError.
     """
-    _check_no_manifest_commits(log.batch, path)
+    check_no_manifest_commits(log.batch, path)
     protocol, metadata = log.non_file.protocol, log.non_file.metadata
     if protocol is not None:
         check_readable(protocol, path=path, version=log.version)
@@ -49,7 +49,8 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
         )  # fmt: skip
 
 
-def _check_no_manifest_commits(batch: CommitBatch, path: str) -> None:
+def check_no_manifest_commits(batch: CommitBatch, path: str) -> None:
+    """Raise UnsupportedProtocolError where a commit names a manifest instead of its actions."""
     lines = batch.lines_with(MANIFEST_COMMIT_ACTION)
     if lines.num_rows:
         version = lines["commit_version"][0].as_py()

@@ -13,6 +13,7 @@ from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTab
 from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.loaded_log import LogLoader
+from deltasnap_core.log.log_examination import examine_log
 from deltasnap_core.log.log_listing import LogListing, table_path
 from deltasnap_core.log.log_poll import LogCursor, LogStatus, cursor_at, goes_on_from
 from deltasnap_core.log.log_range import LogRange, read_log_range
@@ -20,6 +21,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.new_commits import look_from
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
+from deltasnap_core.log.table_condition import TableCondition
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -120,6 +122,18 @@ class TableLog:
     ) -> DeltaHistoryManager:
         """Return the history of the log as it was listed. configuration: the latest properties, where known."""
         return DeltaHistoryManager(self.store, self.log_path, listing=listing, configuration=configuration)
+
+    def condition(
+        self, listing: LogListing | None = None, *, first: int | None = None, read_pages: bool = True
+    ) -> TableCondition:
+        """Return which versions can be loaded, what is wrong with the log, and what helps. Raises no DeltaSnapError.
+
+        listing:    of the whole log, where it is known.
+        first:      the first version whose commit is read; None: the commits that the latest version needs.
+        read_pages: whether to read every page of the newest checkpoint, or no more than its footers and non-file
+                    actions. Damaged pages are found only by reading them.
+        """
+        return examine_log(self.store, self.builder, listing=listing, first=first, read_pages=read_pages)
 
     def status(self, listing: LogListing | None = None, generation: str | None = None) -> LogStatus:
         """Return what the whole log holds now; one listing, and as many commits as it takes to find the table's id.

@@ -57,12 +57,29 @@ def complete_checkpoints(files: Iterable[ParsedLogPath]) -> list[tuple[Checkpoin
 
     Files that are no checkpoints and parts of incomplete checkpoints are left out.
     """
-    found: defaultdict[CheckpointInstance, list[ParsedLogPath]] = defaultdict(list)
-    for file in files:
-        if file.checkpoint_kind is not None:
-            found[CheckpointInstance.of(file)].append(file)
+    found = _by_instance(files)
     return [
         (instance, tuple(sorted(found[instance], key=lambda file: file.part or 1)))
         for instance in sorted(found, key=lambda instance: instance.preference, reverse=True)
         if instance.is_complete(found[instance])
     ]
+
+
+def incomplete_checkpoints(
+    files: Iterable[ParsedLogPath],
+) -> list[tuple[CheckpointInstance, tuple[ParsedLogPath, ...]]]:
+    """Return the checkpoints among `files` that lack parts, best first, each with the parts that are there."""
+    found = _by_instance(files)
+    return [
+        (instance, tuple(sorted(found[instance], key=lambda file: file.part or 1)))
+        for instance in sorted(found, key=lambda instance: instance.preference, reverse=True)
+        if not instance.is_complete(found[instance])
+    ]
+
+
+def _by_instance(files: Iterable[ParsedLogPath]) -> dict[CheckpointInstance, list[ParsedLogPath]]:
+    found: defaultdict[CheckpointInstance, list[ParsedLogPath]] = defaultdict(list)
+    for file in files:
+        if file.checkpoint_kind is not None:
+            found[CheckpointInstance.of(file)].append(file)
+    return found

@@ -1,0 +1,221 @@
+"""TableCondition: which versions of a table can be loaded, what is wrong with its log, and what helps. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import redacted
+
+Mark = Literal["ok", "warning", "error"]
+
+
+class FaultKind(StrEnum):
+    """What can be wrong with the log of a table."""
+
+    NO_TABLE = "no_table"
+    ACCESS_DENIED = "access_denied"
+    STORAGE_FAILED = "storage_failed"
+    MISSING_COMMIT = "missing_commit"
+    CORRUPT_COMMIT = "corrupt_commit"
+    MISSING_ACTION = "missing_action"
+    UNSUPPORTED_PROTOCOL = "unsupported_protocol"
+    CORRUPT_CHECKPOINT = "corrupt_checkpoint"
+    BROKEN_HINT = "broken_hint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong with a log.
+
+    text:         the fault in full sentences: where, what, and what is read instead.
+    advice:       what to do.
+    file, line:   URL of the file, without credentials, and the line in it, from 1; None: not about a file, a line.
+    reason:       what was expected and what was found, without the file.
+    versions:     those that cannot be loaded because of it; none for a fault that has a fallback.
+    missing:      the versions whose commits are missing; of MISSING_COMMIT only.
+    read_instead: what deltasnap reads in place of a damaged checkpoint; None: nothing can replace it.
+    """
+
+    kind: FaultKind
+    text: str
+    advice: str
+    file: str | None = None
+    line: int | None = None
+    reason: str = ""
+    versions: VersionRanges = field(default_factory=VersionRanges)
+    missing: VersionRanges = field(default_factory=VersionRanges)
+    read_instead: str | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """`error` where a version cannot be loaded or the table cannot be reached; else `warning`."""
+        has_fallback = self.kind in (FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT) and not self.versions
+        return "warning" if has_fallback else "error"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; versions as `[first, last]` pairs."""
+        return {
+            "kind": self.kind.value,
+            "mark": self.mark,
+            "text": self.text,
+            "advice": self.advice,
+            "file": self.file,
+            "line": self.line,
+            "reason": self.reason,
+            "versions": _pairs(self.versions),
+            "missing": _pairs(self.missing),
+            "read_instead": self.read_instead,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCondition:
+    """The condition of a table, as its log alone shows it.
+
+    table:            URL of the table, without credentials.
+    latest:           the latest version that has a commit or a checkpoint; None: there is none, or nobody can tell.
+    loadable:         the versions that can be loaded.
+    faults:           errors first, each in the order of the log.
+    commits_read:     the versions whose commits were read. Other commits were only listed.
+    checkpoints_read: names of the top-level files of the checkpoints that were read: the newest one, and where it is
+                      damaged the next older ones. Other checkpoints count as sound.
+    pages_read:       whether every page of those checkpoints was read, or the footers only.
+    """
+
+    table: str
+    latest: int | None = None
+    loadable: VersionRanges = field(default_factory=VersionRanges)
+    faults: tuple[Fault, ...] = ()
+    commits_read: VersionRanges = field(default_factory=VersionRanges)
+    checkpoints_read: tuple[str, ...] = ()
+    pages_read: bool = False
+
+    @property
+    def mark(self) -> Mark:
+        """The worst mark among the faults; `ok` where there are none."""
+        marks = {fault.mark for fault in self.faults}
+        return "error" if "error" in marks else "warning" if marks else "ok"
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the latest version can be loaded."""
+        return self.latest is not None and self.latest in self.loadable
+
+    @property
+    def newest_loadable(self) -> int | None:
+        """The newest version that can be loaded; None: there is none."""
+        return self.loadable.runs[-1][1] if self.loadable.runs else None
+
+    @property
+    def unloadable(self) -> VersionRanges:
+        """The versions that cannot be loaded, from the first that a fault concerns to the latest."""
+        return joined(fault.versions for fault in self.faults)
+
+    def faults_of(self, *kinds: FaultKind) -> tuple[Fault, ...]:
+        """Return the faults of some kinds."""
+        return tuple(fault for fault in self.faults if fault.kind in kinds)
+
+    def faults_at(self, version: int) -> tuple[Fault, ...]:
+        """Return the faults because of which a version cannot be loaded."""
+        return tuple(fault for fault in self.faults if version in fault.versions)
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in full sentences; empty where nothing is."""
+        return " ".join(fault.text for fault in self.faults)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; versions as `[first, last]` pairs."""
+        return {
+            "mark": self.mark,
+            "latest_version": self.latest,
+            "loadable_versions": _pairs(self.loadable),
+            "unloadable_versions": _pairs(self.unloadable),
+            "faults": [fault.to_json() for fault in self.faults],
+        }
+
+
+def joined(ranges: Any) -> VersionRanges:
+    """Return the versions that any of some ranges has. Costs the number of runs."""
+    runs: list[tuple[int, int]] = []
+    for first, last in sorted(run for each in ranges for run in each.runs):
+        if runs and first <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], max(runs[-1][1], last))
+        else:
+            runs.append((first, last))
+    return VersionRanges(tuple(runs))
+
+
+def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges) -> Fault:
+    """Return the fault of commits that are not in the log."""
+    word, they = ("commit of version", "is") if len(missing) == 1 else ("commits of versions", "are")
+    return Fault(
+        kind=FaultKind.MISSING_COMMIT,
+        text=f"The {word} {missing.text()} {they} missing in the log of {redacted(table)}: {_cannot_load(versions)}.",
+        advice="Restore the missing commits from a backup of the log. Where there is none, write a checkpoint of a "
+        "later version with a writer that still has the table loaded: from there on, versions can be loaded again.",
+        reason="no such commit in the log, and no checkpoint replaces it",
+        versions=versions,
+        missing=missing,
+    )
+
+
+def corrupt_commit(version: int, path: str, line: int | None, reason: str, versions: VersionRanges) -> Fault:
+    """Return the fault of a commit that cannot be understood."""
+    where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
+    return Fault(
+        kind=FaultKind.CORRUPT_COMMIT,
+        text=f"Version {version} cannot be read: {where}: {_sentence(reason)} {_cannot_load(versions, upper=True)}.",
+        advice="Restore this commit from a backup of the log. Where there is none, restore the table to the version "
+        "before it, or write a checkpoint of a later version with a writer that still has the table loaded.",
+        file=redacted(path),
+        line=line,
+        reason=redacted(reason),
+        versions=versions,
+    )
+
+
+def corrupt_checkpoint(
+    version: int, path: str, reason: str, read_instead: str | None, versions: VersionRanges
+) -> Fault:
+    """Return the fault of a checkpoint that cannot be read. read_instead: None: nothing can replace it."""
+    name = redacted(path).rpartition("/")[2]
+    told = f"The checkpoint of version {version} cannot be read: {name}: {_sentence(redacted(reason))}"
+    if read_instead is None:
+        told += f" Nothing can replace it: {_cannot_load(versions)}."
+        advice = "Restore the file from a backup of the log."
+    else:
+        told += f" deltasnap reads {read_instead} instead. Other readers that use this checkpoint fail."
+        advice = (
+            "Move the damaged checkpoint out of _delta_log, and _last_checkpoint too where it names this version. Then "
+            "write a new checkpoint (`DeltaTable.create_checkpoint()` of deltalake, or any Delta writer)."
+        )
+    return Fault(
+        kind=FaultKind.CORRUPT_CHECKPOINT,
+        text=told,
+        advice=advice,
+        file=redacted(path),
+        reason=redacted(reason),
+        versions=versions,
+        read_instead=read_instead,
+    )
+
+
+def _cannot_load(versions: VersionRanges, *, upper: bool = False) -> str:
+    if not versions:
+        return f"{'N' if upper else 'n'}o version is lost"
+    word = "ersion" if len(versions) == 1 else "ersions"
+    return f"{'V' if upper else 'v'}{word} {versions.text()} cannot be loaded"
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _pairs(versions: VersionRanges) -> list[Sequence[int]]:
+    return [[first, last] for first, last in versions.runs]

@@ -1,0 +1,313 @@
+"""The condition of a table: every way to break a log has a fault that names file, reason, versions and what helps."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltasnap_core import DeltaSnapError, FaultKind, FileStatus, StorageError, TableCondition, TableLog
+from deltasnap_core.protocol.file_names import checkpoint_file, commit_file, multipart_checkpoint_files
+from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, write_log
+from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
+
+FIRST: list[Action] = [protocol(), metadata()]
+
+
+def make_log(table: Path, last: int, *, checkpoint: int | None = None, style: CheckpointStyle = "classic") -> Path:
+    log = write_log(table, {v: [*(FIRST if v == 0 else []), add(f"f{v}.parquet")] for v in range(last + 1)})
+    if checkpoint is not None:
+        actions = [*FIRST, *(add(f"f{v}.parquet") for v in range(checkpoint + 1))]
+        write_checkpoint(log, checkpoint, style, actions)
+    return log
+
+
+def condition(table: Path, **options: int | bool) -> TableCondition:
+    return TableLog.for_path(table).condition(**options)  # type: ignore[arg-type]
+
+
+def flip(file: Path, start: int, count: int = 400) -> None:
+    content = bytearray(file.read_bytes())
+    for place in range(start, min(start + count, len(content))):
+        content[place] ^= 0xFF
+    file.write_bytes(bytes(content))
+
+
+def loads(table: Path, version: int) -> bool:
+    try:
+        _ = TableLog.for_path(table).at(version).replayable
+    except DeltaSnapError:
+        return False
+    return True
+
+
+def test_condition_of_a_sound_table_is_ok(tmp_path: Path) -> None:
+    make_log(tmp_path / "t", 6, checkpoint=4)
+    found = condition(tmp_path / "t")
+    assert (found.mark, found.faults, found.text) == ("ok", (), "")
+    assert (found.latest, [*found.loadable], found.newest_loadable) == (6, [0, 1, 2, 3, 4, 5, 6], 6)
+    assert found.is_readable
+    assert found.commits_read == (5, 6)
+    assert found.checkpoints_read == (checkpoint_file(4),)
+    assert found.pages_read
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("damage", ["footer", "empty", "truncated", "garbage"])
+def test_condition_names_a_damaged_checkpoint_and_what_is_read_instead(
+    tmp_path: Path, style: CheckpointStyle, damage: str
+) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4, style=style)
+    file = sorted(log.glob("*.checkpoint*"))[0]
+    match damage:
+        case "footer":
+            flip(file, max(file.stat().st_size - 400, 0))
+        case "empty":
+            file.write_bytes(b"")
+        case "truncated":
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        case "garbage":
+            file.write_bytes(b"no checkpoint " * 40)
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, found.mark) == (FaultKind.CORRUPT_CHECKPOINT, "warning", "warning")
+    assert file.name in fault.text
+    assert fault.reason
+    assert fault.read_instead == "the 7 commits from version 0 on"
+    assert "Other readers" in fault.text
+    assert found.loadable == (0, 1, 2, 3, 4, 5, 6)
+    assert loads(tmp_path / "t", 6)
+
+
+@pytest.mark.parametrize("style", ["classic", "multipart", "v2-parquet-sidecars"])
+def test_condition_finds_damaged_pages_by_reading_them(tmp_path: Path, style: CheckpointStyle) -> None:
+    log = make_log(tmp_path / "t", 400, checkpoint=400, style=style)
+    folder = log / "_sidecars" if "sidecars" in style else log
+    file = sorted(folder.glob("*.parquet"))[0]
+    flip(file, 40)
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
+    assert file.name in (fault.file or "").replace("%20", " ")
+
+
+def test_condition_without_pages_says_that_they_were_not_read(tmp_path: Path) -> None:
+    make_log(tmp_path / "t", 6, checkpoint=4)
+    assert not condition(tmp_path / "t", read_pages=False).pages_read
+
+
+def test_condition_names_a_missing_part(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4, style="multipart")
+    (log / multipart_checkpoint_files(4, 2)[1]).unlink()
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
+    assert "part 2 of 2 is missing" in fault.text
+
+
+def test_condition_names_a_missing_sidecar(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4, style="v2-json-sidecars")
+    file = sorted((log / "_sidecars").iterdir())[1]
+    file.unlink()
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
+    assert file.name in (fault.file or "").replace("%20", " ")
+
+
+def test_condition_of_a_damaged_checkpoint_that_nothing_replaces_is_an_error(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+    (log / checkpoint_file(4)).write_bytes(b"PAR1")
+    found = condition(tmp_path / "t")
+    assert [(f.kind, f.mark, f.read_instead) for f in found.faults] == [
+        (FaultKind.CORRUPT_CHECKPOINT, "error", None)
+    ], found.text
+    assert found.unloadable == (4, 5, 6)
+    assert not found.loadable
+
+
+def test_condition_falls_back_to_an_older_checkpoint(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 9, checkpoint=4)
+    write_checkpoint(log, 8, "classic", [*FIRST, add("a")])
+    (log / checkpoint_file(8)).write_bytes(b"PAR1" * 10)
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.read_instead == "the checkpoint of version 4 and the 5 commits after it"
+
+
+def test_condition_names_each_gap_and_the_versions_that_cannot_be_loaded(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 10)
+    (log / commit_file(6)).unlink()
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark) == (FaultKind.MISSING_COMMIT, "error")
+    assert fault.missing == (6,)
+    assert fault.versions == (6, 7, 8, 9, 10)
+    assert found.loadable == (0, 1, 2, 3, 4, 5)
+    (log / commit_file(8)).unlink()
+    found = condition(tmp_path / "t")
+    assert [fault.missing for fault in found.faults] == [(6,), (8,)]
+    assert found.unloadable == (6, 7, 8, 9, 10)
+    assert [fault.missing for fault in found.faults_at(7)] == [(6,)]
+
+
+def test_condition_takes_a_cleaned_log_for_sound(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 9, checkpoint=6)
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+    found = condition(tmp_path / "t")
+    assert found.mark == "ok"
+    assert found.loadable == (6, 7, 8, 9)
+
+
+def test_condition_names_the_line_of_a_broken_commit(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 20)
+    (log / commit_file(16)).write_text('{"add":{"path":"a"\x00garbage\n')
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.line) == (FaultKind.CORRUPT_COMMIT, 1)
+    assert commit_file(16) in (fault.file or "")
+    assert fault.text.startswith("Version 16 cannot be read: ")
+    assert found.newest_loadable == 15
+    assert fault.versions == (16, 17, 18, 19, 20)
+
+
+def test_condition_reads_earlier_commits_on_request(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 9, checkpoint=6)
+    (log / commit_file(3)).write_text("garbage\n")
+    assert condition(tmp_path / "t").mark == "ok"
+    found = condition(tmp_path / "t", first=0)
+    assert found.faults[0].versions == (3, 4, 5)
+    assert found.is_readable
+
+
+def test_condition_of_an_unsupported_feature_names_the_versions_that_need_it(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6)
+    action = protocol(3, 7, readerFeatures=["timeMachine"], writerFeatures=["timeMachine"])
+    (log / commit_file(4)).write_text(json.dumps(action) + "\n")
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
+    assert "timeMachine" in fault.text
+    assert fault.versions == (4, 5, 6)
+    assert found.loadable == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("missing", ["protocol", "metadata"])
+def test_condition_of_a_log_without_protocol_or_metadata_says_so(tmp_path: Path, missing: str) -> None:
+    first = FIRST[1:] if missing == "protocol" else FIRST[:1]
+    write_log(tmp_path / "t", {0: [*first, add("a")], 1: [add("b")]})
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert fault.kind == FaultKind.MISSING_ACTION
+    assert missing in fault.text
+    assert not found.loadable
+
+
+def test_condition_of_a_hint_that_leads_nowhere_warns(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    (log / "_last_checkpoint").write_text('{"version":6,"size":3}')
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
+    (log / "_last_checkpoint").write_text("{")
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
+
+
+def _drop(table: Path) -> Path:
+    shutil.rmtree(table)
+    return table
+
+
+def _drop_log(table: Path) -> Path:
+    shutil.rmtree(table / "_delta_log")
+    return table
+
+
+def _empty_log(table: Path) -> Path:
+    for file in (table / "_delta_log").iterdir():
+        file.unlink()
+    return table
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (_drop, "no such folder"),
+        (_drop_log, "the folder has no _delta_log"),
+        (_empty_log, "neither a commit nor a checkpoint"),
+        (lambda table: table / "_delta_log", "names a log folder"),
+    ],
+    ids=["dropped", "no log", "empty log", "log folder"],
+)
+def test_condition_of_what_is_no_table_says_why(tmp_path: Path, broken: Callable[[Path], Path], reason: str) -> None:
+    make_log(tmp_path / "t", 1)
+    found = condition(broken(tmp_path / "t"))
+    (fault,) = found.faults
+    assert (fault.kind, found.mark, found.latest) == (FaultKind.NO_TABLE, "error", None)
+    assert reason in fault.text
+    assert fault.advice
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason", "kind"),
+    [
+        (PermissionError(13, "Permission denied"), "Permission denied", FaultKind.ACCESS_DENIED),
+        (OSError(), "An error occurred (403) when calling ListObjectsV2: Forbidden", FaultKind.ACCESS_DENIED),
+        (OSError(), "Unable to locate credentials", FaultKind.ACCESS_DENIED),
+        (OSError(), "Connection reset by peer", FaultKind.STORAGE_FAILED),
+    ],
+    ids=["local", "403", "no credentials", "network"],
+)
+def test_condition_tells_denied_access_from_failed_storage(cause: OSError, reason: str, kind: FaultKind) -> None:
+    class RefusingStore(MemoryLogStore):
+        def list_from(self, path: str) -> Iterator[FileStatus]:
+            raise StorageError(path="s3://key:secret@lake/t", reason=reason) from cause
+
+    (fault,) = TableLog(RefusingStore(), LOG_PATH).condition().faults
+    assert (fault.kind, fault.mark) == (kind, "error")
+    assert reason in fault.text
+    assert "secret@" not in fault.text
+    assert fault.advice
+
+
+def test_condition_as_json_is_plain(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 5)
+    (log / commit_file(3)).unlink()
+    told = json.loads(json.dumps(condition(tmp_path / "t").to_json()))
+    assert told["mark"] == "error"
+    assert told["unloadable_versions"] == [[3, 5]]
+    assert told["faults"][0]["kind"] == "missing_commit"
+
+
+@given(data=st.data())
+def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    table = tmp_path_factory.mktemp("log") / "t"
+    last = data.draw(st.integers(0, 7))
+    log = make_log(table, last)
+    for version in sorted(data.draw(st.sets(st.integers(0, last), max_size=2))):
+        write_checkpoint(log, version, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(version + 1))])
+    for file in sorted(log.iterdir()):
+        match data.draw(st.sampled_from(["", "", "", "", "delete", "empty", "garbage", "half"])):
+            case "delete":
+                file.unlink()
+            case "empty":
+                file.write_bytes(b"")
+            case "garbage":
+                file.write_bytes(b'{"add":\n')
+            case "half":
+                file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    found = condition(table, first=0)
+    able = [version for version in range(last + 1) if loads(table, version)]
+    if found.latest is None:
+        assert not able
+        assert found.faults
+        return
+    newest = max(able, default=None)
+    assert found.newest_loadable == newest, (found, able)
+    assert not set(able) & set(found.unloadable), (found, able)
+    assert set(able) <= set(found.loadable), (found, able)
+    assert found.is_readable or found.mark == "error"
+    if found.latest not in able:
+        assert any(found.faults_at(found.latest)), found
