@@ -107,8 +107,8 @@ class Bounds:
         return conditions[operator]
 
     def starting_with(self, prefix: str, length: int, *, negated: bool) -> str | None:
-        """Return whether there may be a string that begins with a prefix, or that does not."""
-        if self.data_type != "string" or self.lower is None or self.upper is None:
+        """Return whether there may be a string that begins with a prefix, or that does not. Of strings only."""
+        if self.lower is None or self.upper is None:
             return None
         if self.is_value:
             return f"({'not ' if negated else ''}startswith({self.lower}, {prefix}))"

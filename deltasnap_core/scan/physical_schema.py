@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 
 from deltasnap_core.protocol.table_config import ColumnMappingMode
 from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.filter_pushdown import may_push_down
 from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
 
 _FIELD_ID = "delta.columnMapping.id"
@@ -45,31 +46,48 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
 
 
 def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
-    """Return the column of the table that a column of the data files is."""
-    (logical,) = logical_schema(StructType([field])).fields
+    """Return the column of the table that a column of the data files is.
+
+    Spark pushes a filter on it down only where `may_push_down` allows that.
+    """
+    logical = _field(field, None)
     if isinstance(field.dataType, NullType):
         return F.lit(None).alias(field.name)
-    (physical,) = physical_schema(StructType([field]), mode).fields
-    column = F.col(quoted(physical.name))
-    if physical.dataType.simpleString() != logical.dataType.simpleString():
-        column = _renamed(column, physical.dataType, logical.dataType)
+    physical = _field(field, mode)
+    column = _read(F.col(quoted(physical.name)), physical, field, mode)
     return column.alias(field.name, metadata=logical.metadata)
 
 
-def _renamed(column: Column, physical: DataType, logical: DataType) -> Column:
-    if not _has_void(logical):
-        return column.cast(logical)
-    if not isinstance(physical, StructType) or not isinstance(logical, StructType):
+def _read(column: Column, physical: StructField, field: StructField, mode: ColumnMappingMode) -> Column:
+    """Return a column, or a field of a struct, under the names and in the type of the table."""
+    if isinstance(field.dataType, StructType) and not _is_read_whole(field, mode):
+        assert isinstance(physical.dataType, StructType)
+        found = iter(physical.dataType.fields)
+        fields: list[Column] = []
+        for inner in field.dataType.fields:
+            if isinstance(inner.dataType, NullType):
+                fields.append(F.lit(None).alias(inner.name))
+            else:
+                each = next(found)
+                value = _read(column.getField(each.name), each, inner, mode)
+                fields.append(value.alias(inner.name, metadata=_field(inner, None).metadata))
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if not _is_read_whole(field, mode):
+        column = F.coalesce(column, column)  # Spark pushes no filter through it
+    logical = _type(field.dataType, None)
+    if physical.dataType.simpleString() == logical.simpleString() or _has_void(logical):
         return column  # a void deep inside arrays or maps: Spark says what it thinks of it
-    inner = iter(physical.fields)
-    fields: list[Column] = []
-    for field in logical.fields:
-        if isinstance(field.dataType, NullType):
-            fields.append(F.lit(None).alias(field.name))
-        else:
-            found = next(inner)
-            fields.append(_renamed(column.getField(found.name), found.dataType, field.dataType).alias(field.name))
-    return F.when(column.isNotNull(), F.struct(*fields))
+    return column.cast(logical)
+
+
+def _is_read_whole(field: StructField, mode: ColumnMappingMode) -> bool:
+    """Return whether a column is read as Spark gives it: each leaf may be pushed down, and none is void."""
+    if isinstance(field.dataType, StructType):
+        return all(_is_read_whole(inner, mode) for inner in field.dataType.fields)
+    if isinstance(field.dataType, (ArrayType, MapType)):
+        return may_push_down(field.dataType.typeName(), is_widened=False, mode="none")
+    data_type = str(_type(field.dataType, mode).jsonValue())
+    return may_push_down(data_type, is_widened=bool(field.metadata.get(TYPE_CHANGES)), mode=mode)
 
 
 def _struct(schema: StructType, mode: ColumnMappingMode | None) -> StructType:

@@ -70,6 +70,8 @@ class RowReader:
     """What it looks at of AddFile."""
 
     table: ScannedTable
+    pushed: Sequence[str] = ()
+    """Conditions that Spark may push down into the files, as in Skipping."""
 
     def read(self, found: Sequence[DataFile]) -> DataFrame:
         """Return the rows of files, with the columns of the table in their order. Errors: as Scan.to_df."""
@@ -164,9 +166,6 @@ class RowReader:
             .option("ignoreMissingFiles", "false")
             .option("ignoreCorruptFiles", "false")
         )
-        if any(type_name in data_schema.simpleString() for type_name in ("float", "double")):
-            # To Parquet's dictionary filter 0.0 and -0.0 are two values: `x = 0` would lose the rows with -0.0.
-            reader = reader.option("parquet.filter.dictionary.enabled", "false")
         if mode == "id":
             # Spark knows no such option of a single read. Nothing else changes by it: only a schema that asks for ids,
             # as hardly any but this one does, is read by them.
@@ -178,7 +177,7 @@ class RowReader:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
             raise self._gone((error.getMessageParameters() or {}).get("path", paths[0])) from error
-        return rows
+        return reduce(DataFrame.where, self.pushed, rows)
 
     def _without_deleted(self, rows: DataFrame, files: list[DataFile]) -> DataFrame:
         """Return rows joined to their files without those that the deletion vectors name.

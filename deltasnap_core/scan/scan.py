@@ -85,8 +85,8 @@ class Scan:
         Errors: DataFileNotFoundError naming a file that is gone; DataPathError; CorruptLogError on a deletion vector
         or a partition value, and as `report`.
         """
-        reader = RowReader(self._table)
         skipping = self._skipping
+        reader = RowReader(self._table, skipping.pushed)
         found = self._chosen_here(skipping, reader.COLUMNS)
 
         def look_up(files: DataFrame) -> list[DataFile]:

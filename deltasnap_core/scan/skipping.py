@@ -18,6 +18,7 @@ from sqlglot import exp
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
 from deltasnap_core.scan.bounds import Bounds, bounds_of, statistic
+from deltasnap_core.scan.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicate_values import PredicateValue, value_of
@@ -47,6 +48,7 @@ class Skipping:
     used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
     may_fail:    whether `partitions` may be more than Spark can evaluate, as a text cast to a number.
     ends:        of the values that single columns may have, as far as `statistics` asks for them.
+    pushed:      conditions on rows that Spark may push down into data files, as SQL over their columns.
     """
 
     partitions: str | None = None
@@ -56,6 +58,7 @@ class Skipping:
     unused: tuple[str, ...] = ()
     may_fail: bool = False
     ends: tuple[End, ...] = ()
+    pushed: tuple[str, ...] = ()
 
     @property
     def schema(self) -> str | None:
@@ -83,6 +86,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
     used: list[str] = []
     unused: list[str] = []
     ends: list[End] = []
+    pushed: list[str] = []
     full = _Rewriting(columns, strings_are_sure, with_statistics=True)
     fails = False
     for conjunct in parse_predicate(where, columns):
@@ -98,6 +102,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         if by_statistics is not None:
             statistics.append(by_statistics)
             ends += ends_in(conjunct.tree, columns) if strings_are_sure else ()
+        pushed += pushed_conditions(conjunct.tree, columns) if strings_are_sure else ()
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
     sql = _and(statistics)
     read = {path for path in full.fields if statistic(*path) in (sql or "")}
@@ -109,6 +114,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         unused=tuple(unused),
         may_fail=fails,
         ends=tuple(ends),
+        pushed=tuple(pushed),
     )
 
 
@@ -241,6 +247,8 @@ class _Rewriting:
         bounds = self._bounds(node.this)
         if bounds is None:
             return None
+        if bounds.data_type != "string":  # its text is compared, which two of its values may have in common
+            return bounds.of_values(None)
         prefix, is_whole = value.text, isinstance(node, exp.StartsWith)
         if isinstance(node, exp.Like):
             end = min((prefix.find(wildcard) for wildcard in "%_" if wildcard in prefix), default=len(prefix))

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.table_config import column_mapping_mode
+from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"
@@ -29,6 +29,7 @@ class TableColumn:
     is_partition:     whether its values are in `partitionValues`.
     in_nullable:      whether a struct around it may be null.
     was_float:        whether older files may have it as a `float`, whose decimals mean another number as a `double`.
+    is_widened:       whether older files may have it in another type.
 
     Source: PROTOCOL.md, Column Mapping; Type Widening.
     """
@@ -39,6 +40,7 @@ class TableColumn:
     is_partition: bool = False
     in_nullable: bool = False
     was_float: bool = False
+    is_widened: bool = False
 
     @property
     def name(self) -> str:
@@ -111,8 +113,9 @@ class TableColumns:
         return tuple(name.lower() for name in self.metadata.partition_columns)
 
     @cached_property
-    def _is_mapped(self) -> bool:
-        return column_mapping_mode(self.metadata.configuration) != "none"
+    def mapping_mode(self) -> ColumnMappingMode:
+        """How the columns of data files are found."""
+        return column_mapping_mode(self.metadata.configuration)
 
     def _children(
         self, fields: Sequence[Mapping[str, Any]], parent: tuple[TableColumn, Mapping[str, Any]] | None
@@ -120,7 +123,7 @@ class TableColumns:
         for field in fields:
             properties = field.get("metadata") or {}
             name = str(field["name"])
-            physical = str(properties.get(PHYSICAL_NAME, name)) if self._is_mapped else name
+            physical = str(properties.get(PHYSICAL_NAME, name)) if self.mapping_mode != "none" else name
             above = None if parent is None else parent[0]
             yield (
                 TableColumn(
@@ -130,6 +133,7 @@ class TableColumns:
                     is_partition=above is None and name.lower() in self._partition_names,
                     in_nullable=parent is not None and (parent[0].in_nullable or parent[1].get("nullable", True)),
                     was_float=any(change.get("fromType") == "float" for change in properties.get(TYPE_CHANGES) or ()),
+                    is_widened=bool(properties.get(TYPE_CHANGES)),
                 ),
                 field,
             )

@@ -453,6 +453,21 @@ def test_times_mean_the_same_whatever_the_session_calls_a_timestamp(spark: Spark
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.parametrize("hour", [0, 1])
+def test_text_that_two_times_have_finds_both(spark: SparkSession, tmp_path: Path, hour: int) -> None:
+    moment = datetime(2020, 10, 25, hour, 30, tzinfo=UTC)  # clocks are put back from 3 to 2 at 1:00 UTC
+    bound = {"at": moment.isoformat().replace("+00:00", ".000Z")}
+    text = json.dumps({"numRecords": 1, "minValues": bound, "maxValues": bound, "nullCount": {"at": 0}})
+    adds = [file(tmp_path, "a", pa.table({"at": pa.array([moment], pa.timestamp("us", "UTC"))}), stats=text)]
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp")))
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+        for where in ("at like '2020-10-25 02:30:00'", "cast(at as string) = '2020-10-25 02:30:00'"):
+            assert snapshot.scan(where).to_df().count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_schema_that_is_none_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [add("a")], schemaString="{")
     for where in (None, "id = 1"):

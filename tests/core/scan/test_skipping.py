@@ -112,6 +112,11 @@ STATISTICS = {
     "name like 'ab'": (
         "((nulls.name < rows) and ((min.name <= 'ab') and (max.name >= 'ab' or startswith('ab', max.name))))"
     ),
+    # Two times may have the same text where clocks are put back.
+    "at like '2020-10-25 02:30:00'": "(nulls.at < rows)",
+    "at not like '2020-10-25 02:30:00'": "(nulls.at < rows)",
+    "on_day like '2026-01-01'": "(nulls.on_day < rows)",
+    "startswith(on_day, '2026')": "(nulls.on_day < rows)",
     # A maximum is cut to the millisecond.
     "wall >= '2026-01-01'": "((nulls.wall < rows) and (try_add(max.wall, interval 1 millisecond) >= '2026-01-01'))",
     # Where a constant may turn out to be null, null is equal to it.

@@ -1,0 +1,207 @@
+"""What Spark may push down into data files, and the rows that it would lose otherwise."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlglot
+from deltalake import write_deltalake
+from sqlglot import exp
+
+from deltasnap_core import DeltaLog
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.scan.filter_pushdown import EVERY_OPERATOR, WITH_ROOM, may_push_down, pushed_conditions
+from deltasnap_core.scan.table_columns import TableColumns
+from tests.core.scan.test_scan import field, file, found, schema, snapshot_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAN = float("nan")
+FLOATS = ("float", "double")
+
+
+@pytest.mark.parametrize("data_type", [*FLOATS, "timestamp_ntz", "variant", "void", "string collate UNICODE", "struct"])
+def test_type_that_is_not_listed_is_not_pushed_down(data_type: str) -> None:
+    assert not may_push_down(data_type, is_widened=False, mode="none")
+
+
+@pytest.mark.parametrize("data_type", ["long", "decimal(10,2)", "string", "map"])
+def test_listed_type_is_pushed_down_unless_files_may_have_another(data_type: str) -> None:
+    assert may_push_down(data_type, is_widened=False, mode="none")
+    assert may_push_down(data_type, is_widened=False, mode="name")
+    assert not may_push_down(data_type, is_widened=True, mode="none")
+    assert not may_push_down(data_type, is_widened=False, mode="id")
+
+
+def test_every_entry_has_a_reason() -> None:
+    assert all(EVERY_OPERATOR.values())
+    assert all(reason for _, reason in WITH_ROOM.values())
+    assert not {*FLOATS} & {*EVERY_OPERATOR, *WITH_ROOM}
+
+
+@pytest.mark.parametrize(
+    ("where", "operators"),
+    [
+        ("at >= '2026-01-01'", [">="]), ("at > timestamp'2026-01-01'", [">="]), ("at < '2026-01-01'", ["<="]),
+        ("'2026-01-01' <= at", [">="]), ("(at = '2026-01-01')", [">=", "<="]),
+        ("s.on_day <=> '2026-01-01'", [">=", "<="]),
+        ("at between '2026-01-01' and '2026-01-02'", [">=", "<="]), ("at <> '2026-01-01'", []), ("not at < '2026'", []),
+        ("at = '2026-01-01' or id = 1", []), ("at in ('2026-01-01')", []), ("x > 5", []), ("x = '2026-01-01'", []),
+        ("cast(at as date) = '2026-01-01'", []), ("day = '2026-01-01'", []), ("at > id", []), ("at is null", []),
+        ("wide = '2026-01-01'", []), ("at > null", []), ("s.on_day = timestamp'2026-01-01'", []), ("id = 5", []),
+    ],
+)  # fmt: skip
+def test_conditions_of_ours_are_comparisons_of_a_time_with_a_constant(where: str, operators: list[str]) -> None:
+    found = list(pushed_conditions(parsed(where), columns()))
+    assert [next(each for each in (">=", "<=") if f"` {each} " in text) for text in found] == operators
+
+
+def parsed(where: str) -> exp.Expr:
+    return sqlglot.parse_one(where, read="spark", into=exp.Condition)
+
+
+def columns() -> TableColumns:
+    changes = {"delta.typeChanges": [{"fromType": "date", "toType": "timestamp"}]}
+    text = schema(
+        field("at", "timestamp"), field("id", "long"), field("x", "double"), field("day", "date"),
+        field("s", {"type": "struct", "fields": [field("on_day", "date")]}), field("wide", "timestamp", **changes),
+    )  # fmt: skip
+    fields: dict[str, Any] = {"id": "t", "schemaString": text, "partitionColumns": ["day"], "configuration": {}}
+    return TableColumns(Metadata.from_json(fields))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["x", "s.y", "s.t.z"])
+@pytest.mark.parametrize(
+    "condition",
+    ["{} <> 3", "{} > 5", "{} >= 3.5", "not ({} < 5)", "{} = double('NaN')", "not ({} <= 3)", "{} not in (3, 4)",
+     "{} between 4 and double('NaN')", "{} <=> double('NaN')", "isnan({})", "{} in (1, double('NaN'))"],
+)  # fmt: skip
+def test_rows_with_nan_are_kept(spark: SparkSession, nan_table: Path, name: str, condition: str) -> None:
+    snapshot = DeltaLog.for_table(spark, nan_table).snapshot
+    assert found(snapshot.scan(condition.format(name), columns=["id"])) == [(1,)]
+    filtered = snapshot.scan().to_df().where(condition.format(name)).select("id")
+    assert filtered.collect() == [(1,)]
+
+
+@pytest.fixture(scope="module")
+def nan_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table by a writer whose statistics leave NaN out."""
+    path = tmp_path_factory.mktemp("nan") / "table"
+    nested = [{"y": value, "t": {"z": value}} for value in (NAN, 3.0)]
+    inner = pa.struct([("y", pa.float32()), ("t", pa.struct([("z", pa.float64())]))])
+    write_deltalake(path, pa.table({"id": [1, 2], "x": [NAN, 3.0], "s": pa.array(nested, inner)}))
+    return path
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("where", ["x = 0", "x in (0D)", "x <=> 0D", "not (x <> 0)", "s.y = 0", "s.y in (0, 7)"])
+def test_zero_below_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    numbers = pa.array([-0.0, 5.0])
+    rows = pa.table({"x": numbers, "s": pa.StructArray.from_arrays([numbers], ["y"])})
+    added = file(tmp_path, "a.parquet", rows)
+    options = {"x": {"ndv": 10, "fpp": 0.01}, "s.y": {"ndv": 10, "fpp": 0.01}}
+    pq.write_table(rows, tmp_path / "a.parquet", bloom_filter_options=options, use_dictionary=False)
+    added["add"]["size"] = (tmp_path / "a.parquet").stat().st_size
+    text = schema(field("x", "double"), field("s", {"type": "struct", "fields": [field("y", "double")]}))
+    snapshot = snapshot_of(spark, tmp_path, [added], schemaString=text)
+    assert snapshot.scan(where, columns=["x"]).to_df().collect() == [(-0.0,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "where",
+    ["at < '2026-01-01 10:00:00.0004'", "at <> '2026-01-01 10:00:00.0004'", "at not in ('2026-01-01 10:00:00.0004')",
+     "at >= '2026-01-01 10:00:00'", "at <= '2026-01-01 10:00:00'", "at > '2026-01-01 09:59:59.999999'"],
+)  # fmt: skip
+def test_constant_finer_than_the_times_of_a_file_loses_no_row(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    times = pa.array([datetime(2026, 1, 1, 10, tzinfo=UTC)], pa.timestamp("ms", "UTC"))
+    adds = [file(tmp_path, "a.parquet", pa.table({"at": times}))]
+    scan = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp"))).scan(where)
+    assert scan.to_df().count() == 1
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("condition", ["{} = '1582-10-10'", "{} > '1582-10-06'", "{} in ('1582-10-10', '2026-01-01')"])
+def test_days_between_the_calendars_are_found(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+    rows = pa.table(
+        {
+            "d": pa.array([date(1582, 10, 10)], pa.date32()),
+            "at": pa.array([datetime(1582, 10, 10, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+        }
+    )
+    adds = [file(tmp_path, "a.parquet", rows)]
+    text = schema(field("d", "date"), field("at", "timestamp"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=text)
+    assert [snapshot.scan(condition.format(name)).to_df().count() for name in ("d", "at")] == [1, 1]
+
+
+@pytest.mark.spark
+def test_decimal_of_more_digits_than_an_older_file_has_room_for_is_compared_after_reading(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    values = pa.array([Decimal("1.00"), Decimal("5.00")], pa.decimal128(9, 2))
+    added = file(tmp_path, "a.parquet", pa.table({"d": values}))
+    pq.write_table(pa.table({"d": values}), tmp_path / "a.parquet", store_decimal_as_integer=True)
+    changes = {"delta.typeChanges": [{"fromType": "decimal(9,2)", "toType": "decimal(38,2)"}]}
+    text = schema(field("d", "decimal(38,2)", **changes))
+    snapshot = snapshot_of(spark, tmp_path, [added], schemaString=text, features=["typeWidening"])
+    assert snapshot.scan("d < 21474836.49").to_df().count() == 2
+
+
+@pytest.mark.spark
+def test_columns_by_id_that_go_by_each_others_names_are_compared_after_reading(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def numbered(name: str, number: int) -> pa.Field:
+        return pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(number)})
+
+    rows = pa.table({"a": [1], "b": [100]}, pa.schema([numbered("a", 2), numbered("b", 1)]))
+    fields = [
+        field(name, "long", **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name})
+        for name, number in (("a", 1), ("b", 2))
+    ]
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        [file(tmp_path, "a.parquet", rows)],
+        schemaString=schema(*fields),
+        configuration={"delta.columnMapping.mode": "id"},
+        features=["columnMapping"],
+    )
+    assert found(snapshot.scan("a = 100")) == [(100, 1)]
+
+
+@pytest.mark.spark
+def test_filters_that_reach_the_files_are_those_of_the_list(spark: SparkSession, tmp_path: Path) -> None:
+    times = pa.array([datetime(2026, 1, 1, 10, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": [1], "x": [1.5], "at": times, "s": [{"a": 1, "y": 2.5}], "t": [{"a": 1}]})
+    text = schema(
+        field("id", "long"), field("x", "double"), field("at", "timestamp"),
+        field("s", {"type": "struct", "fields": [field("a", "long"), field("y", "double")]}),
+        field("t", {"type": "struct", "fields": [field("a", "long")]}),
+    )  # fmt: skip
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", rows)], schemaString=text)
+    where = "id > 0 and x > 1 and at >= '2026-01-01' and s.y > 1 and s.a > 0 and t.a > 0"
+    plan = pushed(snapshot.scan(where, columns=["id", "s.a"]).to_df())
+    assert "GreaterThan(id,0)" in plan
+    assert "GreaterThan(t.a,0)" in plan
+    assert "GreaterThanOrEqual(at,2025-12-31 23:59:59.0)" in plan
+    assert "(x" not in plan
+    assert "(s" not in plan
+    # A struct is read without the fields that nobody needs, as before.
+    assert "s:struct<a:bigint>" in pushed(snapshot.scan("s.a > 0", columns=["s.a"]).to_df())
+
+
+def pushed(frame: DataFrame) -> str:
+    """What a frame reads of data files, as its plan says."""
+    frame.sparkSession.conf.set("spark.sql.maxMetadataStringLength", 1000)
+    lines = [line for line in frame._jdf.queryExecution().executedPlan().toString().splitlines() if "FileScan" in line]
+    return "".join(line[line.index("PushedFilters") :] for line in lines)
