@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import SEEK_END
 from typing import Any
@@ -14,44 +15,22 @@ import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
+from deltasnap_core.log.checkpoint_laws import (
+    NON_FILE_COLUMNS,
+    check_footer,
+    check_rows,
+    check_schema,
+    leaves_of_groups,
+)
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.log_listing import table_path
-from deltasnap_core.log.parquet_footer import checked, null_counts
+from deltasnap_core.log.parquet_footer import checked, null_count, null_counts
 from deltasnap_core.protocol.file_names import SIDECAR_FOLDER
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.trusted_paths import resolve_path
 from deltasnap_core.storage.urls import join_url
 
 FOOTER_READERS = 8
-NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
-"""Each column of a checkpoint with actions that are not of files, and a field that is there whenever the action is."""
-
-_KNOWN_COLUMNS = {"add", "remove", "sidecar", "checkpointMetadata", *NON_FILE_COLUMNS}
-_EXPECTED = {
-    ("add", "path"): "text",
-    ("add", "size"): "integer",
-    ("add", "modificationTime"): "integer",
-    ("remove", "path"): "text",
-    ("remove", "deletionTimestamp"): "integer",
-    ("sidecar", "path"): "text",
-}
-
-
-_ALWAYS_SET = {
-    "add": ("path", "size"),
-    "remove": ("path",),
-    "sidecar": ("path",),
-    **{column: (witness,) for column, witness in NON_FILE_COLUMNS.items()},
-}
-"""The fields of each column without which an action would be passed over in silence."""
-
-_SET_TOO = {
-    "add": ("modificationTime",),
-    "remove": ("deletionTimestamp",),
-    "txn": ("version",),
-    "domainMetadata": ("configuration",),
-}
-"""Other fields of the columns: an action that has them has those that are always set."""
 
 # What reading damaged Parquet raises: ValueError of no UTF-8, ArithmeticError of no date, TypeError of odd map keys.
 UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
@@ -79,8 +58,8 @@ class CheckpointFile:
     @property
     def has_num_records(self) -> bool:
         """Whether `stats_parsed` has the number of records of every add, so that nobody needs the JSON for it."""
-        missing = _null_count(self.metadata, "add.stats_parsed.numRecords")
-        return missing is not None and missing == _null_count(self.metadata, "add.path")
+        missing = null_count(self.metadata, "add.stats_parsed.numRecords")
+        return missing is not None and missing == null_count(self.metadata, "add.path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +130,11 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     )
 
 
+def one_line(error: Exception) -> str:
+    """Return what an error says, without line breaks."""
+    return " ".join(str(error).split())
+
+
 def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
     """Return the values of a struct column that are set, row groups without any left unread (by their statistics).
 
@@ -158,17 +142,54 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
     """
     if column not in part.schema.names:
         return []
+    groups = _groups_with(part.metadata, f"{column}.{witness}")
+    if not groups:
+        return []
     rows: list[dict[str, Any]] = []
     try:
-        with store.open(part.file.path) as stream:
-            # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
-            parquet = pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
-            for group in _groups_with(part.metadata, f"{column}.{witness}"):
-                values = parquet.read_row_group(group, columns=[column]).column(column).combine_chunks()
-                rows += values.drop_null().to_pylist(maps_as_pydicts="lossy")
+        with _opened(store, part) as parquet:
+            for group in groups:
+                rows += _values(parquet.read_row_group(group, columns=[column]), column)
     except UNREADABLE as error:
-        raise CorruptLogError(path=part.file.path, reason=f"column {column} could not be read: {error}") from error
+        raise CorruptLogError(
+            path=part.file.path, reason=f"column {column} could not be read: {one_line(error)}"
+        ) from error
     return [row for row in rows if row.get(witness) is not None]
+
+
+def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[str, dict[str, Any]]]:
+    """Return the column and the value of each non-file action, reading the row groups that have some.
+
+    Errors: CorruptLogError where the file cannot be read, or a row holds one of them and another action.
+    """
+    wanted = [(group, leaves) for group, leaves in enumerate(leaves_of_groups(part.metadata)) if leaves]
+    if not wanted:
+        return []
+    found: list[tuple[str, dict[str, Any]]] = []
+    try:
+        with _opened(store, part) as parquet:
+            for group, leaves in wanted:
+                columns = [column for column in NON_FILE_COLUMNS if column in leaves]
+                rows = parquet.read_row_group(group, columns=[*columns, *leaves.values()])
+                check_rows(part.file.path, rows, leaves)
+                found += [(column, value) for column in columns for value in _values(rows, column)]
+    except UNREADABLE as error:
+        raise CorruptLogError(
+            path=part.file.path, reason=f"its actions could not be read: {one_line(error)}"
+        ) from error
+    return [(column, value) for column, value in found if value.get(NON_FILE_COLUMNS[column]) is not None]
+
+
+def _values(rows: pa.Table, column: str) -> list[dict[str, Any]]:
+    values: list[dict[str, Any]] = rows[column].combine_chunks().drop_null().to_pylist(maps_as_pydicts="lossy")
+    return values
+
+
+@contextmanager
+def _opened(store: LogStore, part: CheckpointFile) -> Iterator[pq.ParquetFile]:
+    with store.open(part.file.path) as stream:
+        # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
+        yield pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
 
 
 def _groups_with(metadata: pq.FileMetaData, leaf: str) -> list[int]:
@@ -192,63 +213,15 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     except FileNotFoundError as error:
         raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
     except UNREADABLE as error:
-        raise CorruptLogError(path=file.path, reason=f"expected Parquet: {error}") from error
-    _check_schema(file.path, schema)
-    _check_always_set(file.path, metadata, schema)
+        raise CorruptLogError(path=file.path, reason=f"expected Parquet: {one_line(error)}") from error
+    check_schema(file.path, schema)
+    check_footer(file.path, metadata, schema)
     add = schema.field("add").type if "add" in schema.names else None
     parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
     has_stats = add is not None and add.get_field_index("stats") >= 0
     if has_stats and parsed is not None:
-        has_stats = _null_count(metadata, "add.stats") == _null_count(metadata, "add.path")
+        has_stats = null_count(metadata, "add.stats") == null_count(metadata, "add.path")
     return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
-
-
-def _null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
-    nulls = [count for _, count in null_counts(metadata, leaf) or [(0, None)]]
-    known = [count for count in nulls if count is not None]
-    return sum(known) if len(known) == len(nulls) else None
-
-
-def _check_schema(path: str, schema: pa.Schema) -> None:
-    if not _KNOWN_COLUMNS & set(schema.names):
-        raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")
-    if len({name.lower() for name in schema.names}) < len(schema.names):
-        raise CorruptLogError(path=path, reason=f"expected each column once, found {schema.names}")
-    spelled = {name.lower(): name for name in schema.names}
-    for column in sorted(_KNOWN_COLUMNS - set(schema.names)):
-        if column.lower() in spelled:  # Spark would read it, Arrow would pass over it
-            raise CorruptLogError(path=path, reason=f"expected column {column}, found {spelled[column.lower()]}")
-    for column in _ALWAYS_SET.keys() & set(schema.names):
-        struct = schema.field(column).type
-        if not pa.types.is_struct(struct):
-            raise CorruptLogError(path=path, reason=f"expected {column} to be a struct, found {struct}")
-    for (column, field), kind in _EXPECTED.items():
-        if column not in schema.names:
-            continue
-        struct = schema.field(column).type
-        index = struct.get_field_index(field)
-        if index >= 0 and not _is_kind(struct.field(index).type, kind):
-            found = struct.field(index).type
-            raise CorruptLogError(path=path, reason=f"expected {column}.{field} to be {kind}, found {found}")
-
-
-def _check_always_set(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:
-    """Raise where a field that is always set is not there, or where by the statistics an action lacks it."""
-    for column in _ALWAYS_SET.keys() & set(schema.names):
-        fields = _ALWAYS_SET[column]
-        if missing := [field for field in fields if schema.field(column).type.get_field_index(field) < 0]:
-            raise CorruptLogError(path=path, reason=f"expected {column}.{missing[0]}, found no such column")
-        nulls = {field: _null_count(metadata, f"{column}.{field}") for field in (*fields, *_SET_TOO.get(column, ()))}
-        known = {field: count for field, count in nulls.items() if count is not None}
-        for field in known.keys() & set(fields):
-            if known[field] > min(known.values()):
-                raise CorruptLogError(path=path, reason=f"expected {column}.{field} in each {column}, found null")
-
-
-def _is_kind(found: pa.DataType, kind: str) -> bool:
-    if kind == "integer":
-        return bool(pa.types.is_integer(found))
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_binary(found))
 
 
 def _sidecars_of_parquet(store: LogStore, part: CheckpointFile) -> list[str]:

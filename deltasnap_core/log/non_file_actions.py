@@ -8,7 +8,7 @@ from typing import Any
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.action_lines import action_at, lines_with
-from deltasnap_core.log.checkpoint_contents import NON_FILE_COLUMNS, CheckpointContents, read_column
+from deltasnap_core.log.checkpoint_contents import CheckpointContents, read_non_file_actions
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.table_config import set_transaction_retention_ms
@@ -101,9 +101,8 @@ def non_file_actions_by_version(batch: CommitBatch) -> dict[int, list[Any]]:
 
 def _actions_of_checkpoint(store: LogStore, contents: CheckpointContents) -> Iterator[Any]:
     for part in contents.top_level:
-        for column, witness in NON_FILE_COLUMNS.items():
-            for value in read_column(store, part, column, witness):
-                yield _typed(contents.top_level[0].file.path, None, column, value)
+        for column, value in read_non_file_actions(store, part):
+            yield _typed(part.file.path, None, column, value)
     if contents.lines_path is not None:
         for row in lines_with(contents.lines, *_READERS).to_pylist():
             number, name = row["line_number"], row["action"]

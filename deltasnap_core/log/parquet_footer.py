@@ -40,6 +40,13 @@ def null_counts(metadata: pq.FileMetaData, leaf: str) -> list[tuple[int, int | N
     return list(_counts(metadata, indexes[0])) if indexes else None
 
 
+def null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
+    """Return how many nulls a leaf has in all row groups; None: some do not say, or there is no such leaf."""
+    nulls = [count for _, count in null_counts(metadata, leaf) or [(0, None)]]
+    known = [count for count in nulls if count is not None]
+    return sum(known) if len(known) == len(nulls) else None
+
+
 def _counts(metadata: pq.FileMetaData, index: int) -> Iterator[tuple[int, int | None]]:
     kind = metadata.schema.column(index).physical_type
     for group in range(metadata.num_row_groups):

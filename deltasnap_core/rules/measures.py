@@ -45,6 +45,8 @@ DIGESTED_COLUMNS = (
 )
 """What `digest_of` looks at, as columns of Parquet."""
 
+ONE_ACTION = "at most one action in a row"
+
 # Writers put it first. What is written otherwise is parsed as JSON.
 _NUM_RECORDS_FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
 _NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
@@ -55,12 +57,14 @@ def digest_of(actions: pa.Table) -> pa.Table:
     """Return the digest (FILE_DIGEST) of actions, row by row.
 
     actions: columns `add` and `remove`, structs as the log has them; what they lack is null.
-    Errors: TypeError, pa.ArrowException where a field is of another type than the protocol's.
+    Errors: TypeError, pa.ArrowException where a field is of another type than the protocol's; ValueError where a row
+    holds both.
     """
     columns = {name: actions[name].combine_chunks() for name in ("add", "remove") if name in actions.column_names}
     add = _Fields(columns.get("add"), actions.num_rows)
     remove = _Fields(columns.get("remove"), actions.num_rows)
     removed_path, path = remove.text("path"), add.text("path")
+    check_one_action(path, removed_path)
     vectors = [fields.struct("deletionVector") for fields in (add, remove)]
     path = _either(path, removed_path)
     ids = pc.coalesce(*map(_vector_id, vectors), pa.scalar("", pa.string()))
@@ -74,6 +78,20 @@ def digest_of(actions: pa.Table) -> pa.Table:
         "deleted_at": pc.if_else(removed_path.is_valid(), pc.fill_null(remove.integer("deletionTimestamp"), 0), None),
     }
     return pa.table(arrays, schema=FILE_DIGEST)
+
+
+def check_one_action(added: pa.Array, removed: pa.Array | None = None) -> None:
+    """Raise ValueError where a row holds an `add` and a `remove`, by their paths. None: there is no such column."""
+    if removed is None or added.null_count == len(added) or removed.null_count == len(removed):
+        return
+    if pc.any(pc.and_(added.is_valid(), removed.is_valid())).as_py():
+        raise ValueError(f"expected {ONE_ACTION}, found add and remove")
+
+
+def one_action_sql() -> str:
+    """Return SQL that is true, and raises where a row holds an `add` and a `remove`."""
+    problem = f"raise_error('expected {ONE_ACTION}, found add and remove')"
+    return f"if(add.path is not null and remove.path is not null, cast({problem} as boolean), true)"
 
 
 class _Fields:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
 from deltasnap_core.log.partition_texts import CodedPartitions, Mask, PartitionTexts, coded, columns_of_maps, joined
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
+from deltasnap_core.rules.measures import check_one_action
 from deltasnap_core.storage.log_store import LogStore
 
 _VALUES = "partitionValues"
@@ -75,11 +76,16 @@ def _adds(store: LogStore, share: Share, mask: Mask, *, use_threads: bool) -> It
     for batch in share.batches(store, use_threads=use_threads):
         end = start + batch.num_rows
         try:
+            check_one_action(*(_paths(batch, name) for name in ("add", "remove") if name in batch.column_names))
             rows = batch.filter(pa.array(mask[start:end]))["add"].combine_chunks()
             yield rows.filter(pc.struct_field(rows, "path").is_valid())
         except UNREADABLE as error:
             raise unreadable(share.part.file.path, error) from error
         start = end
+
+
+def _paths(batch: pa.Table, name: str) -> pa.Array:
+    return pc.struct_field(batch[name].combine_chunks(), "path")
 
 
 def _groups_with_any(share: Share, mask: Mask, fields: Sequence[str]) -> Iterator[tuple[Share, Mask]]:
@@ -94,7 +100,7 @@ def _groups_with_any(share: Share, mask: Mask, fields: Sequence[str]) -> Iterato
             masks.append(mask[start:end])
         start = end
     if groups:
-        columns = leaves_of(share.part, [f"add.{field}" for field in fields])
+        columns = leaves_of(share.part, ["remove.path", *(f"add.{field}" for field in fields)])
         yield replace(share, columns=columns, row_groups=tuple(groups)), np.concatenate(masks)
 
 

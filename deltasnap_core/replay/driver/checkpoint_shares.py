@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
+from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile, one_line
 from deltasnap_core.storage.log_store import LogStore
 
 BATCH_ROWS = 1 << 16
@@ -68,7 +68,7 @@ class Share:
 
 def unreadable(path: str, error: Exception) -> CorruptLogError:
     """Return the error of a file of a checkpoint that cannot be read, or holds what no action does."""
-    return CorruptLogError(path=path, reason=f"file actions could not be read: {' '.join(str(error).split())}")
+    return CorruptLogError(path=path, reason=f"file actions could not be read: {one_line(error)}")
 
 
 def leaves_of(part: CheckpointFile, columns: Iterable[str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
 from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
-from deltasnap_core.rules.measures import digest_of
+from deltasnap_core.rules.measures import check_one_action, digest_of
 from deltasnap_core.storage.log_store import LogStore
 
 WHOLE = pa.schema([(field.name, to_arrow_type(field.dataType)) for field in FILE_ACTIONS])
@@ -94,13 +94,17 @@ def decoded(lines: Sequence[str]) -> pa.Table:
 
 
 def whole(rows: pa.Table) -> pa.Table:
-    """Return the file actions (WHOLE) of a checkpoint, as far as its rows have fields. Errors: UnusualError."""
+    """Return the file actions (WHOLE) of a checkpoint, as far as its rows have fields.
+
+    Errors: UnusualError; ValueError where a row holds both.
+    """
     try:
         columns = [_of_type(_column(rows, field.name), field.type) for field in WHOLE]
     except pa.ArrowException as error:
         raise UnusualError(str(error)) from error
     actions = pa.table(columns, schema=WHOLE)
     paths = [pc.struct_field(column, "path") for column in columns]
+    check_one_action(*paths)
     return actions.filter(pc.or_(*(path.is_valid() for path in paths)))
 
 

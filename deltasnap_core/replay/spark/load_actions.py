@@ -24,6 +24,7 @@ from deltasnap_core.replay.spark.parsed_statistics import as_texts, has_all, nar
 from deltasnap_core.replay.spark.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.measures import one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
 
@@ -207,14 +208,15 @@ def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:
 def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     """Add the canonical path and the key of the logical file (`path_keys`); rows without a file action are left out.
 
-    others: columns to keep before those of FULL.
+    others: columns to keep before those of FULL. A row with both file actions raises when Spark runs the query.
     Source: PROTOCOL.md, Action Reconciliation; Deletion Vectors, Derived Fields.
     """
     # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
     # than the work on a small table. All in one projection: Spark reads single fields of a struct through one, not
     # through two.
     raw = "coalesce(add.path, remove.path)"
-    return actions.where("add.path is not null or remove.path is not null").selectExpr(
+    of_files = actions.where("add.path is not null or remove.path is not null").where(one_action_sql())
+    return of_files.selectExpr(
         *others,
         f"{path_key_sql(raw, log_path)} as path_key",
         f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id",

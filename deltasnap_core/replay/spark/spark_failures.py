@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.rules.aggregates import MissingSizeError
+from deltasnap_core.rules.measures import ONE_ACTION
 
 SPARK_FAILURES = (PySparkException, Py4JJavaError)
 """What fails inside Spark, in one process or over Connect."""
@@ -26,6 +27,7 @@ SPARK_FAILURES = (PySparkException, Py4JJavaError)
 _SAYS_OF_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
+    rf"|expected {ONE_ACTION}"
     # What is decoded after the file was read. No query of ours asks for places in arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )

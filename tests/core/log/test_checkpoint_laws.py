@@ -1,0 +1,89 @@
+"""A row of a checkpoint holds one action: two are an error, found by the footer or by the rows."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from itertools import combinations
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.non_file_actions import load_non_file_actions
+from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.replay.driver.checkpoint_measures import map_file_digests
+from deltasnap_core.replay.driver.whole_actions import whole
+from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, metadata, protocol, remove
+
+KINDS: dict[str, dict[str, Any]] = {
+    **add("a.parquet", size=1),
+    **remove("b.parquet"),
+    **metadata(),
+    **protocol(),
+    "txn": {"appId": "x", "version": 1},
+    "domainMetadata": {"domain": "d", "configuration": "{}", "removed": False},
+    "checkpointMetadata": {"version": 3},
+}
+PAIRS = [pytest.param(one, other, id=f"{one}+{other}") for one, other in combinations(KINDS, 2)]
+_ACTIONS = [{}, *({kind: values} for kind, values in KINDS.items())]
+ROWS = st.lists(st.sampled_from(_ACTIONS), min_size=1, max_size=12)
+
+
+def _type_of(value: Any) -> pa.DataType:
+    if isinstance(value, dict):
+        is_map = not value or "provider" in value
+        fields = [(name, _type_of(each)) for name, each in value.items()]
+        return pa.map_(pa.string(), pa.string()) if is_map and not fields else pa.struct(fields)
+    return pa.array([value]).type if value not in (None, []) else pa.list_(pa.string()) if value == [] else pa.string()
+
+
+SCHEMA = pa.schema([(kind, _type_of(values)) for kind, values in KINDS.items()])
+
+
+def parquet(rows: list[dict[str, Any]], **options: Any) -> bytes:
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, **options)
+    return sink.getvalue()
+
+
+def read(data: bytes) -> tuple[int, int]:
+    """Read all actions of a checkpoint as the driver does; give how many there are: of files, and others."""
+    store = MemoryLogStore()
+    file = store.put(checkpoint(3)[0].name, data)
+    provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind.CLASSIC, format="parquet")
+    contents: CheckpointContents = open_checkpoint(store, provider, LOG_PATH)
+    found = load_non_file_actions(store, contents, EMPTY_BATCH)
+    others = [found.protocol, found.metadata, *found.transactions, *found.domains]
+    files = sum(map_file_digests(store, contents, lambda rows: rows.num_rows))
+    return files, sum(other is not None for other in others)
+
+
+@pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "no statistics"])
+@pytest.mark.parametrize("blanks", [0, 3])
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_row_with_two_actions_is_an_error_naming_the_file(one: str, other: str, blanks: int, statistics: bool) -> None:
+    rows = [add("c"), {one: KINDS[one], other: KINDS[other]}, *[{}] * blanks]
+    with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
+        read(parquet(rows, write_statistics=statistics))
+    assert caught.value.path == f"{LOG_PATH}/{checkpoint(3)[0].name}"
+
+
+@given(rows=ROWS, rows_a_group=st.integers(1, 5), statistics=st.booleans())
+def test_rows_of_one_action_or_none_are_read(rows: list[dict[str, Any]], rows_a_group: int, statistics: bool) -> None:
+    kinds = [kind for row in rows for kind in row]
+    others = {kind for kind in kinds if kind in ("protocol", "metaData", "txn", "domainMetadata")}
+    found = read(parquet(rows, row_group_size=rows_a_group, write_statistics=statistics))
+    assert found == (kinds.count("add") + kinds.count("remove"), len(others))
+
+
+def test_whole_rows_with_two_file_actions_are_an_error() -> None:
+    rows = pa.Table.from_pylist([{}, {"add": KINDS["add"], "remove": KINDS["remove"]}], schema=SCHEMA)
+    with pytest.raises(ValueError, match="at most one action in a row"):
+        whole(rows)
