@@ -6,12 +6,15 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fsspec
 import hypothesis
 import pytest
+
+from deltasnap_assets.spark.java import JavaError, use_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +41,12 @@ class FixedClock:
 
     def advance(self, by_ms: int) -> None:
         self.now_ms += by_ms
+
+
+def pytest_configure() -> None:
+    """Start every session of the tests on the Java that the app would use; a machine may have none."""
+    with suppress(JavaError):
+        use_java()
 
 
 @pytest.hookimpl(tryfirst=True)

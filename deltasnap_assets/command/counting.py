@@ -11,7 +11,7 @@ from deltasnap_assets.command.inspection import TableFacts
 from deltasnap_assets.command.terminal import output_aside
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.failures import starting_spark, using_spark
-from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaLog, SnapshotState
 
@@ -21,7 +21,7 @@ def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotStat
 
     Errors: UnsupportedProtocolError, JavaError where Spark cannot start, and those of a damaged log.
     """
-    check_java()
+    use_java()
     with using_spark(facts.path), starting_spark(), output_aside():
         spark = SparkSession.builder.config(map={**session_config(SparkSettings())}).getOrCreate()
         delta_log = DeltaLog.for_table(spark, facts.path, storage_options=storage_options or None)

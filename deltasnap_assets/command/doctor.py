@@ -14,6 +14,7 @@ import dagster as dg
 from deltasnap_assets.command.local_instance import DEFAULT_HOME
 from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, find_config, load_settings, nothing_to_follow
+from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java
@@ -38,7 +39,9 @@ def examine() -> Iterator[Finding]:
     """Look at everything, one after another: Java, Spark, archive, server, configuration, store, tables, runs."""
     settings = _settings()
     remote = settings.spark.remote if isinstance(settings, Settings) else None
-    yield _try("Java", lambda: f"version {check_java()}", "Install Java 17 or later, or set JAVA_HOME.", remote is None)
+    yield _try(
+        "Java", lambda: str(check_java()), f"Install Java 17 or later, or {how_to_install('java')}.", remote is None
+    )
     yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.0 or later.")
     yield _archive()
     if remote is not None:

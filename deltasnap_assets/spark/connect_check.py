@@ -23,13 +23,21 @@ def check_remote(remote: str) -> None:
     """Raise RemoteError unless the client is installed and something listens at an address, `sc://HOST:PORT/;...`."""
     if find_spec("grpc") is None:
         raise RemoteError(f"Spark Connect needs packages that are not installed: {how_to_install('connect')}.")
-    host, port = _address(remote)
+    host, port = _host_and_port(remote)
     try:
         socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
     except OSError as error:
-        raise RemoteError(
-            f"No Spark Connect server at sc://{host}:{port} ({error}). `deltasnap spark-server start` starts one here."
-        ) from error
+        advice = "`deltasnap spark-server start` starts one here."
+        raise RemoteError(f"No Spark Connect server at {address_of(remote)} ({error}). {advice}") from error
+
+
+def address_of(remote: str) -> str:
+    """Return `sc://HOST:PORT` of a value of `spark.remote`, without what follows: it may hold a token.
+
+    Errors: RemoteError.
+    """
+    host, port = _host_and_port(remote)
+    return f"sc://{host}:{port}"
 
 
 def limit_retries(session: Any) -> None:
@@ -39,8 +47,7 @@ def limit_retries(session: Any) -> None:
     session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
-def _address(remote: str) -> tuple[str, int]:
-    # Without what follows the address: it may hold a token.
+def _host_and_port(remote: str) -> tuple[str, int]:
     try:
         url = urlsplit(remote)
         port = url.port or DEFAULT_PORT

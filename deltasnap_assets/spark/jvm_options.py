@@ -62,7 +62,7 @@ def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
     if java is None or spark_home is None:
         return None
     facts = (
-        *_java_facts(java),
+        *_java_facts(java.path),
         distribution_version("pyspark"),
         str(spark_home),
         str((spark_home / "jars").stat().st_mtime_ns),
@@ -73,6 +73,16 @@ def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
     )
     name = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:20]
     return cache_folder(environment) / f"classes-{name}.jsa"
+
+
+def base_archive_path(archive: Path, java: Path) -> Path | None:
+    """Return where the archive of Java's own classes lies, on which an archive of sessions builds.
+
+    None: Java has one beside it. The runtime of the wheel has none.
+    """
+    if (java.parent.parent / "lib" / "server" / "classes.jsa").is_file():
+        return None
+    return archive.with_name(f"{archive.stem}-base.jsa")
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:

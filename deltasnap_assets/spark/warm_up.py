@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.java import check_java, find_java
-from deltasnap_assets.spark.jvm_options import archive_path
+from deltasnap_assets.spark.java import check_java
+from deltasnap_assets.spark.jvm_options import archive_path, base_archive_path
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaSnapError
 
@@ -33,7 +33,7 @@ def make_archive() -> Path:
 
     A session that starts meanwhile uses the one before, or none. Errors: `JavaError`, `WarmUpError`.
     """
-    check_java()
+    java = check_java().path
     archive = archive_path()
     if archive is None:
         raise WarmUpError("Expected PySpark with its jars beside it, or in SPARK_HOME: found none.")
@@ -44,11 +44,12 @@ def make_archive() -> Path:
         raise WarmUpError(f"Expected {_NEEDED_MB} MB free below {archive.parent} for the archive, found {free_mb} MB.")
     partial = archive.with_suffix(f".{os.getpid()}")
     try:
-        printed = _run_workload(f"-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
+        base = _make_base(archive, java)
+        printed = _run_workload(f"{base}-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
         if not partial.is_file():
             last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was printed")
             raise WarmUpError(f"The JVM made no archive at {partial}: {last}")
-        _check(partial)
+        _check(partial, java)
         partial.replace(archive)
     finally:
         partial.unlink(missing_ok=True)
@@ -62,11 +63,31 @@ def _remove_strays(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _check(archive: Path) -> None:
+def _make_base(archive: Path, java: Path) -> str:
+    """Make the archive of Java's own classes if this Java came without; return the option that uses it.
+
+    The archive of sessions names its file, so it stays where it is made.
+    """
+    base = base_archive_path(archive, java)
+    if base is None:
+        return ""
+    partial = base.with_suffix(f".{os.getpid()}")
+    command = [str(java), "-Xshare:dump", f"-XX:SharedArchiveFile={partial}", "-Xlog:cds=off", "-Xlog:cds+heap=off"]
+    try:
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if result.returncode or not partial.is_file():
+            raise WarmUpError(f"{java} made no archive of its own classes: {result.stdout.strip()[-500:]}")
+        partial.replace(base)
+    finally:
+        partial.unlink(missing_ok=True)
+    return f"-XX:SharedArchiveFile={base} "
+
+
+def _check(archive: Path, java: Path) -> None:
     """Raise WarmUpError unless the JVM starts from an archive: one cut short by a full disk, it would crash on."""
     with archive.open("rb") as written:
         os.fsync(written.fileno())
-    command = [str(find_java()), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-version"]
+    command = [str(java), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-version"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=archive.parent)
     if result.returncode:
         raise WarmUpError(f"The archive is damaged; is there space for {_NEEDED_MB} MB below {archive.parent}?")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext, suppress
 from typing import Any
 
 import dagster as dg
@@ -13,6 +13,8 @@ from deltasnap_assets.runs.handed_on import looks_of
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.spark.java import JavaError, use_java
+from deltasnap_assets.spark.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.spark.ui_server import spark_of_run
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY, SnapshotIOManager
@@ -29,7 +31,11 @@ def resources(settings: Settings) -> dict[str, Any]:
 
     @dg.resource(description="The Spark session, started when it is first needed.")
     def pyspark() -> LazyPySparkResource:
-        return LazyPySparkResource(spark_config=session_config(spark_of_run(settings.spark)))
+        config = session_config(spark_of_run(settings.spark))
+        if "spark.remote" not in config:
+            with suppress(JavaError):  # raised again if a session starts; an asset may ask this resource for one
+                use_java()
+        return LazyPySparkResource(spark_config=config)
 
     store = redacted(settings.storage)
 
@@ -38,7 +44,8 @@ def resources(settings: Settings) -> dict[str, Any]:
         run, instance = context.run, context.instance
         with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
             looks = {} if run is None else looks_of(run.run_id)
-            made = RunSnapshots(settings, context.resources.pyspark, looks, asks_ahead=_materializes_all(run))
+            sessions = RunSession(context.resources.pyspark, _run_log(context))
+            made = RunSnapshots(settings, sessions, looks, asks_ahead=_materializes_all(run))
             with closing(made):
                 yield made
 
@@ -47,6 +54,14 @@ def resources(settings: Settings) -> dict[str, Any]:
         return SnapshotIOManager(context.resources.snapshots)
 
     return {"pyspark": pyspark, "snapshots": snapshots, IO_MANAGER_KEY: snapshot_io_manager}
+
+
+def _run_log(context: dg.InitResourceContext) -> Callable[[str], None]:
+    """Return what adds a line to the log of the run; outside of one there is none."""
+    return _no_log if context.run is None or context.log is None else context.log.info
+
+
+def _no_log(_: str) -> None: ...
 
 
 def _materializes_all(run: dg.DagsterRun | None) -> bool:

@@ -10,16 +10,12 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
-from dagster_pyspark import LazyPySparkResource
-from pyspark.sql import SparkSession
-
 from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.spark.connect_check import check_remote, limit_retries
-from deltasnap_assets.spark.deferred_session import deferred
-from deltasnap_assets.spark.failures import starting_spark
+from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.file_facts import (
     FileFacts,
     TombstoneFacts,
@@ -63,7 +59,7 @@ class RunSnapshots:
     def __init__(
         self,
         settings: Settings,
-        pyspark: LazyPySparkResource,
+        sessions: RunSession,
         looks: Mapping[str, Look] | None = None,
         *,
         asks_ahead: bool = False,
@@ -74,7 +70,7 @@ class RunSnapshots:
         is stored, while Dagster records what was made before.
         """
         self._settings = settings
-        self._pyspark = pyspark
+        self._sessions = sessions
         self._looks = dict(looks or {})
         self._in_force: dict[str, Mapping[int, ManifestName]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
@@ -82,35 +78,16 @@ class RunSnapshots:
         self._asks_ahead = asks_ahead
         self._facts: dict[tuple[str, str, int], Future[Any]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
-        self._is_connected = False
-        self._starting = threading.Lock()
-        self._session = deferred(lambda: self.spark, pyspark.spark_config)
 
-    @property
-    def spark(self) -> SparkSession:
-        """The session of this process.
-
-        Errors: `JavaError` and `SparkStartError` where it cannot start; `RemoteError` where nobody answers at `remote`.
-        """
-        with self._starting:
-            remote = self._pyspark.spark_config.get("spark.remote")
-            if remote is not None and not self._is_connected:
-                check_remote(remote)
-            with starting_spark():
-                session: SparkSession = self._pyspark.spark_session
-            if remote is not None and not self._is_connected:
-                limit_retries(session)
-                self._is_connected = True
-            return session
-
-    def _begin_spark(self) -> None:
-        with suppress(Exception):  # who needs it is told
-            _ = self.spark
+    def _begin_spark(self, reason: str) -> None:
+        with suppress(Exception):  # what needs the session raises it again
+            self._sessions.session(reason)
 
     @cached_property
     def store(self) -> SnapshotStore:
         """The store of the configuration."""
-        return SnapshotStore.open(self._session, self._settings.storage, self._settings.storage_options)
+        session = self._sessions.when_needed("reading or writing the store")
+        return SnapshotStore.open(session, self._settings.storage, self._settings.storage_options)
 
     @cached_property
     def small_store(self) -> SnapshotStore:
@@ -123,7 +100,8 @@ class RunSnapshots:
 
     def log(self, table: TableSettings) -> DeltaLog:
         """The log of a table."""
-        return DeltaLog.for_table(self._session, table.path, table.storage_options)
+        session = self._sessions.when_needed(f"reading the log of table {table.name}")
+        return DeltaLog.for_table(session, table.path, table.storage_options)
 
     def listing(self, table: TableSettings) -> LogListing:
         """Return what lies in the log of a table: listed once for all that a run asks."""
@@ -222,7 +200,10 @@ class RunSnapshots:
         def find() -> FileFacts:
             manifest = self.manifests(table, [version])[version]
             files = self.small_store.small_files(table.name, manifest)
-            return file_facts(self.store.all_files(table.name, manifest)) if files is None else small_file_facts(files)
+            if files is not None:
+                return small_file_facts(files)
+            self._sessions.session(f"facts about the files of table {table.name}, version {version}")
+            return file_facts(self.store.all_files(table.name, manifest))
 
         return self._asked_once(("files", table.name, version), find)
 
@@ -234,6 +215,7 @@ class RunSnapshots:
             files = self.small_store.small_files(table.name, manifest)
             if files is not None:
                 return small_tombstone_facts(files, retention_ms=retention_ms, now_ms=now_ms)
+            self._sessions.session(f"facts about the tombstones of table {table.name}, version {version}")
             gone = self.store.tombstones(table.name, manifest)
             return tombstone_facts(gone, retention_ms=retention_ms, now_ms=now_ms)
 
@@ -250,8 +232,9 @@ class RunSnapshots:
         They need no Spark: for a large table it starts meanwhile, for what comes next.
         """
         log, listing = log_of(table), self.listing(table)
-        if _bytes_to_replay(listing) > _SMALL_LOG_BYTES:
-            threading.Thread(target=self._begin_spark, name="deltasnap-spark", daemon=True).start()
+        if (to_replay := _bytes_to_replay(listing)) > _SMALL_LOG_BYTES:
+            reason = f"{bytes_text(to_replay)} of log to replay of table {table.name}"
+            threading.Thread(target=self._begin_spark, args=(reason,), name="deltasnap-spark", daemon=True).start()
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
 from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, checkpoint_file, commit_file
 
@@ -116,7 +117,10 @@ _CHECKPOINT_SCHEMA = pa.schema(
 def main() -> None:
     """Exercise a session with the settings on stdin, as many times as the command says."""
     warnings.simplefilter("ignore")
-    spark = SparkSession.builder.config(map=json.load(sys.stdin)).getOrCreate()
+    config = json.load(sys.stdin)
+    if "spark.remote" not in config:
+        use_java()
+    spark = SparkSession.builder.config(map=config).getOrCreate()
     for _ in range(int(sys.argv[1])):
         start = time.perf_counter()
         files = exercise(spark)

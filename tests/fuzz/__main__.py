@@ -88,8 +88,10 @@ def _session(wanted: bool) -> Iterator[Any]:
         return
     from pyspark.sql import SparkSession
 
+    from deltasnap_assets.spark.java import use_java
     from tests.conftest import INTERPRETED, QUICK_SESSION
 
+    use_java()
     spark = SparkSession.builder.master("local[2]").config(map={**QUICK_SESSION, **LONG_RUN}).getOrCreate()
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)

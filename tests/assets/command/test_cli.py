@@ -71,6 +71,11 @@ def java_of(path: Path, version: str) -> str:
     return str(path / "jdk")
 
 
+def without_java(path: Path) -> dict[str, str]:
+    """The environment of a machine that has no Java, and not the extra `java` either."""
+    return {"JAVA_HOME": str(path / "none"), "DELTASNAP_JAVA": "system"}
+
+
 @pytest.mark.spark  # a program of its own
 def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
     check = (
@@ -96,8 +101,8 @@ def test_version_names_the_distribution(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
 def test_command_without_java_says_what_to_install(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
-    result = deltasnap(*command, folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
-    assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME")
+    result = deltasnap(*command, folder=tmp_path, **without_java(tmp_path))
+    assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME", "pip install -e '.[java]'")
 
 
 @pytest.mark.parametrize("command", ["ui", "refresh"])
@@ -141,7 +146,7 @@ def test_storage_without_its_package_says_what_to_install(tmp_path: Path) -> Non
 
 
 def test_command_with_old_java_says_what_to_install(tmp_path: Path) -> None:
-    result = deltasnap("demo", folder=tmp_path, JAVA_HOME=java_of(tmp_path, "1.8.0_292"))
+    result = deltasnap("demo", folder=tmp_path, JAVA_HOME=java_of(tmp_path, "1.8.0_292"), DELTASNAP_JAVA="system")
     assert_one_line_of_error(result, "Java 8 at", "too old", "Java 17 or later")
 
 
@@ -155,6 +160,7 @@ def test_java_major_is_read_from_every_form_of_version(told: str, major: int, tm
 def test_check_java_without_any_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DELTASNAP_JAVA", "system")
     with pytest.raises(JavaError, match="none on PATH"):
         check_java()
 
@@ -192,7 +198,7 @@ def test_inspect_wrong_use_is_told_and_exits_2(arguments: list[str], tmp_path: P
 
 def test_inspect_unsupported_table_shows_what_needs_no_replay(tmp_path: Path) -> None:
     small_table(tmp_path / "t", reader_features=("deletionVectors", "fromTheFuture"))
-    result = deltasnap("inspect", "t", folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
+    result = deltasnap("inspect", "t", folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "fromTheFuture", "not supported")
     for part in ("a-table", "reader 3, writer 7", "versions 0 to 1", "CREATE TABLE", "ada", "id", "bigint"):
         assert part in result.stdout

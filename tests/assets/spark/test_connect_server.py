@@ -15,7 +15,7 @@ import pytest
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.connect_check import RemoteError, check_remote
 from deltasnap_assets.spark.connect_server import SparkServerError, answers, running_server, start_server, stop_server
-from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of
+from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of, without_java
 
 pytestmark = pytest.mark.spark  # programs of its own
 
@@ -35,6 +35,7 @@ SILENT = "sleep 60"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("JAVA_HOME", java_of(tmp_path, "17.0.1"))
+    monkeypatch.setenv("DELTASNAP_JAVA", "system")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
     yield tmp_path / "server"
     stop_server(tmp_path / "server")
@@ -125,5 +126,5 @@ def test_commands_tell_that_no_server_runs(tmp_path: Path) -> None:
 
 
 def test_start_without_java_is_one_line(tmp_path: Path) -> None:
-    result = deltasnap("spark-server", "start", "--port", str(free_port()), folder=tmp_path, JAVA_HOME="/none")
+    result = deltasnap("spark-server", "start", "--port", str(free_port()), folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "No Java found")

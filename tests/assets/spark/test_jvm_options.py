@@ -26,6 +26,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n', encoding="utf-8")
     (tmp_path / "spark" / "jars").mkdir(parents=True)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    monkeypatch.setenv("DELTASNAP_JAVA", "system")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"):

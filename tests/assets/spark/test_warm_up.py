@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 JVM = """\
 #!/bin/sh
+case "$*" in *-Xshare:dump*) file="${2#*=}"; echo own > "$file"; exit;; esac
 case "$*" in *SharedArchiveFile=*) file="${1#*=}"; grep -q whole "$file" || exit 134;; esac
 echo 'openjdk version "17.0.1"' >&2
 """
@@ -27,7 +28,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose Java starts from an archive only where it says that it is whole."""
     home = java_of(tmp_path, "17.0.1")
     Path(home, "bin", "java").write_text(JVM, encoding="utf-8")
+    own = Path(home, "lib", "server", "classes.jsa")
+    own.parent.mkdir(parents=True)
+    own.touch()
     monkeypatch.setenv("JAVA_HOME", home)
+    monkeypatch.setenv("DELTASNAP_JAVA", "system")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -45,6 +50,25 @@ def test_archive_appears_whole_where_sessions_look_for_it(monkeypatch: pytest.Mo
     archive = make_archive()
     assert archive == archive_path()
     assert [file.name for file in archive.parent.iterdir()] == [archive.name]
+
+
+def test_java_without_an_archive_of_its_own_classes_gets_one_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jdk" / "lib" / "server" / "classes.jsa").unlink()
+    given: list[str] = []
+
+    def run_workload(java_options: str) -> str:
+        given.extend(java_options.split())
+        Path(given[1].partition("=")[2]).write_text("whole", encoding="utf-8")
+        return ""
+
+    monkeypatch.setattr(warm_up, "_run_workload", run_workload)
+    archive = make_archive()
+    base = archive.with_name(f"{archive.stem}-base.jsa")
+    assert given[0] == f"-XX:SharedArchiveFile={base}"
+    assert base.read_text(encoding="utf-8") == "own\n"
+    assert {file.name for file in archive.parent.iterdir()} == {archive.name, base.name}
 
 
 def test_archive_that_was_cut_short_is_never_used(monkeypatch: pytest.MonkeyPatch) -> None:

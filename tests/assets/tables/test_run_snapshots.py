@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.spark.run_session import RunSession
 from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -48,7 +50,7 @@ def run_of(spark: SparkSession, folder: Path) -> tuple[RunSnapshots, TableSettin
     table = TableSettings(name="events", path=str(folder / "events"))
     settings = Settings(storage=str(folder / "store"), tables=(table,))
     pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
-    return RunSnapshots(settings, pyspark), settings.tables[0]
+    return RunSnapshots(settings, RunSession(pyspark)), settings.tables[0]
 
 
 def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> None:
@@ -119,7 +121,8 @@ def test_run_over_a_small_table_starts_no_spark(tmp_path: Path) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     table = TableSettings(name="events", path=str(tmp_path / "events"))
     pyspark: Any = NoSpark()
-    snapshots = RunSnapshots(Settings(storage=str(tmp_path / "store"), tables=(table,)), pyspark, asks_ahead=True)
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    snapshots = RunSnapshots(settings, RunSession(pyspark), asks_ahead=True)
     refresh(snapshots, table, range(4))
     files = snapshots.states_of(table, [3])[3].num_of_files
     assert sum(partition.num_files for partition in snapshots.file_facts(table, 3).partitions) == files
@@ -131,7 +134,7 @@ def test_spark_starts_meanwhile_for_a_large_table(
 ) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     begun: list[str] = []
-    monkeypatch.setattr(RunSnapshots, "_begin_spark", lambda _: begun.append("Spark"))
+    monkeypatch.setattr(RunSnapshots, "_begin_spark", lambda _, reason: begun.append(reason))
     snapshots, table = run_of(spark, tmp_path)
     _ = snapshots.log_segments(table, range(4))
     assert begun == []
@@ -140,4 +143,5 @@ def test_spark_starts_meanwhile_for_a_large_table(
     for thread in threading.enumerate():
         if thread.name == "deltasnap-spark":
             thread.join()
-    assert begun == ["Spark"]
+    assert len(begun) == 1
+    assert re.fullmatch(r".* of log to replay of table events", begun[0])

@@ -1,0 +1,95 @@
+"""The Spark session of a run: when it starts, and what the run log says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.spark import run_session
+from deltasnap_assets.spark.java import Java, JavaError
+from deltasnap_assets.spark.run_session import RunSession
+
+LIMIT = "spark.databricks.delta.stalenessLimit"
+
+
+class Conf:
+    def get(self, key: str, default: str | None = None) -> str | None:
+        return {"spark.sql.ansi.enabled": "true"}.get(key, default)
+
+
+class Resource:
+    """In the place of dagster-pyspark's resource: counts the sessions it starts."""
+
+    def __init__(self, **config: str) -> None:
+        self.spark_config = config
+        self.started = 0
+
+    @property
+    def spark_session(self) -> Any:
+        self.started += 1
+        return SimpleNamespace(conf=Conf(), version="4.3.0")
+
+
+Made = Callable[..., tuple[RunSession, Resource, list[str]]]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Made:
+    monkeypatch.setattr(run_session, "use_java", lambda: Java(path=Path("/jdk/bin/java"), major=17))
+    monkeypatch.setattr(run_session, "check_remote", lambda _: None)
+    monkeypatch.setattr(run_session, "limit_retries", lambda _: None)
+
+    def make(**config: str) -> tuple[RunSession, Resource, list[str]]:
+        resource, lines = Resource(**config), list[str]()
+        pyspark: Any = resource
+        return RunSession(pyspark, lines.append), resource, lines
+
+    return make
+
+
+def test_session_starts_once_and_the_log_has_one_line_with_the_first_reason(made: Made) -> None:
+    sessions, resource, lines = made(**{"spark.master": "local[2]"})
+    assert (resource.started, lines) == (0, [])
+    assert sessions.session("facts about files") is sessions.session("tombstones")
+    assert resource.started == 1
+    assert lines == ["Starting Spark, master local[2], on Java 17 of this machine (/jdk/bin/java): facts about files"]
+
+
+def test_remote_session_is_logged_without_its_token(made: Made) -> None:
+    sessions, _, lines = made(**{"spark.remote": "sc://lake:15002/;token=secret"})
+    sessions.session("facts about files")
+    assert lines == ["Connecting to Spark at sc://lake:15002: facts about files"]
+
+
+def test_stand_in_starts_the_session_with_its_first_use(made: Made) -> None:
+    sessions, resource, lines = made()
+    stand_in = sessions.when_needed("reading the store")
+    assert stand_in is sessions.when_needed("reading the store")
+    assert resource.started == 0
+    assert stand_in.version == "4.3.0"
+    assert stand_in.conf.get("spark.sql.ansi.enabled") == "true"
+    assert resource.started == 1
+    assert [line.rpartition(": ")[2] for line in lines] == ["reading the store"]
+
+
+def test_properties_of_delta_come_from_the_settings_and_start_nothing(made: Made) -> None:
+    sessions, resource, _ = made(**{LIMIT: "5s"})
+    conf = sessions.when_needed("reading the log").conf
+    assert conf.get(LIMIT, None) == "5s"
+    assert conf.get("spark.databricks.delta.snapshotPartitions", None) is None
+    assert resource.started == 0
+
+
+def test_session_without_java_is_our_error_and_starts_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Java:
+        raise JavaError("No Java found")
+
+    monkeypatch.setattr(run_session, "use_java", none)
+    sessions, resource, lines = made()
+    with pytest.raises(JavaError, match="No Java found"):
+        sessions.session("facts about files")
+    assert (resource.started, lines) == (0, [])
