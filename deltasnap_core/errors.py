@@ -214,8 +214,7 @@ class PredicateError(DeltaSnapError, ValueError):
         self.predicate = predicate
         self.position = position
         self.reason = reason
-        line = predicate if position is None else _marked(predicate, position)
-        super().__init__(f"The predicate cannot be used: {reason}\n{line}")
+        super().__init__(f"The predicate cannot be used: {reason}\n{_marked(predicate, position)}")
 
 
 class StoredVersionNotFoundError(DeltaSnapError):
@@ -238,8 +237,17 @@ class CorruptStoreError(DeltaSnapError):
         super().__init__(f"Corrupt file in the snapshot store, {redacted(path)}: {reason}")
 
 
-def _marked(text: str, position: int) -> str:
-    """Return the text with a caret below the character at a position."""
+_MOST_SHOWN = 2_000
+
+
+def _marked(text: str, position: int | None) -> str:
+    """Return the text with a caret below the character at a position, or the part of a long text around it."""
+    if len(text) > _MOST_SHOWN:
+        first = max((position or 0) - _MOST_SHOWN // 2, 0)
+        text = text[first : first + _MOST_SHOWN]
+        position = None if position is None else position - first
+    if position is None:
+        return text
     begin = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     end = len(text) if end < 0 else end

@@ -14,6 +14,7 @@ Statistics are bounds, not values. Where it is not sure that a bound is one, it 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from deltasnap_core.rules.sql_text import SQL_TYPES, sql_type
@@ -28,6 +29,7 @@ _EXACT_DIGITS = 15
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
 _LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
 _NO_VALUES = ("boolean", "binary", "collated")
+_DECIMAL = re.compile(r"decimal\((\d{1,2})(?:,(\d{1,2}))?\)")
 _DATED = ("date", "timestamp", "timestamp_ntz")
 
 
@@ -236,8 +238,8 @@ def _keeps_order(source: str, target: str) -> bool:
         if target in _INTEGERS:
             return _INTEGERS[source] <= _INTEGERS[target]
         if target.startswith("decimal("):
-            precision, scale = map(int, target[len("decimal(") : -1].split(","))
-            return precision - scale >= _INTEGERS[source]
+            digits = _DECIMAL.fullmatch(target)
+            return digits is not None and int(digits[1]) - int(digits[2] or 0) >= _INTEGERS[source]
         return target == "double"
     casts = {
         "float": ("double",),

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects import Spark
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError
 
 from deltasnap_core.errors import PredicateError
+from deltasnap_core.scan.predicate_limits import CLOSING, OPENING, check_size, check_tokens, check_untokenized
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
 _NOT_OF_ROWS = {
@@ -27,8 +28,6 @@ _KNOWN_PARENTS = (
     exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Cast, exp.Tuple, exp.Dot, exp.Binary, exp.Neg
 )  # fmt: skip
 _MOMENTS = ("now", "today", "tomorrow", "yesterday")
-_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
-_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 
 
 class NotParsedError(PredicateError):
@@ -61,15 +60,17 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
     """Take a predicate apart; its parts joined by AND mean the same.
 
     Columns are found whatever their case, fields of structs by dots.
-    Errors: PredicateError (which is a ValueError) for what is no predicate over the columns: with the place, where
-    there is one; NotParsedError, one of those, where Spark may still understand it.
+    Errors: PredicateError (which is a ValueError) for what is no predicate over the columns, or beyond a limit: with
+    the place, where there is one; NotParsedError, one of those, where Spark may still understand it.
     """
+    check_size(where)
     try:
         where.encode()
     except UnicodeEncodeError as error:
         raise PredicateError(
             predicate=where, position=error.start, reason="expected text, found half of a character"
         ) from error
+    tokens = _tokens(where)
     tree = _parse(where)
     for node in tree.walk():
         for kind, name in _NOT_OF_ROWS.items():
@@ -77,7 +78,7 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
                 raise PredicateError(predicate=where, position=_place(node), reason=f"{name} cannot be used here")
         if isinstance(node, exp.Column) and isinstance(node.parent, (*_KNOWN_PARENTS, type(None))):
             _check_known(where, node, columns)
-    return tuple(_conjunct(text, columns) for text in _split(where, tree))
+    return tuple(_conjunct(text, part, columns) for text, part in _split(where, tokens, tree))
 
 
 def column_of(node: exp.Expr, columns: TableColumns) -> TableColumn | None:
@@ -96,6 +97,17 @@ def is_of_the_moment(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _MOMENTS
 
 
+def _tokens(where: str) -> list[Token]:
+    """Return the tokens of a text that is within the limits."""
+    try:
+        tokens: list[Token] = Spark().tokenize(where)
+    except Exception as error:  # whatever sqlglot does not foresee, Spark may understand
+        check_untokenized(where)
+        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
+    check_tokens(where, tokens)
+    return tokens
+
+
 def _parse(where: str) -> exp.Expr:
     try:
         tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
@@ -105,7 +117,7 @@ def _parse(where: str) -> exp.Expr:
         raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
     except RecursionError as error:
         raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
-    except TokenError as error:
+    except Exception as error:  # whatever sqlglot does not foresee, Spark may understand
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
         raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
@@ -147,8 +159,9 @@ def _place(node: exp.Expr) -> int | None:
     return min(starts, default=None)
 
 
-def _conjunct(text: str, columns: TableColumns) -> Conjunct:
-    tree = _unnested(sqlglot.parse_one(text, read="spark", into=exp.Condition))
+def _conjunct(text: str, tree: exp.Expr, columns: TableColumns) -> Conjunct:
+    """Return a condition; tree: the parsed text, with places in it."""
+    tree = _unnested(tree)
     found: list[tuple[int, int, TableColumn]] = []
     is_plain = all(isinstance(node, _PLAIN) and not is_of_the_moment(node) for node in tree.walk())
     for node in tree.find_all(exp.Column, exp.Dot):
@@ -170,18 +183,23 @@ def _unnested(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _split(where: str, tree: exp.Expr) -> Iterator[str]:
-    """Yield the texts of the conditions; the whole, where the text is not sure to fall apart as the tree does."""
-    tokens: list[Token] = Spark().tokenize(where)
+def _split(where: str, tokens: list[Token], tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    """Yield the conditions, as text and parsed; the whole, where the text may not fall apart as the tree does."""
     # From token to token: a comment at the end of the text would swallow what we write behind it.
     whole = where[tokens[0].start : tokens[-1].end + 1]
     texts = [where[begin:end] for begin, end in _spans(tokens)]
+    if texts == [where]:
+        yield where, tree
+        return
     try:
-        parsed = [sqlglot.parse_one(text, read="spark", into=exp.Condition) for text in texts]
-    except ParseError:
+        parsed = [_parse(text) for text in texts]
+    except NotParsedError:
         parsed = []
     conditions = list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]
-    yield from texts if parsed == conditions else [whole]
+    if parsed == conditions:
+        yield from zip(texts, parsed, strict=True)
+    else:
+        yield whole, _parse(whole)
 
 
 def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
@@ -191,7 +209,7 @@ def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
         yield begin, end
         return
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        depth += (before.token_type in _OPENING) - (before.token_type in _CLOSING)
+        depth += (before.token_type in OPENING) - (before.token_type in CLOSING)
         if depth:
             continue
         if token.token_type is TokenType.BETWEEN:
@@ -207,7 +225,7 @@ def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
 def _outermost(tokens: list[Token]) -> Iterator[Token]:
     depth = 0
     for token in tokens:
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
         if depth == 0:
             yield token
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
 from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -30,7 +31,7 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
         skipping = Skipping(unused=(where,))
     try:
         _ = table.no_rows.where(where).schema
-    except PySparkException as error:
+    except SPARK_FAILURES as error:  # of Java too: a stack that overflows in spite of the limits
         raise PredicateError(predicate=where, position=_position(where, error), reason=_reason(error)) from error
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
@@ -63,7 +64,9 @@ def _setting(table: ScannedTable, name: str, default: str) -> str:
     return str(table.spark.conf.get(name, default)).lower()
 
 
-def _position(where: str, error: PySparkException) -> int | None:
+def _position(where: str, error: BaseException) -> int | None:
+    if not isinstance(error, PySparkException):
+        return None
     for context in error.getQueryContext() or ():
         try:
             start = int(context.startIndex())
@@ -74,6 +77,8 @@ def _position(where: str, error: PySparkException) -> int | None:
     return None
 
 
-def _reason(error: PySparkException) -> str:
+def _reason(error: BaseException) -> str:
+    if not isinstance(error, PySparkException):
+        return f"Spark cannot analyze it: {spark_cause(error)}"
     message = str(error.getMessage() or error)
     return message.partition(" SQLSTATE:")[0].partition("\n")[0].strip()

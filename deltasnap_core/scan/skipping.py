@@ -33,6 +33,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EqualNull: "<=>",
 }  # fmt: skip
 _PARTS = ("this", "expression", "expressions", "low", "high", "negate")
+_NULL_TESTS = ("isnull", "isnotnull")
 _MOST_ALTERNATIVES = 200
 _PLAIN_NUMBER = re.compile(r"\(?-?\d+(\.\d*)?\)?")
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -166,8 +167,8 @@ class _Rewriting:
         if isinstance(node, exp.Not):
             return self.rewritten(node.this, not negated)
         if isinstance(node, (exp.And, exp.Or)):
-            both = [self.rewritten(side, negated) for side in (node.this, node.expression)]
-            return _and(both) if isinstance(node, exp.And) is not negated else _or(both)
+            parts = [self.rewritten(part, negated) for part in node.flatten(unnest=False)]
+            return _and(parts) if isinstance(node, exp.And) is not negated else _or(parts)
         if isinstance(node, exp.Between):
             low = self._comparison(node.this, ">=", node.args["low"], negated)
             high = self._comparison(node.this, "<=", node.args["high"], negated)
@@ -187,8 +188,8 @@ class _Rewriting:
             return NEVER
         if isinstance(node, exp.Column):
             return self._comparison(node, "=", exp.Boolean(this=not negated), negated=False)
-        if isinstance(node, exp.Anonymous) and node.name.lower() in ("isnull", "isnotnull"):
-            operator = "<=>" if (node.name.lower() == "isnull") is not negated else "<!>"
+        if isinstance(node, exp.Anonymous) and node.name.lower() in _NULL_TESTS and len(node.expressions) == 1:
+            operator = "<=>" if (node.name.lower() == _NULL_TESTS[0]) is not negated else "<!>"
             return self._comparison(node.expressions[0], operator, exp.Null(), negated=False)
         operator = _OPERATORS.get(type(node), "")
         return self._comparison(node.this, operator, node.expression, negated) if operator else None

@@ -58,6 +58,10 @@ class TableColumn:
         return self.data_type not in ("struct", "array", "map", "variant")
 
 
+_Described = tuple[TableColumn, Mapping[str, Any]]
+"""A column and what the schema says of it."""
+
+
 @dataclass(frozen=True)
 class TableColumns:
     """The columns of one version of a table."""
@@ -82,20 +86,14 @@ class TableColumns:
 
     def resolve(self, names: Sequence[str]) -> TableColumn | None:
         """Return what a path of names means, whatever their case, as Spark has it by default; None: nothing."""
-        fields, parent = self._fields, None
-        found: TableColumn | None = None
+        found: _Described | None = None
         for name in names:
-            matches = [
-                (column, field)
-                for column, field in self._children(fields, parent)
-                if column.path[-1].lower() == name.lower()
-            ]
+            matches = self._named(found).get(name.lower(), [])
             exact = [match for match in matches if match[0].path[-1] == name]
             if len(exact or matches) != 1:
                 return None
-            found, field = (exact or matches)[0]
-            parent, fields = (found, field), _fields_of(field)
-        return found
+            found = (exact or matches)[0]
+        return None if found is None else found[0]
 
     def may_name(self, names: Sequence[str]) -> bool:
         """Whether a path of names leads to a column or, as only Spark can say, to something inside one."""
@@ -103,6 +101,20 @@ class TableColumns:
         found = next((column for column in map(self.resolve, paths) if column is not None), None)
         is_whole = found is not None and len(found.path) == len(names)
         return is_whole or (found is not None and found.data_type in ("array", "map", "variant"))
+
+    def _named(self, parent: _Described | None) -> Mapping[str, list[_Described]]:
+        """Return the columns inside one (None: those of the table) by their names in lower case."""
+        key = () if parent is None else parent[0].path
+        if key not in self._by_name:
+            found: dict[str, list[_Described]] = {}
+            for each in self._children(self._fields if parent is None else _fields_of(parent[1]), parent):
+                found.setdefault(each[0].path[-1].lower(), []).append(each)
+            self._by_name[key] = found
+        return self._by_name[key]
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, ...], dict[str, list[_Described]]]:
+        return {}
 
     @cached_property
     def _fields(self) -> Sequence[Mapping[str, Any]]:
@@ -117,9 +129,7 @@ class TableColumns:
         """How the columns of data files are found."""
         return column_mapping_mode(self.metadata.configuration)
 
-    def _children(
-        self, fields: Sequence[Mapping[str, Any]], parent: tuple[TableColumn, Mapping[str, Any]] | None
-    ) -> Iterator[tuple[TableColumn, Mapping[str, Any]]]:
+    def _children(self, fields: Sequence[Mapping[str, Any]], parent: _Described | None) -> Iterator[_Described]:
         for field in fields:
             properties = field.get("metadata") or {}
             name = str(field["name"])
@@ -138,9 +148,7 @@ class TableColumns:
                 field,
             )
 
-    def _leaves(
-        self, fields: Sequence[Mapping[str, Any]], parent: tuple[TableColumn, Mapping[str, Any]] | None
-    ) -> Iterator[TableColumn]:
+    def _leaves(self, fields: Sequence[Mapping[str, Any]], parent: _Described | None) -> Iterator[TableColumn]:
         for column, field in self._children(fields, parent):
             if column.data_type == "struct":
                 yield from self._leaves(_fields_of(field), (column, field))

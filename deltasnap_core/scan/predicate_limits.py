@@ -1,0 +1,86 @@
+"""Limits on the text of a predicate, checked before sqlglot or Spark parses it. No Spark.
+
+A predicate is untrusted input. Parsers and optimizers work recursively: a text that is nested too deeply overflows
+their stack, one that is too large keeps them busy for minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import Token, TokenType
+
+from deltasnap_core.errors import PredicateError
+
+MOST_CHARACTERS = 256 * 1024
+"""Room for a list of some thousand values."""
+
+MOST_CONDITIONS = 1_000
+"""Joined by AND and OR, or branches of CASE. Spark's optimizer takes minutes for some thousand."""
+
+MOST_DEPTH = 100
+"""Of brackets, CASE and operators inside each other. Spark overflows its stack from about 300 function calls."""
+
+OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
+CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
+_JOINING = frozenset({TokenType.AND, TokenType.OR, TokenType.WHEN})
+_SEPARATING = _JOINING | {TokenType.COMMA, TokenType.THEN, TokenType.ELSE}
+_FLAT = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR})
+
+
+def check_size(where: str) -> None:
+    """Raise PredicateError on a text that is too long."""
+    if len(where) > MOST_CHARACTERS:
+        raise _beyond(where, None, "characters", MOST_CHARACTERS, len(where))
+
+
+def check_tokens(where: str, tokens: Sequence[Token]) -> None:
+    """Raise PredicateError on a text of too many conditions, or nested too deeply."""
+    joined = [token for token in tokens if token.token_type in _JOINING]
+    if len(joined) >= MOST_CONDITIONS:
+        raise _beyond(where, joined[MOST_CONDITIONS - 1].start, "conditions", MOST_CONDITIONS, len(joined) + 1)
+    comments = where.count("/*") - sum(token.text.count("/*") for token in tokens)
+    if comments > MOST_DEPTH:
+        raise _beyond(where, None, "comments", MOST_DEPTH, comments)
+    if found := _place_beyond(tokens):
+        raise _beyond(where, found.start, "levels", MOST_DEPTH)
+
+
+def _place_beyond(tokens: Sequence[Token]) -> Token | None:
+    """Return the first token that is nested too deeply."""
+    # Of each open bracket: what it is, and how deep it lies, with the operators before it in its part of the text.
+    outer: list[tuple[TokenType, int]] = []
+    depth = 0
+    for token in tokens:
+        kind = token.token_type
+        if kind in OPENING:
+            outer.append((kind, depth))
+            depth += 1
+        elif kind is TokenType.END and outer and outer[-1][0] is TokenType.CASE:
+            depth = outer.pop()[1]
+        elif kind in CLOSING and kind is not TokenType.END:
+            while outer and outer[-1][0] is TokenType.CASE:  # a column by that name
+                outer.pop()
+            # What a subscript is of lies inside it: `a[0][0]`.
+            depth = (outer.pop()[1] if outer else 0) + (kind is TokenType.R_BRACKET)
+        elif kind in _SEPARATING:
+            depth = outer[-1][1] + 1 if outer else 0
+        elif kind not in _FLAT:
+            depth += 1
+        if depth > MOST_DEPTH:
+            return token
+    return None
+
+
+def check_untokenized(where: str) -> None:
+    """Raise PredicateError on a text that cannot be taken apart if it could be nested too deeply."""
+    words = re.findall(r"\w+|[^\w\s]", where)
+    if len(words) > MOST_DEPTH:
+        raise _beyond(where, None, "words, where the text cannot be taken apart", MOST_DEPTH, len(words))
+
+
+def _beyond(where: str, position: int | None, what: str, limit: int, found: int | None = None) -> PredicateError:
+    counted = "more" if found is None else f"{found:,}"
+    reason = f"expected at most {limit:,} {what}, found {counted}"
+    return PredicateError(predicate=where, position=position, reason=reason)

@@ -1,0 +1,46 @@
+"""Columns by every name they go by."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.scan.table_columns import TableColumns
+
+
+def columns(*fields: dict[str, Any]) -> TableColumns:
+    return TableColumns(Metadata(id="t", schema_string=json.dumps({"type": "struct", "fields": fields})))
+
+
+def field(name: str, kind: Any = "long") -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def test_name_is_found_whatever_its_case_but_an_exact_one_goes_first() -> None:
+    found = columns(field("id"), field("ID", "string"), field("s", {"type": "struct", "fields": [field("A.b")]}))
+    assert [each and each.data_type for each in map(found.resolve, (["id"], ["ID"], ["Id"]))] == [
+        "long",
+        "string",
+        None,
+    ]
+    nested = found.resolve(["S", "a.B"])
+    assert nested is not None
+    assert nested.path == ("s", "A.b")
+    assert [found.resolve(names) for names in ([], ["s", "no"], ["id", "x"], ["A.b"])] == [None] * 4
+
+
+def test_many_names_among_many_columns_build_each_column_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = columns(*(field(f"c{number}") for number in range(300)))
+    built: list[int] = []
+    original = TableColumns._children
+
+    def counted(self: TableColumns, *arguments: Any) -> Any:
+        built.append(1)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(TableColumns, "_children", counted)
+    assert all(found.resolve([f"C{number}"]) for number in range(300))
+    assert len(built) == 1
