@@ -22,6 +22,7 @@ from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings, load_settings
 from deltasnap_assets.tables.assets import table_assets
 from deltasnap_assets.tables.checks import report_freshness, table_checks
+from deltasnap_assets.tables.delta_log_asset import observe_job
 from deltasnap_assets.tables.maintenance import prune_job
 from deltasnap_assets.tables.resources import resources
 
@@ -37,7 +38,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     No executor is among them. The jobs of the tables have their own, of one process, whose steps share a Spark session;
     what is started from an asset's page goes by that of the project.
     """
-    jobs = {table.name: _job(table) for table in settings.tables}
+    jobs = {table.name: (_job(table), observe_job(table)) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which a range in one run needs
         defs = dg.Definitions(
@@ -45,7 +46,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[
                 refresh_job(settings, lambda: defs),
-                *jobs.values(),
+                *(job for each in jobs.values() for job in each),
                 *(prune_job(table) for table in settings.tables),
             ],
             sensors=new_commits_sensors(settings, jobs),

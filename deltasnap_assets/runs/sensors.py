@@ -48,20 +48,20 @@ def minimum_interval(poll_seconds: int) -> int:
     return rounds * _DAEMON_ROUND_SECONDS - 2 if rounds else poll_seconds
 
 
-def new_commits_sensors(settings: Settings, jobs: Mapping[str, Any]) -> list[dg.SensorDefinition]:
+def new_commits_sensors(settings: Settings, jobs: Mapping[str, Sequence[Any]]) -> list[dg.SensorDefinition]:
     """Return the sensors of all tables: `<table>_new_commits`, or `new_commits_every_<seconds>_seconds`.
 
-    jobs: what they ask runs of, by table.
+    jobs: those of each table that its sensor is shown with; the first is the one that it requests.
     """
     if len(settings.tables) <= MOST_SENSORS:
-        return [new_commits_sensor(settings, table) for table in settings.tables]
+        return [new_commits_sensor(settings, table, jobs[table.name]) for table in settings.tables]
     by_interval: dict[int, list[TableSettings]] = {}
     for table in settings.tables:
         by_interval.setdefault(table.poll_seconds, []).append(table)
     return [_shared_sensor(settings, tables, jobs, seconds) for seconds, tables in sorted(by_interval.items())]
 
 
-def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDefinition:
+def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
     The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
@@ -71,7 +71,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDef
 
     @dg.sensor(
         name=f"{table.name}_new_commits",
-        job_name=job_name(table.name),
+        jobs=jobs,
         minimum_interval_seconds=minimum_interval(table.poll_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Materializes the versions of {table.name} as its commits arrive.",
@@ -86,7 +86,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings) -> dg.SensorDef
 
 
 def _shared_sensor(
-    settings: Settings, tables: Sequence[TableSettings], jobs: Mapping[str, Any], poll_seconds: int
+    settings: Settings, tables: Sequence[TableSettings], jobs: Mapping[str, Sequence[Any]], poll_seconds: int
 ) -> dg.SensorDefinition:
     """Return a sensor that does for many tables what `new_commits_sensor` does for one.
 
@@ -96,7 +96,7 @@ def _shared_sensor(
 
     @dg.sensor(
         name=f"new_commits_every_{poll_seconds}_seconds",
-        jobs=[jobs[table.name] for table in tables],
+        jobs=[job for table in tables for job in jobs[table.name]],
         minimum_interval_seconds=minimum_interval(poll_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Materializes the versions of {len(tables)} tables as their commits arrive.",

@@ -145,7 +145,7 @@ _ASSETS = (
 _TELLS_OF_THE_TABLE = "all_files"  # by its materialization, the last that reads what is stored, the page is complete
 
 
-def table_assets(table: TableSettings) -> list[dg.AssetsDefinition | dg.SourceAsset]:
+def table_assets(table: TableSettings) -> list[dg.AssetsDefinition]:
     """`<table>/delta_log` and the five assets made from it."""
     return [delta_log_asset(table), *(_definition(table, asset) for asset in _ASSETS)]
 

@@ -1,11 +1,13 @@
 """The asset that stands for the table itself, observed at each new version: `<table>/delta_log`.
 
-What depends on it with `AutomationCondition.eager()` is asked for once for each batch of commits: Dagster compares the
-data versions of observable assets, the version here, where it ignores observations of assets that are merely external.
+An asset that depends on it with `AutomationCondition.eager()` is requested once for each batch of commits: Dagster
+compares the data versions of observable assets, here the table version. It ignores observations of external assets.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
 # ruff: noqa: I002
+
+from typing import Any
 
 import dagster as dg
 
@@ -24,22 +26,38 @@ def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadata
     return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[place])}
 
 
-def delta_log_asset(table: TableSettings) -> dg.SourceAsset:
-    """`<table>/delta_log`. Observing it by hand looks at the log, and stores nothing."""
-
-    @dg.observable_source_asset(
-        key=delta_log_key(table.name),
+def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
+    """Return `<table>/delta_log`. Observing it by hand reads the log, and stores nothing."""
+    key = delta_log_key(table.name)
+    spec = dg.AssetSpec(
+        key,
         group_name=table.name,
         description=table.description or "The Delta table itself, observed as its commits arrive.",
         metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name, **code_references(table)},
-        tags={"dagster/kind/deltalake": "", **table.tags},
+        kinds={"deltalake"},
+        owners=table.owners,
+        tags=table.tags,
     )
+
     @secrets_hidden()
     def delta_log(context: dg.AssetExecutionContext) -> dg.ObserveResult:
         seen = observed_by_hand(context.instance, table, log_of(table).status())
-        tags = dict(seen.tags)
-        return dg.ObserveResult(
-            metadata=seen.metadata, data_version=dg.DataVersion(tags.pop("dagster/data_version")), tags=tags
-        )
+        # The data version stays a tag: Dagster adds one more tag to a `data_version`, and the next look finds news.
+        return dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
 
-    return delta_log
+    # Unlike `observable_source_asset`, this decorator takes owners.
+    made: dg.AssetsDefinition = dg.multi_observable_source_asset(name="__".join(key.path), specs=[spec])(delta_log)
+    return made
+
+
+def observe_job(table: TableSettings) -> Any:
+    """Return the job `<table>_observe`: it observes `<table>/delta_log`.
+
+    The table's sensor targets it too. Dagster attaches a sensor to an asset only through a job that executes the asset.
+    """
+    return dg.define_asset_job(
+        f"{table.name}_observe",
+        selection=[delta_log_key(table.name)],
+        description=f"Reads the log of {table.name} and records its latest version. Materializes nothing.",
+        executor_def=dg.in_process_executor,
+    )

@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.sensors import MOST_SENSORS
 from deltasnap_assets.settings.config import CheckSettings, Settings, TableSettings, demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from tests.assets.command.test_cli import FORKS
@@ -32,6 +33,18 @@ def test_definitions_load_and_have_the_promised_names(defs: dg.Definitions) -> N
     assert defs.resolve_job_def("events_snapshots").run_tags["deltasnap/table"] == "events"
     assert defs.resolve_sensor_def("events_new_commits").minimum_interval_seconds == 8  # of each ten
     assert defs.resolve_schedule_def("events_refresh").cron_schedule == "0 * * * *"
+
+
+@pytest.mark.parametrize("count", [1, MOST_SENSORS + 1], ids=["own sensor", "shared sensor"])
+def test_every_asset_of_a_table_is_executed_by_a_job_that_its_sensor_targets(count: int) -> None:
+    tables = tuple(TableSettings(name=f"t{number}", path=f"/{number}", refresh=None) for number in range(count))
+    defs = build_definitions(Settings(storage="/s", tables=tables))
+    (sensor,) = defs.sensors or ()
+    assert isinstance(sensor, dg.SensorDefinition)
+    executed = set[dg.AssetKey]()
+    for target in sensor.targets:
+        executed.update(defs.resolve_job_def(target.job_name).asset_layer.executable_asset_keys)
+    assert executed == defs.resolve_asset_graph().get_all_asset_keys()
 
 
 def test_lineage_leads_from_the_log_to_the_five_assets(defs: dg.Definitions) -> None:
@@ -138,9 +151,7 @@ def test_owners_tags_and_description_of_the_configuration_are_those_of_the_asset
         name="t", path="/t", owners=("ada@example.com", "team:web"), tags={"domain": "web"}, description="Clicks"
     )
     graph = build_definitions(Settings(storage="/s", tables=(table,))).resolve_asset_graph()
-    assert {tuple(graph.get(key).owners) for key in graph.materializable_asset_keys} == {
-        ("ada@example.com", "team:web")
-    }
+    assert {tuple(graph.get(key).owners) for key in graph.get_all_asset_keys()} == {("ada@example.com", "team:web")}
     assert {graph.get(key).tags["domain"] for key in graph.get_all_asset_keys()} == {"web"}
     assert graph.get(dg.AssetKey(["t", "delta_log"])).description == "Clicks"
 

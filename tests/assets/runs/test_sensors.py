@@ -39,7 +39,9 @@ class Ticks:
 
     def __init__(self, path: Path, *, runs_succeed: bool = True, **settings: Any) -> None:
         table = TableSettings(name="events", path=str(path), **settings)
-        self.sensor = new_commits_sensor(Settings(storage=str(path.with_name("store")), tables=(table,)), table)
+        self.sensor = new_commits_sensor(
+            Settings(storage=str(path.with_name("store")), tables=(table,)), table, [idle_job]
+        )
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
         self.runs_succeed = runs_succeed
@@ -198,7 +200,7 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
         TableSettings(name=f"t{number}", path=f"{folder}/t{number}", storage_options=options) for number in range(count)
     )
     settings = Settings(storage=f"{folder}/store", storage_options=options, tables=tables)
-    (sensor,) = new_commits_sensors(settings, {table.name: idle_job for table in tables})
+    (sensor,) = new_commits_sensors(settings, {table.name: [idle_job] for table in tables})
     return sensor, settings
 
 
