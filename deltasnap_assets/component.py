@@ -6,40 +6,22 @@
       tables:
         - {name: events, path: s3://lake/events}
 
-The keys are those of `deltasnap.yaml`, `discover` too; relative paths are relative to the file. A project has one such
-file: what its tables share, the Spark session and the store, Dagster knows by one name.
+The keys are those of `deltasnap.yaml`, `discover` too. A relative path of a table is relative to the file, a relative
+`storage` to the project's folder: the store has no place among the source files. A project has one such file: its
+tables share the Spark session and the store, which Dagster knows by one name.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
 import dagster as dg
 from pydantic import BaseModel, Field
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.settings.config import (
-    DEFAULT_STORAGE,
-    DiscoverSettings,
-    Settings,
-    SparkSettings,
-    TableSettings,
-    with_absolute_paths,
-)
+from deltasnap_assets.settings.component_file import ComponentAttributes, settings_of
+from deltasnap_assets.settings.config import DEFAULT_STORAGE, with_absolute_paths
 from deltasnap_assets.settings.discovery import with_discovered
-
-M = TypeVar("M", bound=BaseModel)
-
-
-def _resolved(context: dg.ResolutionContext, model: M) -> M:
-    """Return the settings with every template in them, such as `{{ env.SECRET }}`, filled in and checked again."""
-    return type(model).model_validate(context.resolve_value(model.model_dump(exclude_unset=True)))
-
-
-def _each_resolved(context: dg.ResolutionContext, models: Sequence[M]) -> list[M]:
-    return [_resolved(context, model) for model in models]
 
 
 class _ExampleTable(dg.Scaffolder[Any]):
@@ -54,43 +36,20 @@ class _ExampleTable(dg.Scaffolder[Any]):
 class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     """Every version of Delta tables as assets, read from their transaction logs with PySpark."""
 
-    # `Any` for Dagster: it takes no model with validators here, but checks the file by `model_field_type` all the same.
-    tables: Annotated[
-        Any,
-        dg.Resolver(_each_resolved, model_field_type=Sequence[TableSettings]),
-        Field(description="The tables to follow."),
-    ] = ()
-    discover: Annotated[
-        Any,
-        dg.Resolver(_each_resolved, model_field_type=Sequence[DiscoverSettings]),
-        Field(description="Tables to follow by pattern."),
-    ] = ()
-    storage: Annotated[
-        str,
-        Field(description="Where the store lies: a folder, relative to this file, or an fsspec URL."),
-    ] = str(DEFAULT_STORAGE)
-    storage_options: Annotated[
-        dict[str, Any],
-        Field(description="Options of the store's filesystem, for fsspec.", repr=False),
-    ] = {}  # noqa: RUF012  # pydantic copies it
-    spark: Annotated[
-        Any,
-        dg.Resolver(_resolved, model_field_type=SparkSettings),
-        Field(description="The Spark session: master or remote, and its configuration."),
-    ] = SparkSettings()
+    # Values as in the file, their templates filled in: `settings_of` checks them.
+    tables: Any = ()
+    discover: Any = ()
+    storage: Any = str(DEFAULT_STORAGE)
+    storage_options: Any = Field(default={}, repr=False)
+    spark: Any = Field(default={}, repr=False)
+
+    @classmethod
+    def model(cls) -> type[BaseModel]:
+        """Return what Dagster reads the attributes with."""
+        return ComponentAttributes
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return the definitions of the tables, to be merged with those of the project."""
-        if not self.tables and not self.discover:
-            raise ValueError(f"{context.path}: expected tables, or discover.")
-        settings = Settings(
-            discover=tuple(self.discover),
-            tables=tuple(self.tables),
-            storage=self.storage,
-            storage_options=self.storage_options,
-            spark=self.spark,
-        )
-        counts = Counter(table.name.casefold() for table in settings.tables)
-        if twice := [name for name, count in counts.items() if count > 1]:
-            raise ValueError(f"{context.path}: several tables are named {', '.join(twice)}.")
-        return build_definitions(with_discovered(with_absolute_paths(settings, context.path)))
+        """Return the definitions of the tables, to be merged with those of the project. Errors: ConfigError."""
+        settings = settings_of({name: getattr(self, name) for name in type(self).model_fields}, str(context.path))
+        absolute = with_absolute_paths(settings, context.path, storage_folder=context.project_root)
+        return build_definitions(with_discovered(absolute))

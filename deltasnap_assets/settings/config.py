@@ -313,32 +313,39 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
     return problems
 
 
-def with_absolute_paths(settings: Settings, folder: Path) -> Settings:
-    """Return the settings with relative paths taken as relative to a folder."""
+def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Path | None = None) -> Settings:
+    """Return the settings with relative paths resolved against a folder.
 
-    def absolute(path: str) -> str:
+    storage_folder: the one for `storage`; None: the same.
+    """
+
+    def absolute(path: str, folder: Path) -> str:
         return path if is_url(path) else str(folder / Path(path).expanduser())
 
-    tables = tuple(table.model_copy(update={"path": absolute(table.path)}) for table in settings.tables)
-    discover = tuple(each.model_copy(update={"path": absolute(each.path)}) for each in settings.discover)
-    return settings.model_copy(update={"storage": absolute(settings.storage), "tables": tables, "discover": discover})
+    tables = tuple(table.model_copy(update={"path": absolute(table.path, folder)}) for table in settings.tables)
+    discover = tuple(each.model_copy(update={"path": absolute(each.path, folder)}) for each in settings.discover)
+    storage = absolute(settings.storage, storage_folder or folder)
+    return settings.model_copy(update={"storage": storage, "tables": tables, "discover": discover})
+
+
+def reason_of(details: Any) -> str:
+    """Return what is wrong with a value. details: one of the errors of pydantic's ValidationError."""
+    if details["type"] == "extra_forbidden":
+        return f"unknown key{_nearest(tuple(details['loc']))}"
+    if details["type"] == "missing":
+        return "missing"
+    reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
 
 
 def _problem(source: YamlSource, details: Any) -> ConfigProblem:
     location: Location = tuple(details["loc"])
-    if details["type"] == "extra_forbidden":
-        reason = f"unknown key{_nearest(location)}"
-    elif details["type"] == "missing":
-        reason = "missing"
-    else:
-        reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        reason = f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
     while location and location not in source.lines and details["type"] != "missing":
         location = location[:-1]  # a branch of a union is no key of the file
     hidden = any(part in _SECRETIVE for part in location[:-1])
     value = source.texts.get(location)
     return ConfigProblem(
-        reason=reason,
+        reason=reason_of(details),
         line=source.line_of(location),
         key=key_text(location) or None,
         value=None if value is None or hidden else repr(redacted(value)),

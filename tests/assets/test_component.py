@@ -114,7 +114,12 @@ def test_mistake_in_the_file_is_told_with_its_key(tmp_path: Path) -> None:
     project.file.write_text(TABLES.replace("poll_seconds: 10", "pol_seconds: 10"))
     checked = project.dg("check", "yaml")
     assert checked.returncode != 0
-    assert "pol_seconds" in checked.stdout + checked.stderr
+    assert "defs.yaml:7" in checked.stdout
+    assert "attributes.tables.0.pol_seconds" in checked.stdout
+    assert "schemas" not in checked.stdout
+    listed = project.dg("list", "defs")
+    assert "unknown key, did you mean poll_seconds?" in listed.stdout + listed.stderr
+    assert "defs.yaml:7" in listed.stdout + listed.stderr
 
 
 def test_scaffolded_file_is_one_that_dg_takes(tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""The attributes of a `defs.yaml`: the keys of `deltasnap.yaml`, checked with its messages, shown to `dg` as a schema.
+
+A text with `{{` is a template, which Dagster fills in later: its value is checked then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+from pydantic import ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails
+
+from deltasnap_assets.settings.config import Settings, reason_of
+from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, key_text
+
+
+class ComponentAttributes(dg.Model):
+    """What Dagster reads from the file, each value as the file has it. `settings_of` makes settings of them."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    tables: Any = ()
+    discover: Any = ()
+    storage: Any = None
+    storage_options: Any = None
+    spark: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_as_in_deltasnap_yaml(cls, values: Any) -> Any:
+        """Raise what is wrong with the values, each at its key: Dagster adds the line."""
+        if problems := list(_problems(values)):
+            raise ValidationError.from_exception_data("defs.yaml", problems, hide_input=True)
+        return values
+
+    @classmethod
+    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+        """Return the schema of the keys. It has no `anyOf`, which tells nobody what is wrong."""
+        schema = _told_apart(Settings.model_json_schema())
+        for key in ("tables", "discover"):
+            schema["properties"][key] = _or_template(schema["properties"][key])
+        return {**schema, "required": []}
+
+
+def settings_of(values: dict[str, Any], file: str) -> Settings:
+    """Return the settings that resolved values stand for.
+
+    Errors: ConfigError for a value that a template gave, or a name that two tables have.
+    """
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        problems = (ConfigProblem(reason=reason_of(each), key=key_text(tuple(each["loc"]))) for each in error.errors())
+        raise ConfigError(file=file, problems=tuple(problems)) from error
+    counts = Counter(table.name.casefold() for table in settings.tables)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        reason = f"several tables are named {', '.join(twice)}"
+        raise ConfigError(file=file, problems=(ConfigProblem(reason=reason, key="tables"),))
+    return settings
+
+
+def _problems(values: Any) -> Iterator[InitErrorDetails]:
+    if not isinstance(values, dict):
+        return
+    try:
+        Settings.model_validate({"tables": (), **values})
+    except ValidationError as error:
+        for details in error.errors():
+            if not _is_left_to_templates(values, details):
+                location, reason = _in_file(values, details), ValueError(reason_of(details))
+                # Dagster makes the error anew to add the line: it knows pydantic's own types only, and shows the input.
+                yield InitErrorDetails(
+                    type="value_error", ctx={"error": reason}, loc=location, input=key_text(location) or "the file"
+                )
+
+
+def _is_left_to_templates(values: Mapping[str, Any], details: ErrorDetails) -> bool:
+    if details["type"] in ("extra_forbidden", "missing"):
+        return False
+    is_whole_list = details["loc"] == ("tables",) and _has_template([values.get("tables"), values.get("discover")])
+    return is_whole_list or _has_template(details["input"])
+
+
+def _has_template(value: Any) -> bool:
+    match value:
+        case str():
+            return "{{" in value
+        case dict():
+            return any(_has_template(part) for part in value.values())
+        case list() | tuple():
+            return any(_has_template(part) for part in value)
+    return False
+
+
+def _in_file(values: Any, details: ErrorDetails) -> Location:
+    """Return where in the file a value is wrong. A branch of a union is no key of the file."""
+    location: Location = ()
+    for part in details["loc"]:
+        try:
+            values = values[part]
+        except (LookupError, TypeError):
+            return (*location, part) if details["type"] == "missing" else location
+        location = (*location, part)
+    return location
+
+
+def _told_apart(schema: Any) -> Any:
+    """Return a schema that decides by the type of a value which branch of an `anyOf` holds."""
+    if isinstance(schema, list):
+        return [_told_apart(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    told = {key: _told_apart(value) for key, value in schema.items() if key != "anyOf"}
+    match schema.get("anyOf"):
+        case [dict() as one, {"type": "null"}] if "type" in one:
+            return {**told, **one, "type": [one["type"], "null"]}
+        case [dict() as one, dict() as other] if "type" in one:
+            return {**told, "if": {"type": one["type"]}, "then": one, "else": _told_apart(other)}
+        case [*branches] if all(set(branch) == {"type"} for branch in branches):
+            return {**told, "type": [branch["type"] for branch in branches]}
+        case None:
+            return told
+    return {**told, "anyOf": schema["anyOf"]}
+
+
+def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
+    shown = {key: value for key, value in schema.items() if key in ("title", "description", "default")}
+    return {**shown, "if": {"type": "string"}, "then": {}, "else": schema}

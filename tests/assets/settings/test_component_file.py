@@ -1,0 +1,90 @@
+"""What `dg` and Dagster say of a mistake in a `defs.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+from pydantic import ValidationError
+
+from deltasnap_assets.component import DeltaTableSnapshots
+from deltasnap_assets.settings.component_file import ComponentAttributes, settings_of
+from deltasnap_assets.settings.config import DEFAULT_STORAGE
+from deltasnap_assets.settings.yaml_source import ConfigError
+
+TABLE = {"name": "events", "path": "events"}
+MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
+    "key": ({"storag": "s", "tables": [TABLE]}, ("storag",), "unknown key, did you mean storage?"),
+    "key of a table": (
+        {"tables": [TABLE, {**TABLE, "pol_seconds": "{{ env.X }}"}]},
+        ("tables", 1, "pol_seconds"),
+        "unknown key, did you mean poll_seconds?",
+    ),
+    "union": ({"tables": [{**TABLE, "versions": "soon"}]}, ("tables", 0, "versions"), "expected all, latest or"),
+    "number": ({"tables": [{**TABLE, "poll_seconds": "often"}]}, ("tables", 0, "poll_seconds"), "valid integer"),
+    "missing": ({"tables": [{"name": "events"}]}, ("tables", 0, "path"), "missing"),
+    "spark": ({"tables": [TABLE], "spark": {"remot": "x"}}, ("spark", "remot"), "did you mean remote?"),
+    "nothing": ({"storage": "s"}, (), "expected at least one table"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistake_is_told_at_its_key_and_without_its_value(case: str) -> None:
+    values, location, reason = MISTAKES[case]
+    with pytest.raises(ValidationError) as raised:
+        ComponentAttributes.model_validate(values)
+    (problem,) = raised.value.errors()
+    assert problem["loc"] == location
+    assert reason in problem["msg"]
+    assert "often" not in f"{problem}{raised.value}"  # a value may be a secret
+
+
+TEMPLATES: dict[str, dict[str, Any]] = {
+    "a part": {"tables": [{**TABLE, "path": "s3://{{ env.STAGE }}/events", "poll_seconds": "{{ env.SECONDS }}"}]},
+    "in a list": {"tables": [{**TABLE, "owners": ["{{ env.OWNER }}"]}]},
+    "all tables": {"tables": "{{ tables() }}"},
+    "discover": {"discover": "{{ places() }}"},
+}
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_template_is_left_to_dagster(case: str) -> None:
+    assert ComponentAttributes.model_validate(TEMPLATES[case])
+
+
+def test_value_of_a_template_is_checked_when_it_is_filled_in() -> None:
+    with pytest.raises(ConfigError, match=r"defs.yaml: tables\[0\].poll_seconds: expected a valid integer"):
+        settings_of({"tables": [{**TABLE, "poll_seconds": "often"}]}, "defs.yaml")
+    with pytest.raises(ConfigError, match="several tables are named events"):
+        settings_of({"tables": [TABLE, {**TABLE, "name": "Events"}]}, "defs.yaml")
+
+
+def has_any_of(schema: object) -> bool:
+    if isinstance(schema, dict):
+        return "anyOf" in schema or any(has_any_of(part) for part in schema.values())
+    return isinstance(schema, list) and any(has_any_of(part) for part in schema)
+
+
+def test_schema_leaves_no_choice_that_cannot_be_explained() -> None:
+    schema = ComponentAttributes.model_json_schema()
+    assert not has_any_of(schema)
+    assert set(schema["properties"]) == set(ComponentAttributes.model_fields)
+
+
+@pytest.mark.parametrize("storage", [None, "store", "s3://lake/store"])
+def test_relative_storage_lies_in_the_project_and_not_among_its_source_files(
+    storage: str | None, tmp_path: Path
+) -> None:
+    folder = tmp_path / "src" / "lake" / "defs" / "tables"
+    values = {"tables": [TABLE]} | ({} if storage is None else {"storage": storage})
+    context = dg.ComponentTree.for_test().load_context
+    component = DeltaTableSnapshots.load(ComponentAttributes.model_validate(values), context)
+    defs = component.build_defs(SimpleNamespace(path=folder, project_root=tmp_path))  # type: ignore[arg-type]
+    expected = storage if storage and "://" in storage else tmp_path / (storage or DEFAULT_STORAGE)
+    assert defs.resources is not None
+    assert defs.resources["snapshots"].description.endswith(f"store at {expected}.")
+    log = defs.resolve_asset_graph().get(dg.AssetKey(["events", "delta_log"]))
+    assert log.metadata["dagster/uri"] == str(folder / "events")
