@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from deltasnap_assets.command.looking import add_commands, storage_options
-from deltasnap_assets.command.terminal import prepare_terminal, print_problem
+from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import DeltaSnapError
@@ -40,7 +40,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Entry point: whatever goes wrong is told on stderr with a non-zero exit code, never with a traceback."""
+    """Run a command. A failure is a line on stderr, with `--json` an object on stdout too, and a non-zero exit code."""
     prepare_terminal()
     try:
         sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
@@ -60,10 +60,12 @@ def main() -> None:
 
 
 def fail(*messages: str, code: int = 1) -> None:
-    """Print the messages on stderr, a line each, and exit."""
-    for message in messages:
-        if message:
-            print_problem(Console(stderr=True), "error", message)
+    """Print the messages on stderr, a line each, and exit. With `--json`, print them on stdout as `error` too."""
+    told = [message for message in messages if message]
+    for message in told:
+        print_problem(Console(stderr=True), "error", message)
+    if told and "--json" in sys.argv[1:]:
+        typer.echo(json.dumps({"error": error_text("\n".join(told))}))
     sys.exit(code)
 
 
@@ -170,18 +172,28 @@ def refresh(
         bool, typer.Option("--json", help="Print JSON: the versions of each table, or its error.")
     ] = False,
 ) -> None:
-    """Materialize the new versions of the configured tables, now, in this process."""
-    from deltasnap_assets.spark.java import check_java
+    """Materialize the new versions of the configured tables, now, in this process.
+
+    Exits with 1 where a table cannot be refreshed; the others are refreshed all the same.
+    """
+    from deltasnap_assets.spark.java import JavaError, check_java
 
     settings = _settings_in_force()
     known = [table.name for table in settings.tables]
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
-    if settings.spark.remote is None:
-        check_java()
+    names = tables or known
+    try:
+        if settings.spark.remote is None:
+            check_java()
+    except JavaError as error:
+        if as_json:
+            typer.echo(json.dumps({name: {"versions": [], "health": None, "error": str(error)} for name in names}))
+            raise typer.Exit(1) from error
+        raise
     from deltasnap_assets.command.refresh_view import refresh_tables
 
-    done = refresh_tables(settings, tables or known, quiet=as_json)
+    done = refresh_tables(settings, names, quiet=as_json)
     if as_json:
         typer.echo(json.dumps({name: asdict(each) for name, each in done.items()}))
     if any(each.error for each in done.values()):

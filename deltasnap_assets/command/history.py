@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,8 @@ from rich.table import Table
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_core import DeltaHistory, TableLog
+
+_LEAST_WIDTH = 30
 
 
 def read_history(path: str, storage_options: Mapping[str, Any], limit: int | None) -> list[DeltaHistory]:
@@ -26,21 +28,27 @@ def history_json(history: Sequence[DeltaHistory]) -> list[dict[str, Any]]:
 
 def history_table(history: Sequence[DeltaHistory]) -> Table:
     """Return commits as a table for the terminal."""
-    table = Table("version", "committed (UTC)", "operation", "by", "read", box=None, header_style="dim", expand=True)
-    table.add_column("metrics", no_wrap=True, ratio=1)
+    table = Table("version", "committed (UTC)", "by", box=None, header_style="dim", expand=True)
+    # It wraps, and has most of the width: a name of a metric that is cut off tells nothing.
+    table.add_column("operation and metrics", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
     for commit in history:
-        metrics = commit.operation_metrics or {}
-        counts = {name: value for name, value in sorted(metrics.items()) if "time" not in name.lower()}
-        told = ", ".join(f"{name}={value}" for name, value in counts.items() if value not in (None, "0", ""))
+        told = ", ".join(f"{name}={value}" for name, value in _counts(commit.operation_metrics or {}))
+        operation = commit.operation or "unknown"
         table.add_row(
             str(commit.version),
             iso_time(commit.timestamp).removesuffix("+00:00").replace("T", " "),
-            shown(commit.operation or "unknown"),
             shown(commit.user_name or commit.user_id or commit.engine_info or ""),
-            "" if commit.read_version is None else str(commit.read_version),
-            shown(told),
+            shown(f"{operation}: {told}" if told else operation),
         )
     return table
+
+
+def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """The metrics that count something. Times, settings and objects are left out: `--json` has them."""
+    for name, value in sorted(metrics.items()):
+        is_count = value is not None and value.isdecimal() and int(value) > 0
+        if is_count and "time" not in name.lower():
+            yield name, str(value)
 
 
 def iso_time(timestamp_ms: int) -> str:

@@ -28,6 +28,7 @@ _Rows = list[tuple[str, str]]
 
 _MOST_ROWS = 200
 _MOST_OF_A_VALUE = 2000
+_MOST_OF_PARAMETERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,14 +191,14 @@ def _schema(metadata: Metadata) -> RenderableType:
 
 def _history(history: tuple[DeltaHistory, ...]) -> RenderableType:
     table = Table("version", "committed (UTC)", "operation", "by", box=None, header_style="dim", expand=True)
-    table.add_column("parameters", no_wrap=True, ratio=1)
+    table.add_column("parameters", ratio=1, overflow="fold")
     for entry in history:
         table.add_row(
             str(entry.version),
             time_text(entry.timestamp).removesuffix(" UTC"),
             shown(entry.operation or "unknown"),
             shown(entry.user_name or entry.engine_info or ""),
-            shown(_parameters_text(entry.operation_parameters or {})),
+            shown(_parameters_text(entry.operation_parameters or {}), _MOST_OF_PARAMETERS),
         )
     title = Text(f"last {len(history)} commits", style="italic")
     return Group(title, table)

@@ -27,9 +27,14 @@ def shown(text: object, most: int = MOST_CHARACTERS, *, style: str = "") -> Text
     return Text(visible(without_secrets(str(text)), most), style=style)
 
 
+def error_text(message: str) -> str:
+    """Return a message as it is to be printed, on one line."""
+    return shown(message, _MOST_OF_A_MESSAGE).plain
+
+
 def print_problem(console: Console, kind: str, message: str) -> None:
     """Print one line that says what went wrong. kind: `error` or `warning`."""
-    line = Text.assemble((f"{kind}:", _COLORS[kind]), " ", shown(message, _MOST_OF_A_MESSAGE))
+    line = Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message))
     console.print(line, soft_wrap=True, highlight=False)
 
 

@@ -105,6 +105,34 @@ def test_command_without_java_says_what_to_install(command: list[str], tmp_path:
     assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME", "pip install -e '.[java]'")
 
 
+def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path: Path) -> None:
+    tables = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]"
+    (tmp_path / "deltasnap.yaml").write_text(tables, encoding="utf-8")
+    result = deltasnap("refresh", "--json", "clicks", folder=tmp_path, JAVA_HOME=str(tmp_path / "none"))
+    told = json.loads(result.stdout)
+    assert result.returncode == 1
+    assert list(told) == ["clicks"]
+    assert told["clicks"]["versions"] == []
+    assert told["clicks"]["error"].startswith("No Java found: JAVA_HOME is")
+
+
+FAILING = {
+    "no configuration": ["refresh"],
+    "no table": ["inspect", "nothing"],
+    "secret": ["history", "foo://key:hunter2@lake/events"],
+    "wrong use": ["diff", "nothing", "0", "one"],
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_command_that_fails_prints_its_error_as_json_where_json_is_wanted(case: str, tmp_path: Path) -> None:
+    result = deltasnap(*FAILING[case], "--json", folder=tmp_path)
+    assert result.returncode != 0
+    told = json.loads(result.stdout)
+    assert result.stderr.strip() == f"error: {told['error']}"
+    assert "hunter2" not in result.stdout
+
+
 @pytest.mark.parametrize("command", ["ui", "refresh"])
 def test_empty_folder_is_told_with_the_two_ways_out(command: str, tmp_path: Path) -> None:
     result = deltasnap(command, folder=tmp_path)

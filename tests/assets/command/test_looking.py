@@ -53,6 +53,20 @@ def test_history_is_told_newest_first(tmp_path: Path) -> None:
     assert "\x1b[31m" not in shown
 
 
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_history_cuts_off_no_metric(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    metrics = {"num_added_files": "2", "num_added_rows": 140, "execution_time_ms": 3, "plan": {"kind": "x"}, "none": 0}
+    first = [commit_info("WRITE", operationMetrics=metrics, engineInfo="delta-rs:py-1.6.6"), protocol(), metadata()]
+    write_log(tmp_path, {0: first})
+    shown = run("history", tmp_path).stdout
+    assert "…" not in shown
+    assert "WRITE: num_added_files=2, num_added_rows=140" in " ".join(shown.split())
+    assert all(len(line) <= width for line in shown.splitlines())
+    for name in ("time", "plan", "none"):
+        assert name not in shown
+
+
 def test_table_that_is_named_twice_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = table(tmp_path / "lake")
