@@ -18,6 +18,7 @@ from deltasnap_assets.runs.partitions import key_of, keys_read_once, version_par
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.delta_log_asset import code_references, delta_log_asset
+from deltasnap_assets.tables.file_columns import FILE_COLUMNS
 from deltasnap_assets.tables.metadata import (
     Entries,
     all_files_metadata,
@@ -85,7 +86,13 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 
 
 def _computed_state(run: _Run) -> dict[int, Entries]:
-    return {version: state_page(state) | computed_state_metadata(state) for version, state in run.states().items()}
+    states = run.states()
+    newest = max(states)
+    facts = run.snapshots.file_facts(run.table, newest)
+    return {
+        version: state_page(state, facts if version == newest else None) | computed_state_metadata(state)
+        for version, state in states.items()
+    }
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:
@@ -131,7 +138,7 @@ _ASSETS = (
         kinds=frozenset({"pyspark", "table"}),
         description="The live files of a version, with the columns of Delta's `add` action.",
         tell=_all_files,
-        columns=column_schema(ALL_FILES_SCHEMA),
+        columns=column_schema(ALL_FILES_SCHEMA, FILE_COLUMNS),
     ),
     _VersionAsset(
         name="tombstones",
@@ -139,7 +146,7 @@ _ASSETS = (
         kinds=frozenset({"pyspark", "table"}),
         description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
         tell=_tombstones,
-        columns=column_schema(TOMBSTONES_SCHEMA),
+        columns=column_schema(TOMBSTONES_SCHEMA, FILE_COLUMNS),
     ),
 )
 _TELLS_OF_THE_TABLE = "all_files"  # by its materialization, the last that reads what is stored, the page is complete

@@ -43,16 +43,16 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """Of the live files. largest, smallest: (path, bytes), a few of each. partitions: the largest first.
+    """Facts about the live files. largest, smallest: (path, bytes), a few of each.
 
-    is_every_partition: False where there are more than `MOST_PARTITIONS`, those of each size bin counted apart.
+    partitions: the largest first, at most `MOST_PARTITIONS`. num_partitions: how many there are.
     """
 
     bins: tuple[SizeBin, ...]
     largest: tuple[tuple[str, int], ...]
     smallest: tuple[tuple[str, int], ...]
     partitions: tuple[PartitionFiles, ...]
-    is_every_partition: bool
+    num_partitions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +84,15 @@ def file_facts(all_files: DataFrame) -> FileFacts:
     groups = _grouped(files, "values", "bin").orderBy(F.desc("bytes")).limit(MOST_PARTITIONS + 1).collect()
     is_every_group = len(groups) <= MOST_PARTITIONS
     by_bin = groups if is_every_group else _grouped(files, "bin").collect()
+    partitions = _partitions(
+        (tuple((entry.key, entry.value) for entry in row["values"] or ()), row.files, row.bytes) for row in groups
+    )
     return FileFacts(
         bins=_bins((row.bin, row.files) for row in by_bin),
         largest=_largest(_files(by_bin, "largest")),
         smallest=_smallest(_files(by_bin, "smallest")),
-        partitions=_partitions(
-            (tuple((entry.key, entry.value) for entry in row["values"] or ()), row.files, row.bytes) for row in groups
-        ),
-        is_every_partition=is_every_group,
+        partitions=partitions,
+        num_partitions=len(partitions) if is_every_group else files.select("values").distinct().count(),
     )
 
 
@@ -105,7 +106,7 @@ def small_file_facts(files: pa.Table) -> FileFacts:
         largest=_largest(named),
         smallest=_smallest(named),
         partitions=partitions[:MOST_PARTITIONS],
-        is_every_partition=len(partitions) <= MOST_PARTITIONS,
+        num_partitions=len(partitions),
     )
 
 

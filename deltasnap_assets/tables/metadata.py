@@ -13,7 +13,7 @@ from itertools import islice
 from typing import ParamSpec
 
 import dagster as dg
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.table_columns import table_schema
@@ -31,7 +31,6 @@ from deltasnap_core import (
 
 Entries = dict[str, dg.MetadataValue]
 
-_MOST_COLUMNS = 1000
 _MOST_PARTS = 100
 _MOST_LEVELS = 10
 _MOST_OF_A_NUMBER = 1 << 63
@@ -195,21 +194,18 @@ def _schema_metadata(metadata: Metadata) -> Entries:
     }
 
 
-def column_schema(schema: StructType) -> dg.TableSchemaMetadataValue:
-    """A Spark schema as Dagster shows columns."""
-    return dg.MetadataValue.table_schema(
-        dg.TableSchema(columns=[_column(field) for field in schema.fields[:_MOST_COLUMNS]])
-    )
-
-
-def _column(field: StructField) -> dg.TableColumn:
-    comment = (field.metadata or {}).get("comment")
-    return dg.TableColumn(
-        name=visible(field.name),
-        type=visible(field.dataType.simpleString()),
-        description=None if comment is None else visible(comment),
-        constraints=dg.TableColumnConstraints(nullable=field.nullable),
-    )
+def column_schema(schema: StructType, descriptions: Mapping[str, str]) -> dg.TableSchemaMetadataValue:
+    """Return a schema of the core as Dagster shows columns. descriptions: of each column, by name."""
+    columns = [
+        dg.TableColumn(
+            name=field.name,
+            type=field.dataType.simpleString(),
+            description=descriptions[field.name],
+            constraints=dg.TableColumnConstraints(nullable=field.nullable),
+        )
+        for field in schema.fields
+    ]
+    return dg.MetadataValue.table_schema(dg.TableSchema(columns=columns))
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

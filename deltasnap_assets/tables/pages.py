@@ -58,12 +58,18 @@ def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
 
 
 @noting_problems
-def state_page(state: SnapshotState) -> Entries:
-    """Return what is in a version in words, and a picture of its file sizes."""
-    return {
-        "contents": text_value(contents_text(state)),
-        "file_sizes": dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram)),
-    }
+def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
+    """Return what is in a version in words, and a picture of its file sizes.
+
+    facts: about its live files; None: not known. The picture is then that of the histogram, whose bins are wider. It is
+    left out where all files are in one of them: a single bar shows nothing.
+    """
+    entries: Entries = {"contents": text_value(contents_text(state))}
+    if facts is not None:
+        entries["file_sizes"] = dg.MetadataValue.md(sizes_picture(facts.bins))
+    elif sum(count > 0 for count in state.file_size_histogram.file_counts) > 1:
+        entries["file_sizes"] = dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram))
+    return entries
 
 
 @noting_problems
@@ -105,10 +111,8 @@ def partitions_picture(facts: FileFacts) -> str | None:
         for partition in facts.partitions[:MOST_BARS]
     ]
     picture, shown = most_bars_picture("bytes by partition", bars, MOST_CHARACTERS - 50)
-    more = len(facts.partitions) - shown
-    return picture + (
-        f"\n\nand {'' if facts.is_every_partition else 'more than '}{more:,} smaller ones" if more else ""
-    )
+    more = facts.num_partitions - shown
+    return f"{picture}\n\nand {more:,} smaller ones" if more else picture
 
 
 @noting_problems
@@ -117,11 +121,9 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
 
     last_vacuum_ms: when VACUUM last ended, as far as the log tells; what had expired by then it has deleted.
     """
-    unsized = f", without the {facts.num_without_size:,} that tell no size" if facts.num_without_size else ""
-    entries: Entries = {
-        "size_in_bytes": dg.MetadataValue.int(facts.size_in_bytes),
-        "size": text_value(f"{bytes_text(facts.size_in_bytes)}{unsized}"),
-    }
+    unsized = f", without the {facts.num_without_size:,} that have no size" if facts.num_without_size else ""
+    held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
+    entries: Entries = {"contents": text_value(held)}
     if facts.first_expires_ms is not None and facts.last_expires_ms is not None:
         entries |= {
             "first_expires": time_value(facts.first_expires_ms),

@@ -65,6 +65,15 @@ def test_live_files_are_told_by_partition_and_size(spark: SparkSession) -> None:
     assert {each.count for each in facts.bins if each.start == 1024} == {2}
 
 
+def test_partitions_beyond_those_shown_are_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltasnap_assets.tables.file_facts.MOST_PARTITIONS", 3)
+    rows = ({"path": f"{day}", "size": 10, "partitionValues": {"day": f"{day}"}} for day in range(9))
+    told = [{"modificationTime": 0, "dataChange": True, **row} for row in rows]
+    for facts in (file_facts(frame(spark, ALL_FILES_SCHEMA, *told)), small_file_facts(small_files(*told))):
+        assert facts.num_partitions == 9
+        assert len(facts.partitions) <= 4
+
+
 def test_sizes_beyond_all_bounds_do_no_harm(spark: SparkSession) -> None:
     other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
     facts = facts_of(spark, {"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)

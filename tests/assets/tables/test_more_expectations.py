@@ -55,7 +55,7 @@ def facts(*sizes: int) -> FileFacts:
         PartitionFiles(values={"day": str(number)}, num_files=1, size_in_bytes=size)
         for number, size in enumerate(sorted(sizes, reverse=True))
     )
-    return FileFacts(bins=(), largest=(), smallest=(), partitions=partitions, is_every_partition=True)
+    return FileFacts(bins=(), largest=(), smallest=(), partitions=partitions, num_partitions=len(partitions))
 
 
 @pytest.mark.parametrize(

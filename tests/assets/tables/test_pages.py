@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
@@ -16,7 +18,7 @@ from deltasnap_assets.tables.pages import (
     tombstones_page,
 )
 from deltasnap_assets.tables.pictures import MOST_CHARACTERS, SizeBin, VersionStep
-from deltasnap_core import CommitInfo, LogSegment
+from deltasnap_core import CommitInfo, FileSizeHistogram, LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from tests.assets.tables.test_metadata import plain, state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
@@ -29,7 +31,7 @@ FACTS = FileFacts(
         PartitionFiles(values={"day": "1", "country": None}, num_files=2, size_in_bytes=3000),
         PartitionFiles(values={"day": "2", "country": "de"}, num_files=1, size_in_bytes=1000),
     ),
-    is_every_partition=True,
+    num_partitions=2,
 )
 
 
@@ -110,9 +112,15 @@ def test_live_files_are_told_by_size_and_partition() -> None:
     assert "| largest | 2 KiB | `day=1/a.parquet` |" in values["largest_and_smallest"]
 
 
+def test_partitions_that_are_not_shown_are_counted() -> None:
+    facts = dataclasses.replace(FACTS, num_partitions=20_000)
+    values: dict[str, Any] = plain(all_files_page(facts))
+    assert values["bytes_by_partition"].endswith("and 19,998 smaller ones")
+
+
 def test_unpartitioned_table_has_no_picture_of_partitions() -> None:
     everything = PartitionFiles(values={}, num_files=2, size_in_bytes=10)
-    facts = FileFacts(bins=(), largest=(), smallest=(), partitions=(everything,), is_every_partition=True)
+    facts = FileFacts(bins=(), largest=(), smallest=(), partitions=(everything,), num_partitions=1)
     assert plain(all_files_page(facts)) == {"file_sizes": "no files"}
 
 
@@ -128,11 +136,18 @@ def test_tombstones_tell_what_vacuum_would_free() -> None:
     )
     values = plain(tombstones_page(facts, last_vacuum_ms=None))
     assert values["vacuum_would_free_now"] == "2 files, 2 KiB"
-    assert values["size"] == "2.9 KiB, without the 1 that tell no size"
+    assert values["contents"] == "3 files, 2.9 KiB, without the 1 that have no size"
+    assert "size_in_bytes" not in values
     assert (values["first_expires"], values["last_expires"]) == (1.0, 2.0)
 
 
 def test_state_is_told_in_words_and_a_picture() -> None:
-    values: dict[str, Any] = plain(state_page(state()))
+    values: dict[str, Any] = plain(state_page(state(), FACTS))
     assert values["contents"] == "90 rows in 4 files, 59.1 KiB"
-    assert values["file_sizes"].startswith("![file sizes](<data:image/svg+xml,")
+    assert values["file_sizes"] == plain(all_files_page(FACTS))["file_sizes"]
+
+
+@pytest.mark.parametrize(("sizes", "is_shown"), [([100, 200], False), ([100, 20_000], True), ([], False)])
+def test_version_whose_files_are_in_one_bin_has_no_picture_of_them(sizes: list[int], is_shown: bool) -> None:
+    values = plain(state_page(state(file_size_histogram=FileSizeHistogram.of_sizes(sizes))))
+    assert ("file_sizes" in values) == is_shown
