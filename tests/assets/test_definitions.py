@@ -50,7 +50,7 @@ def test_every_asset_of_a_table_is_executed_by_a_job_that_its_sensor_targets(cou
 @pytest.mark.parametrize("name", ["all_files", "tombstones"])
 def test_columns_of_file_lists_are_described(name: str, defs: dg.Definitions) -> None:
     metadata = defs.resolve_asset_graph().get(dg.AssetKey(["events", name])).metadata
-    for column in metadata["dagster/column_schema"].columns:
+    for column in metadata["dagster/column_schema"].schema.columns:
         assert column.description, column.name
 
 
