@@ -45,7 +45,8 @@ def main() -> None:
         else:
             parser.add_argument(option, type=int, default=field.default)
     options = vars(parser.parse_args())
-    make_table(LogShape(**{field.name: options[field.name] for field in fields(LogShape)}), options["folder"])
+    folder = options.pop("folder")
+    make_table(LogShape(**options), folder)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 from deltalake import DeltaTable
 
 from benchmarks import answers
-from benchmarks.logs import columns
+from benchmarks.logs import columns, maker
 from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import CheckpointKind, LogShape
 from deltasnap_core.protocol.version_checksum import VersionChecksum
@@ -72,3 +72,9 @@ def test_paths_are_all_different() -> None:
 def test_more_than_one_part_of_a_classic_checkpoint_is_refused() -> None:
     with pytest.raises(ValueError, match="one part"):
         LogShape(parts=2)
+
+
+def test_command_line_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["maker", str(tmp_path / "table"), "--files", "20", "--checkpoint", "classic"])
+    maker.main()
+    assert answers.theirs(DeltaTable(tmp_path / "table")).version > 0
