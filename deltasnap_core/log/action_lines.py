@@ -26,6 +26,7 @@ Source: PROTOCOL.md, Delta Log Entries; Actions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,6 +110,10 @@ _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 _TYPED: Mapping[str, type[AddFile] | type[RemoveFile]] = {"add": AddFile, "remove": RemoveFile}
 
 _LINES_TO_READ_EXACTLY = 256
+_MANY_BYTES, _FEW_BYTES = 64 << 10, 8
+"""Of a text of many bytes most lines are blank where a line has few bytes on average: no action is so short."""
+# Possessive, and matched in place rather than searched for: linear also in blanks alone.
+_LINE_AFTER_BLANKS = re.compile(rb"[ \t\r\n]*+([^\n]+)")
 _MOST_TEXT_BYTES = 2**31 - 1
 
 
@@ -129,7 +134,12 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
     path_of, contents: by version, ascending. first_line: the number of the first line of each.
     Errors: CorruptLogError naming file and line where one is too long or no UTF-8.
     """
-    ended = [content if content.endswith(b"\n") else content + b"\n" for content in contents.values()]
+    sparse = None
+    if any(map(_is_mostly_blank, contents.values())):  # no row for each blank line: there may be millions
+        sparse = [_without_blank_lines(content) for content in contents.values()]
+        ended = [text for text, _ in sparse]
+    else:
+        ended = [content if content.endswith(b"\n") else content + b"\n" for content in contents.values()]
     try:
         text = _lines_of(b"".join(ended) if len(ended) > 1 else ended[0])
         text.validate(full=True)
@@ -137,9 +147,12 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
         raise _no_utf8(path_of, contents, first_line) from error
     counts = np.array([content.count(b"\n") for content in ended] if len(ended) > 1 else [len(text)])
     versions = np.repeat(np.array(list(contents), np.int64), counts)
-    numbers = np.arange(len(text)) - np.repeat(counts.cumsum() - counts, counts) + first_line
+    places = np.arange(len(text)) - np.repeat(counts.cumsum() - counts, counts)
+    if sparse is not None:
+        places = np.concatenate([np.array(each, np.int64) for _, each in sparse])
+    numbers = places + first_line
     lengths = pc.binary_length(text)
-    if pc.max(lengths).as_py() > MOST_LINE_BYTES:
+    if (pc.max(lengths).as_py() or 0) > MOST_LINE_BYTES:
         index = pc.index(pc.greater(lengths, MOST_LINE_BYTES), True).as_py()
         raise too_long(path_of[int(versions[index])], int(numbers[index]))
     columns = {"commit_version": versions, "line_number": numbers.astype(np.int32), "line": text}
@@ -148,6 +161,21 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
         return lines
     is_blank = pc.equal(pc.binary_length(pc.ascii_ltrim(text, BLANK + "\n")), 0)
     return lines.filter(pc.invert(is_blank))
+
+
+def _is_mostly_blank(content: bytes) -> bool:
+    return len(content) > _MANY_BYTES and content.count(b"\n") * _FEW_BYTES > len(content)
+
+
+def _without_blank_lines(content: bytes) -> tuple[bytes, list[int]]:
+    """Return the lines of a text that are not blank, without the space before them, and the place of each from 0."""
+    lines, places, place, end = [], [], 0, 0
+    while (found := _LINE_AFTER_BLANKS.match(content, end)) is not None:
+        place += content.count(b"\n", end, found.start(1))
+        end = found.end(1)
+        lines.append(found[1] + b"\n")
+        places.append(place)
+    return b"".join(lines), places
 
 
 def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:

@@ -115,7 +115,7 @@ class CommitBatch:
     @property
     def large(self) -> tuple[FileStatus, ...]:
         """The commits whose file actions are to be read by path, ascending: every line is as Spark reads it right."""
-        return tuple(commit.file for commit in self.commits if commit.is_large)
+        return tuple(commit.file for commit in self.commits if commit.is_large and commit.file_actions)
 
     @property
     def digests(self) -> dict[int, str]:

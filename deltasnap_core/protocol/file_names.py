@@ -77,6 +77,9 @@ class ParsedLogPath:
         Also None, because no writer may have made it: a version beyond 64 bits, a part number outside
         1 to `num_parts`, a compaction that does not end after it starts.
         """
+        # Most files are commits, of which a log may hold a hundred thousand.
+        if name[20:] == ".json" and name[:20].isascii() and name[:20].isdigit() and int(name[:20]) <= _MAX_VERSION:
+            return cls(name=name, kind=LogFileKind.COMMIT, version=int(name[:20]), extension="json")
         for kind, checkpoint_kind, pattern in _PATTERNS:
             if match := pattern.fullmatch(name):
                 return cls._from_groups(name, kind, checkpoint_kind, match.groupdict())

@@ -11,7 +11,7 @@ from fsspec.core import url_to_fs
 from deltasnap_core.errors import NoFilesystemError
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
-from deltasnap_core.storage.local_files import list_local_from, local_status, open_local
+from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
@@ -82,8 +82,7 @@ class FsspecLogStore:
     def read_bytes(self, path: str) -> bytes:
         """See LogStore."""
         if is_local(path):
-            with open_local(path) as file, storage_errors(path):
-                return file.read()
+            return read_local(path)
         with storage_errors(path):
             filesystem, fs_path = filesystem_of(path, self._storage_options)
             # Given more than one connection for it, s3fs asks for the size of each file first.

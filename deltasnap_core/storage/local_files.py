@@ -41,6 +41,16 @@ def open_local(url: str) -> BinaryIO:
         return open(local_path(url), "rb", opener=_open_regular)
 
 
+def read_local(url: str) -> bytes:
+    """Return the content of the file at a `file:` URL. Errors: as `open_local`."""
+    try:
+        with open(local_path(url), "rb", buffering=0, opener=_open_regular) as file:
+            return file.read()
+    except Exception:
+        with storage_errors(url):
+            raise
+
+
 def _open_regular(path: str, flags: int) -> int:
     # Without waiting for the other end of a FIFO; what was opened is looked at, not what was there a moment before.
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
@@ -51,13 +61,16 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def _statuses(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[FileStatus]:
+    prefix = join_url(folder, "")
     for entry in entries:
-        url = join_url(folder, entry.name)
+        url = f"{prefix}{entry.name}"
         try:
-            with storage_errors(url):
-                found = _status(url, _stat(entry))
-        except FileNotFoundError:  # deleted since
+            found = _status(url, _stat(entry))
+        except (FileNotFoundError, NotADirectoryError):  # deleted since
             continue
+        except OSError:
+            with storage_errors(url):
+                raise
         if found:
             yield found
 

@@ -253,3 +253,21 @@ def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tu
         assert structs(lines_of(usual.encode()), FIELDS).to_pylist()[0]["add"] == row["add"]
         if name in ("add", "remove"):
             assert (row[name]["path"], row[name]["size"]) == (fields["path"], fields.get("size"))
+
+
+@given(
+    blanks=st.lists(st.text(" \t\r\n", max_size=3).map(lambda text: text.replace(" ", " \n") * 20_000), max_size=3),
+    first_line=st.integers(1, 9),
+)
+@settings(max_examples=20)
+def test_mostly_blank_text_gives_its_lines_with_their_numbers(blanks: list[str], first_line: int) -> None:
+    actions = [json.dumps(add(f"f{number}")) for number in range(len(blanks) + 1)]
+    text = "\n".join([actions[0], *(f"{blank}\n{action}" for blank, action in zip(blanks, actions[1:], strict=True))])
+    lines = read_lines("x.json", 0, text.encode(), first_line=first_line)
+    every = text.split("\n")
+    assert lines["line_number"].to_pylist() == [n for n, line in enumerate(every, first_line) if line.strip()]
+    assert [line.strip() for line in lines["line"].to_pylist()] == actions
+
+
+def test_line_feeds_alone_are_no_lines() -> None:
+    assert action_lines.split_lines({0: "x.json"}, {0: b"\n" * (1 << 20)}).num_rows == 0
