@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.new_commits import commit_of
+from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 # The commit of a cursor is read once to know it again; of a larger one, size and time have to do.
@@ -37,9 +38,9 @@ class LogCursor:
     def from_text(cls, text: str) -> LogCursor:
         """Return the cursor from what `to_text` gave. Errors: ValueError for anything else."""
         try:
-            values = json.loads(text)
+            values = decode_json(text)
             cursor = cls(**values)
-        except (TypeError, RecursionError) as error:
+        except TypeError as error:
             raise ValueError(f"not a cursor of a log: {text!r}") from error
         if not isinstance(cursor.generation, str) or type(cursor.version) is not int or cursor.version < 0:
             raise ValueError(f"not a cursor of a log: {text!r}")

@@ -130,6 +130,18 @@ class VersionLog:
             return self._found_newest_first
 
     @property
+    def place_of_metadata(self) -> tuple[str, int | None]:
+        """The file with the metadata in force, and its line; the log folder where the log cannot be read."""
+        try:
+            log = self.loaded
+        except CorruptLogError:
+            return self.segment.log_path, None
+        found = [(commit.file.path, number) for commit, number, _, _ in log.batch.actions("metaData")]
+        if found:
+            return found[-1]
+        return (self.segment.log_path if log.contents is None else log.contents.paths[0]), None
+
+    @property
     def configuration(self) -> Mapping[str, str]:
         """The properties of the table; none where it has no metadata."""
         metadata = self.protocol_and_metadata[1]

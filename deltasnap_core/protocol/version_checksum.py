@@ -50,7 +50,7 @@ class VersionChecksum:
             num_files=fields.integer("numFiles"),
             num_metadata=fields.integer("numMetadata"),
             num_protocol=fields.integer("numProtocol"),
-            metadata=fields.optional_record("metadata", Metadata.from_json),
+            metadata=fields.optional_record("metadata", _metadata),
             protocol=fields.optional_record("protocol", Protocol.from_json),
             txn_id=fields.optional_string("txnId"),
             in_commit_timestamp=fields.optional_integer("inCommitTimestampOpt"),
@@ -68,3 +68,12 @@ class VersionChecksum:
                 or fields.optional_record("deletedRecordCountsHistogram", DeletedRecordCountsHistogram.from_json)
             ),
         )
+
+
+def _metadata(values: object) -> Metadata:
+    """Return the metadata. Errors: ValueError, also where its schema is not the JSON of a struct."""
+    metadata = Metadata.from_json(values)
+    schema = None if metadata.schema_string is None else decode_json(metadata.schema_string)
+    if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "struct"):
+        raise ValueError(f"metaData.schemaString: expected a struct, found {metadata.schema_string!r:.80}")
+    return metadata

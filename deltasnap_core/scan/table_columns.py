@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -118,7 +118,7 @@ class TableColumns:
 
     @cached_property
     def _fields(self) -> Sequence[Mapping[str, Any]]:
-        return _fields_of({"type": json.loads(self.metadata.schema_string or '{"type":"struct","fields":[]}')})
+        return _fields_of({"type": decode_json(self.metadata.schema_string or '{"type":"struct","fields":[]}')})
 
     @cached_property
     def _partition_names(self) -> tuple[str, ...]:

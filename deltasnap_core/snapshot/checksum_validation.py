@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
+from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 
@@ -106,6 +107,6 @@ def _comparable_files(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
 
 def _canonical_json(text: str | None) -> str | None:
     try:
-        return None if text is None else json.dumps(json.loads(text), sort_keys=True)
+        return None if text is None else json.dumps(decode_json(text), sort_keys=True)
     except ValueError:
         return text

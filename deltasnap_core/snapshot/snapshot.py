@@ -267,11 +267,12 @@ class Snapshot:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table. Errors: CorruptLogError where the metadata's `schemaString` is none."""
+        """The schema of the table. Errors: CorruptLogError where `metaData.schemaString` is not the JSON of one."""
         try:
             return parse_schema(self.metadata.schema_string)
         except ValueError as error:
-            raise CorruptLogError(path=self.path, reason=f"metadata of version {self.version}: {error}") from error
+            path, line = self._log.place_of_metadata
+            raise CorruptLogError(path=path, line=line, reason=f"version {self.version}: {error}") from error
 
     @property
     def data_schema(self) -> StructType:

@@ -17,6 +17,8 @@ UNKNOWN_TYPES = "deltasnap.unknownTypes"
 """The metadata key of a field that has types Spark does not know: their names by path, which is the name of the
 field, then `.element`, `.key` or `.value` for what is inside arrays and maps."""
 
+_FIELD = "metaData.schemaString"
+
 # Names that Spark reads but no longer writes.
 _OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
 
@@ -33,28 +35,31 @@ def parse_schema(schema_string: str | None) -> StructType:
     """
     if schema_string is None:
         return StructType([])
-    decoded = decode_json(schema_string)
+    try:
+        decoded = decode_json(schema_string)
+    except ValueError as error:
+        raise ValueError(f"{_FIELD}: expected JSON, found {schema_string[:40]!r}: {error}") from error
     if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
-        raise ValueError(f"schemaString: expected a struct, found {schema_string[:80]}")
+        raise ValueError(f"{_FIELD}: expected a struct, found {schema_string[:40]!r}")
     try:
         return _struct(decoded)
     except RecursionError as error:
-        raise ValueError("schemaString: nested too deeply") from error
+        raise ValueError(f"{_FIELD}: nested too deeply") from error
 
 
 def _struct(value: Mapping[str, Any]) -> StructType:
     fields = value.get("fields")
     if not isinstance(fields, list):
-        raise ValueError("schemaString: a struct without an array of fields")
+        raise ValueError(f"{_FIELD}: a struct without an array of fields")
     return StructType([_field(field) for field in fields])
 
 
 def _field(value: Any) -> StructField:
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str) or "type" not in value:
-        raise ValueError(f"schemaString: expected a field with name and type, found {value!r}")
+        raise ValueError(f"{_FIELD}: expected a field with name and type, found {value!r}")
     name, metadata = value["name"], value.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise ValueError(f"schemaString: metadata of field {name}: expected an object, found {metadata!r}")
+        raise ValueError(f"{_FIELD}: metadata of field {name}: expected an object, found {metadata!r}")
     unknown: dict[str, str] = {}
     data_type = _data_type(value["type"], name, unknown)
     if unknown:
@@ -88,7 +93,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
         case {"type": str(name)} if name not in ("array", "map"):
             unknown[path] = name
             return StringType()
-    raise ValueError(f"schemaString: expected a type at {path}, found {value!r}")
+    raise ValueError(f"{_FIELD}: expected a type at {path}, found {value!r}")
 
 
 def _named_type(name: str) -> DataType | None:

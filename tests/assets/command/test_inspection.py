@@ -22,10 +22,16 @@ def inspected(path: Path, *actions: Any) -> str:
 
 
 SCHEMAS = {
-    "not JSON": ("{nope", "cannot be read: Expecting property name"),
-    "no fields": ('{"type":"struct"}', "cannot be read: schemaString: a struct without an array of fields"),
-    "too deep": ("[" * 100_000, "cannot be read: nested deeper than 500 levels"),
-    "a type of no name": ('{"type":"struct","fields":[{"name":"a","type":{}}]}', "cannot be read: schemaString"),
+    "not JSON": (
+        "{nope",
+        "cannot be read: metaData.schemaString: expected JSON, found '{nope': Expecting property name",
+    ),
+    "no fields": ('{"type":"struct"}', "cannot be read: metaData.schemaString: a struct without an array of fields"),
+    "too deep": ("[" * 100_000, "cannot be read: metaData.schemaString: expected JSON, found"),
+    "a type of no name": (
+        '{"type":"struct","fields":[{"name":"a","type":{}}]}',
+        "cannot be read: metaData.schemaString",
+    ),
     "field without nullable": ('{"type":"struct","fields":[{"name":"a","type":"long"}]}', "a       bigint  yes"),
 }
 
