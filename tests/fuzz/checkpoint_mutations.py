@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.protocol import file_names
-from tests.fuzz.made_tables import MadeTable
+from tests.fuzz.made_tables import EXPIRED, MadeTable
 from tests.fuzz.meanings import Meaning, Mutation, actions_of, made, meaning_of_loss, pick, rewrite
 
 PARQUET = re.compile(r".*\.parquet")
@@ -155,6 +155,29 @@ def set_extreme(table: MadeTable, rng: Random) -> Mutation | None:
     arrays[number] = pa.array([value] * len(column), pa.int64())
     _write(file, _with_struct(rows, name, fields, arrays))
     return made(Meaning.ANY, f"{name}.{fields[number].name} of {file.name} is {value}", file)
+
+
+def put_two_in_a_row(table: MadeTable, rng: Random) -> Mutation | None:
+    """Give some rows of a checkpoint, or of a sidecar, a second action; perhaps others none at all."""
+    file, rows = _readable(table, rng)
+    if file is None or rows is None or not all(pa.types.is_struct(column.type) for column in rows.schema):
+        return None
+    actions = rows.to_pylist(maps_as_pydicts="lossy")
+    kinds = [kind for kind in rows.column_names if any(row[kind] is not None for row in actions)]
+    extra = {kind: next(row[kind] for row in actions if row[kind] is not None) for kind in kinds}
+    extra |= (
+        {"remove": {"path": "gone.parquet", "deletionTimestamp": EXPIRED + 1}} if "remove" in rows.column_names else {}
+    )
+    kind = rng.choice(sorted(extra)) if extra else None
+    others = [row for row in actions if kind is not None and row[kind] is None and any(row.values())]
+    if kind is None or not others:
+        return None
+    for row in rng.sample(others, rng.randint(1, len(others))):
+        row[kind] = extra[kind]
+    blanks: list[Any] = [dict.fromkeys(rows.column_names)] * rng.choice((0, 0, len(actions)))
+    _write(file, pa.Table.from_pylist(actions + blanks, schema=rows.schema), write_statistics=rng.random() < 0.8)
+    # A second file action is found by who reads the rows; a sidecar's other actions are of no meaning.
+    return made(Meaning.ANY, f"{kind} in rows of other actions of {file.name}, {len(blanks)} blank rows", file)
 
 
 def _with_struct(rows: pa.Table, name: str, fields: list[pa.Field], arrays: list[pa.Array]) -> pa.Table:

@@ -29,6 +29,20 @@ EXPIRED = FIRST_COMMIT_MS + 3
 """The time up to which tombstones have expired; the deletions lie around it."""
 
 PATHS = ("plain.parquet", "p=a%20b/x+y.parquet", "p=a%2520b/x.parquet", "line\u2028.parquet", "ü.parquet")
+ODD_PATHS = (
+    "日期=2020-01-01%2000%253A00/part-0.parquet",
+    "aé%20b.parquet",
+    "a%C3%A9 b.parquet",  # the same file, spelled otherwise
+    "%2é",
+    "%２０",
+    "x%zz%41",
+    "xA%zz",
+    "\U0001f600%F0%9F%98%80.parquet",
+    "%ED%A0%80.parquet",
+    "%FF%FE",
+    "%%35",
+)
+"""Paths that are decoded wrongly where text is taken for bytes."""
 VECTORS: tuple[dict[str, Any] | None, ...] = (
     None,
     None,
@@ -128,7 +142,7 @@ def _commit(rng: Random, version: int, timed: bool) -> list[Action]:
 
 
 def _action(rng: Random, timed: bool) -> Action:
-    path, vector = rng.choice(PATHS), rng.choice(VECTORS)
+    path, vector = rng.choice(PATHS if rng.random() < 0.6 else ODD_PATHS), rng.choice(VECTORS)
     match rng.choice(("add", "add", "add", "remove", "txn", "domain", "metadata", "protocol", "cdc")):
         case "add":
             stats = rng.choice((None, json.dumps({"numRecords": rng.randint(0, 9)})))

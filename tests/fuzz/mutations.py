@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from deltasnap_core.protocol import file_names
-from tests.builders import mtime_of
+from tests.builders import add, mtime_of
 from tests.fuzz import checkpoint_mutations
 from tests.fuzz.made_tables import MadeTable
 from tests.fuzz.meanings import (
@@ -214,6 +214,30 @@ def replace_value(table: MadeTable, rng: Random) -> Mutation | None:
     return made(Meaning.ANY, f"{'.'.join(map(str, path))} of line {place + 1} of {file.name} is {shown}", file)
 
 
+def nest_deeply(table: MadeTable, rng: Random) -> Mutation | None:
+    """Nest objects or arrays: in the text that an action holds as a string, or in a field that nobody knows."""
+    file = pick(table, rng, re.compile(r"[0-9]{20}\.json|.*\.crc|_last_checkpoint"))
+    if file is None:
+        return None
+    depth, is_array = rng.choice((400, 600, 990, 1100, 4_000, 100_000)), rng.random() < 0.5
+    deep = "[" * depth + "]" * depth if is_array else '{"a":' * depth + "1" + "}" * depth
+    stats = [f'{{"numRecords":3,"deep":{deep}}}', f'{{"deep":{deep},"numRecords":3}}', deep]
+    texts = {"stats": rng.choice(stats), "schemaString": deep, "configuration": deep}
+    actions = actions_of(file)
+    inner = [each for action in actions for each in (action, *action.values()) if isinstance(each, dict)]
+    places = [(each, name) for each in inner for name in texts if isinstance(each.get(name), str)]
+    if file.suffix == ".crc" and "numFiles" in actions[0]:
+        actions[0]["allFiles"] = [add("plain.parquet", stats=texts["stats"])["add"]]
+    if places and rng.random() < 0.8:
+        each, name = rng.choice(places)
+        each[name] = texts[name]
+        _write_actions(file, actions)
+        return made(Meaning.ANY, f"{name} in {file.name} is nested {depth} levels", file)
+    actions[rng.randrange(len(actions))][rng.choice(("unheardOf", "tags"))] = "@value@"
+    rewrite(file, "\n".join(json.dumps(action) for action in actions).replace('"@value@"', deep).encode())
+    return made(Meaning.ANY, f"an unknown field in {file.name} is nested {depth} levels", file)
+
+
 def break_hint(table: MadeTable, rng: Random) -> Mutation | None:
     """Write a hint that is of no use."""
     file = table.log / file_names.LAST_CHECKPOINT
@@ -337,6 +361,8 @@ ALL: tuple[Mutate, ...] = (
     replace_value,
     replace_value,
     replace_value,
+    nest_deeply,
+    nest_deeply,
     break_hint,
     remove_file,
     copy_to_another_version,
@@ -350,6 +376,8 @@ ALL: tuple[Mutate, ...] = (
     checkpoint_mutations.retype_column,
     checkpoint_mutations.reshape_columns,
     checkpoint_mutations.set_extreme,
+    checkpoint_mutations.put_two_in_a_row,
+    checkpoint_mutations.put_two_in_a_row,
     checkpoint_mutations.lead_sidecar_elsewhere,
     checkpoint_mutations.lead_sidecar_elsewhere,
     checkpoint_mutations.name_sidecar_in_full,
