@@ -46,6 +46,7 @@ ALSO_PURE = (
     "deltasnap_core.replay.driver.reconciliation",
     "deltasnap_core.scan.data_paths",
     "deltasnap_core.scan.deletion_vectors",
+    "deltasnap_core.scan.file_keys",
     "deltasnap_core.scan.predicate",
     "deltasnap_core.scan.predicate_values",
     "deltasnap_core.scan.roaring",

@@ -46,6 +46,7 @@ MOST_LINE_BYTES = 32 << 20
 """A longer line is refused: no writer makes one, and it would have to be held in memory several times over."""
 
 FILE_ACTIONS = ("add", "remove")
+CHANGE_DATA_ACTION = "cdc"
 OTHER_ACTIONS = (
     "protocol",
     "metaData",
@@ -54,6 +55,7 @@ OTHER_ACTIONS = (
     "commitInfo",
     "sidecar",
     "checkpointMetadata",
+    CHANGE_DATA_ACTION,
     MANIFEST_COMMIT_ACTION,
 )
 

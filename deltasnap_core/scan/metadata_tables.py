@@ -9,8 +9,8 @@ table that are inside structs are joined with dots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,8 +21,8 @@ from deltasnap_core.scan.bounds import bounds_of
 from deltasnap_core.scan.partition_values import partition_value
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumn
-from deltasnap_core.scan.vacuum_candidates import vacuum_candidates
-from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.scan.vacuum_candidates import NamedFiles, vacuum_candidates
+from deltasnap_core.storage.folder_listing import FolderListing
 
 NAMES = (
     "files",
@@ -43,8 +43,8 @@ class LogFacts:
 
     files, tombstones: of the version; every tombstone that the log still has. events: the file actions of commits
     with the columns version, path, add, remove; None: there are none. history, versions, log_files: the tables
-    themselves. listing: every file below the table's folder. retention_ms: how long a tombstone is kept. now_ms: the
-    present.
+    themselves. listing: what lies below the table's folder. named: what other versions in the log name, later ones
+    too; with True, what each of its commits names. retention_ms: how long a tombstone is kept. now_ms: the present.
     """
 
     files: Callable[[], DataFrame]
@@ -53,7 +53,8 @@ class LogFacts:
     history: Callable[[], DataFrame]
     versions: Callable[[], DataFrame]
     log_files: Callable[[], DataFrame]
-    listing: Callable[[], Iterable[FileStatus]]
+    listing: Callable[[], FolderListing]
+    named: Callable[[bool], NamedFiles]
     retention_ms: int
     now_ms: int
 
@@ -205,18 +206,27 @@ class MetadataTables:
     def vacuum_candidates(self, *, list_files: bool = False) -> DataFrame:
         """Return what VACUUM would delete, and what keeps other files from it.
 
-        list_files: list the folder of the table besides, to find the files that no action names (orphans).
+        list_files: also list the folder of the table, for files that no action names (orphans), and read every commit.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why
-        it is protected), protected (boolean), size (long, null: not told), deletion_timestamp (timestamp),
+        it is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).
+
+        A file is protected where any version within the retention needs it: its data files, deletion vectors and files
+        of change data. Where it is not certain, it is protected too, and the reason says so: a path that cannot be
+        resolved may be any file; one that leads out of the table's folder (a mount, another address of the storage)
+        may be any file of its name. Names compare without upper case, `.`, `..` and `//`. Files younger than the
+        retention or of unknown age, what a symbolic link leads to, and files of a table inside this one are protected.
+        Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
         """
+        listing = self._facts.listing() if list_files else None  # before the log: what is committed meanwhile is named
+        named = self._facts.named(list_files)
+        named = replace(
+            named,
+            files=[self._facts.files(), *named.files],
+            tombstones=[self._facts.tombstones(), *named.tombstones],
+        )
         return vacuum_candidates(
-            self._table,
-            self._facts.files(),
-            self._facts.tombstones(),
-            retention_ms=self._facts.retention_ms,
-            now_ms=self._facts.now_ms,
-            listed=self._facts.listing() if list_files else None,
+            self._table, named, retention_ms=self._facts.retention_ms, now_ms=self._facts.now_ms, listing=listing
         )
 
     @property

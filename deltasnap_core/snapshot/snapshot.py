@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -23,6 +22,7 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.chosen_adds import Accepting, chosen_adds
 from deltasnap_core.replay.driver.held_files import LocalFiles, action_count
 from deltasnap_core.replay.driver.whole_actions import UnusualError
@@ -48,15 +48,18 @@ from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.snapshot.named_files import named_files
 from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 T = TypeVar("T")
 
 
+@safe_repr
 class Snapshot:
     """One version of a table. Nothing is read before it is asked for, and then once; threads may share a snapshot.
 
@@ -189,7 +192,8 @@ class Snapshot:
             self._log,
             self.scanned_table(),
             files=lambda: self._files_with_stats,
-            tombstones=self._every_tombstone,
+            tombstones=self.every_tombstone,
+            named=self._named_elsewhere,
         )
 
     def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
@@ -433,7 +437,13 @@ class Snapshot:
         is_known = look or self._checksum_hint is not None or value_if_computed(self, "computed_state") is not None
         return (self.num_of_files, self.size_in_bytes) if is_known else None
 
-    def _every_tombstone(self) -> DataFrame:
+    def _named_elsewhere(self, every_commit: bool) -> NamedFiles:
+        newest = Snapshot(self._context, self._context.log.latest())
+        is_newest = newest.log_segment == self.log_segment
+        return named_files(self._context, None if is_newest else newest, every_commit=every_commit)
+
+    def every_tombstone(self) -> DataFrame:
+        """Return every tombstone that the log has, expired or not, with the columns of RemoveFile."""
         files = self._files
         return no_rows(self._context.spark, REMOVE) if files is None else unexpired_tombstones(files, KEEP_ALL)
 

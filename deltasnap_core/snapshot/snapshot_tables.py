@@ -15,11 +15,11 @@ from deltasnap_core.replay.spark.version_range import changes_of_versions
 from deltasnap_core.scan.log_tables import listed_versions, log_files_table, versions_table
 from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.storage.urls import join_url
-from deltasnap_core.storage.writable_files import WritableFiles
 
 
 def snapshot_tables(
@@ -29,8 +29,9 @@ def snapshot_tables(
     *,
     files: Callable[[], DataFrame],
     tombstones: Callable[[], DataFrame],
+    named: Callable[[bool], NamedFiles],
 ) -> MetadataTables:
-    """Return the metadata tables of a version. files, tombstones: as LogFacts has them."""
+    """Return the metadata tables of a version. files, tombstones, named: as LogFacts has them."""
     retention = deleted_file_retention_ms(log.configuration)
     source = _SnapshotLog(context=context, log=log)
     facts = LogFacts(
@@ -41,6 +42,7 @@ def snapshot_tables(
         versions=source.versions,
         log_files=source.log_files,
         listing=source.listed_files,
+        named=named,
         retention_ms=retention,
         now_ms=log.min_file_retention_timestamp + retention,
     )
@@ -70,9 +72,8 @@ class _SnapshotLog:
         files = self.context.log.store.list_from(join_url(self.context.log.log_path, ""))
         return log_files_table(self.context.spark, files, self.log.segment)
 
-    def listed_files(self) -> list[FileStatus]:
-        table = self.context.log.table_path
-        return WritableFiles(table, self.context.files.storage_options).walk(table)
+    def listed_files(self) -> FolderListing:
+        return list_below(self.context.log.table_path, self.context.files.storage_options)
 
     def _listing(self) -> LogListing:
         return list_log(self.context.log.store, self.context.log.log_path, last=self.log.version)

@@ -35,6 +35,24 @@ def local_status(url: str) -> FileStatus | None:
         return None
 
 
+def local_entries(folder: str) -> Iterator[FileStatus | str]:
+    """Yield the regular files below a folder (a `file:` URL), and the path of each symbolic link; none is followed.
+
+    In any order. Nothing where there is no such folder; what disappears meanwhile is left out.
+    """
+    folders = [folder]
+    while folders:
+        url = folders.pop()
+        try:
+            with storage_errors(url), os.scandir(local_path(url)) as entries:
+                found = list(entries)
+        except FileNotFoundError:
+            continue
+        yield from (entry.path for entry in found if entry.is_symlink())
+        folders += [join_url(url, entry.name) for entry in found if entry.is_dir(follow_symlinks=False)]
+        yield from _statuses(url, (entry for entry in found if entry.is_file(follow_symlinks=False)))
+
+
 def open_local(url: str) -> BinaryIO:
     """Open the file at a `file:` URL for reading. Errors: FileNotFoundError; StorageError for what is no file too."""
     with storage_errors(url):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from deltasnap_core.redaction import redacted
+from deltasnap_core.redaction import learn_url, redacted
 
 __all__ = ["is_local", "is_url", "join_url", "local_path", "redacted", "split_url", "to_url"]
 
@@ -19,11 +19,12 @@ def to_url(path_or_url: str | os.PathLike[str]) -> str:
 
     A local path is made absolute (`~` expanded); `file:/x` and `file://localhost/x` become `file:///x`;
     `s3a://` and `s3n://` become `s3://`. Nothing is decoded or encoded: `%20` in a path is a percent sign, 2 and 0.
-    Raises ValueError on an empty path.
+    Credentials in it are secrets of this process from here on (`redaction`). Raises ValueError on an empty path.
     """
     text = os.fspath(path_or_url)
     if not text:
         raise ValueError("The path of a table must not be empty")
+    learn_url(text)
     if not (match := _SCHEME.match(text)):
         return _local_url(text)
     scheme = match[1].lower()
@@ -31,6 +32,11 @@ def to_url(path_or_url: str | os.PathLike[str]) -> str:
     if scheme == "file":
         return _local_url(re.sub(r"^//(localhost)?(?=/)", "", rest))
     return f"{scheme}:{rest.rstrip('/') or '//'}"
+
+
+def scheme_names(scheme: str) -> tuple[str, ...]:
+    """Return the schemes that `to_url` takes for one, that one first."""
+    return scheme, *(alias for alias, name in _ALIASES.items() if name == scheme)
 
 
 def is_url(text: str) -> bool:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 from deltasnap_core.protocol.table_features import check_readable
@@ -22,9 +23,14 @@ from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.history_frame import history_frame
+from deltasnap_core.snapshot.named_files import named_files
+from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.folder_listing import list_below
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.manifest import VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
 
@@ -97,11 +103,22 @@ def stored_tables(
         history=lambda: history_frame(table.spark, stored_history(table, manifest, 0, manifest.version)),
         versions=lambda: versions_table(table.spark, _versions(stored)),
         log_files=lambda: log_files_table(table.spark, (*segment.deltas, *segment.checkpoint_provider.files), segment),
-        listing=lambda: WritableFiles(table.table_path, table.spark_files.storage_options).walk(table.table_path),
+        listing=lambda: list_below(table.table_path, table.spark_files.storage_options),
+        named=partial(_named_by_log, table, manifest),
         retention_ms=deleted_file_retention_ms(table.metadata.configuration),
         now_ms=now_ms,
     )
     return MetadataTables(table, facts)
+
+
+def _named_by_log(table: ScannedTable, manifest: VersionManifest, every_commit: bool) -> NamedFiles:
+    """Return what the table's own log names by now: it may be another one, or gone."""
+    log = TableLog(table.store, manifest.log_path)
+    context = TableContext(spark=table.spark, log=log, files=table.spark_files, options=SnapshotOptions())
+    try:
+        return named_files(context, Snapshot(context, log.latest()), every_commit=every_commit)
+    except DeltaTableNotFoundError:
+        return NamedFiles(files=(), tombstones=(), is_whole=False)
 
 
 def _versions(stored: StoredTable) -> Iterator[dict[str, Any]]:

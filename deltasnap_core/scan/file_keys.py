@@ -1,0 +1,120 @@
+"""Keys of files as SQL, for where files may be deleted: two spellings of one file always share a key. No Spark.
+
+A key is coarser than the identity of a file on any storage: the scheme and its aliases, the authority, `.`, `..`,
+empty parts, the kind of slash and upper case make no difference, and a path with escapes has the key of its raw
+spelling too. A comparison by key may keep a file too many, never one too few. A path that leads out of the table's
+folder may still be a file in it, through a mount, a link or another address of the storage, and `..` after a link
+leads elsewhere: such a path also has the name of its file as a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from deltasnap_core.rules.paths import path_key_sql
+from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.storage.urls import scheme_names
+
+UNRESOLVED = "?"
+"""The key of a path that cannot be resolved: it may be any file."""
+
+_HAS_SCHEME = string_sql("^[a-z][a-z0-9+.-]+:[/:]")
+_HAS_PARENT = string_sql(r"(^|/)\.\.(/|$)")
+_CANNOT_BE = string_sql(r"[\x00\x{fffd}]")
+_BEFORE_QUERY = string_sql("^[^?#]*")
+
+
+class FileKeys:
+    """The keys of the files of one table, as SQL over SQL.
+
+    A key that begins with a slash is a path below the table; one without is the name of a file; else UNRESOLVED.
+    """
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        """roots: URLs that lead to the table's folder; relative paths start from the first."""
+        self._table_path = roots[0]
+        self._folders = list(dict.fromkeys(map(normal_path, roots)))
+
+    def of_logged(self, path: str) -> str:
+        """Return the keys (array, not empty) of a path as the log has it, decoded and raw."""
+        forms = f"array_distinct(array({self._decoded(path)}, {path}))"
+        return f"array_distinct(flatten(transform({forms}, path -> {self._keys('path')})))"
+
+    def of_listed(self, path: str) -> str:
+        """Return the key of a listed file by its path relative to the table."""
+        return _normal(f"concat('/', {_lower(path)})")
+
+    def of_name(self, path: str) -> str:
+        """Return the key of a listed file by its name."""
+        return f"substring_index({_lower(path)}, '/', -1)"
+
+    def is_inside(self, path: str) -> str:
+        """Return whether a path as the log has it leads to a file below the table."""
+        return f"exists({self._keys(self._decoded(path))}, key -> startswith(key, '/'))"
+
+    def shown(self, path: str) -> str:
+        """Return a path as the log has it, decoded, and relative where it is written as one below the table."""
+        scheme, _, rest = self._table_path.partition("://")
+        root = f"file:{rest}/" if scheme == "file" else f"{self._table_path}/"
+        shown = f"if(startswith(shown, {string_sql(root)}), substring(shown, {len(root) + 1}), shown)"
+        return _let("shown", self._decoded(path), shown)
+
+    def _decoded(self, path: str) -> str:
+        return path_key_sql(path, self._table_path)
+
+    def _keys(self, path: str) -> str:
+        whole = f"regexp_replace({_lower(path)}, {_own_address(self._table_path)}, '')"
+        full = f"if(startswith(whole, '/'), whole, concat({string_sql(self._folders[0] + '/')}, whole))"
+        inside = f"if(whole rlike {_HAS_SCHEME}, null, {_let('full', _normal(full), self._below('full'))})"
+        names = f"array(name, regexp_extract(name, {_BEFORE_QUERY}, 0))"
+        names = _let("name", "substring_index(whole, '/', -1)", names)
+        by_name = f"if(inside is null or whole rlike {_HAS_PARENT}, {names}, cast(array() as array<string>))"
+        found = f"filter(concat(array(inside), {by_name}), key -> key is not null and key not in ('', '/', '.', '..'))"
+        is_none = f"whole is null or whole rlike {_CANNOT_BE} or size(found) = 0"
+        result = _let("found", _let("inside", inside, found), f"if({is_none}, array('{UNRESOLVED}'), found)")
+        return _let("whole", whole, result)
+
+    def _below(self, full: str) -> str:
+        """Return a whole path without the table's folder, with a slash before it; null: it does not lie below."""
+        cases = (
+            f"when startswith({full}, {string_sql(folder + '/')}) then substring({full}, {len(folder) + 1})"
+            for folder in self._folders
+        )
+        return f"case {' '.join(cases)} end"
+
+
+def normal_path(url: str) -> str:
+    """Return the path of a URL in the form of a key: with a slash before each part, empty for the topmost folder."""
+    _, _, rest = url.partition("://")
+    path = rest if url.startswith("file:") else rest.partition("/")[2]
+    parts = [part for part in path.lower().replace("\\", "/").split("/") if part not in ("", ".")]
+    return "".join(f"/{part}" for part in parts)
+
+
+def _lower(path: str) -> str:
+    return f"replace(lower({path}), {string_sql(chr(92))}, '/')"
+
+
+def _normal(path: str) -> str:
+    """Return a path that begins with a slash without its `.`, `..` and empty parts."""
+    step = (
+        "case when part in ('', '.') then done when part = '..' then slice(done, 1, greatest(size(done) - 1, 0))"
+        " else concat(done, array(part)) end"
+    )
+    parts = f"aggregate(split({path}, '/'), cast(array() as array<string>), (done, part) -> {step})"
+    return f"concat('/', array_join({parts}, '/'))"
+
+
+def _own_address(table_path: str) -> str:
+    """Return the regular expression of the scheme and authority that a path of the table may begin with."""
+    scheme, _, rest = table_path.lower().partition("://")
+    if scheme == "file":
+        return string_sql(r"^(?:file|local):(?://(?:localhost)?)?(?=/)")
+    names = "|".join(map(re.escape, scheme_names(scheme)))
+    return string_sql(rf"^(?:{names})://{re.escape(rest.partition('/')[0])}(?=/)")
+
+
+def _let(name: str, value: str, result: str) -> str:
+    """Return an expression in which a name stands for a value: it is evaluated once."""
+    return f"transform(array({value}), {name} -> {result})[0]"

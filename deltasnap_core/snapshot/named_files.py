@@ -1,0 +1,53 @@
+"""What the whole log of a table names: what nothing may delete."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.action_lines import CHANGE_DATA_ACTION
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.log_listing import list_log
+from deltasnap_core.scan.vacuum_candidates import NamedFiles
+from deltasnap_core.snapshot.table_context import TableContext
+
+
+class _Version(Protocol):
+    """A snapshot."""
+
+    @property
+    def all_files(self) -> DataFrame: ...
+
+    def every_tombstone(self) -> DataFrame: ...
+
+
+def named_files(context: TableContext, newest: _Version | None, *, every_commit: bool) -> NamedFiles:
+    """Return what the log names. newest: its newest version; None: the caller knows the files of that.
+
+    every_commit: read every commit that the log still has, for tombstones that a checkpoint left out too early and for
+    files of change data.
+    Errors: CorruptLogError; StorageError.
+    """
+    files = [] if newest is None else [newest.all_files]
+    tombstones = [] if newest is None else [newest.every_tombstone()]
+    if not every_commit:
+        return NamedFiles(files=files, tombstones=tombstones)
+    store = context.log.store
+    batch = read_commits(store, tuple(list_log(store, context.log.log_path).commits.values()))
+    actions = context.reader().commit_actions(batch)
+    removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
+    return NamedFiles(files=files, tombstones=[*tombstones, *removed], change_data=_change_data(batch))
+
+
+def _change_data(batch: CommitBatch) -> list[str]:
+    paths = []
+    for commit, number, _, values in batch.actions(CHANGE_DATA_ACTION):
+        path = values.get("path")
+        if not isinstance(path, str):
+            reason = f"expected a {CHANGE_DATA_ACTION} action with a path, found {values!r:.200}"
+            raise CorruptLogError(path=commit.file.path, line=number, reason=reason)
+        paths.append(path)
+    return paths

@@ -1,0 +1,50 @@
+"""Every file below a folder, and where the symbolic links below it lead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltasnap_core.storage.local_files import local_entries
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import is_local, local_path
+from deltasnap_core.storage.writable_files import WritableFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderListing:
+    """What lies below a folder.
+
+    files: regular files by path; what lies behind a symbolic link is left out.
+    roots: URLs that lead to the folder: its own, and on this machine the one without symbolic links.
+    link_targets: URLs that the symbolic links below the folder lead to, symbolic links resolved.
+    """
+
+    files: tuple[FileStatus, ...]
+    roots: tuple[str, ...]
+    link_targets: tuple[str, ...] = ()
+
+
+def list_below(folder: str, storage_options: Mapping[str, Any] | None = None) -> FolderListing:
+    """Return what lies below a folder (a URL); no files where there is no such folder. Errors: StorageError."""
+    if not is_local(folder):
+        return FolderListing(files=tuple(WritableFiles(folder, storage_options).walk(folder)), roots=(folder,))
+    files: list[FileStatus] = []
+    links: list[str] = []
+    for entry in local_entries(folder):
+        if isinstance(entry, FileStatus):
+            files.append(entry)
+        else:
+            links.append(f"file://{os.path.realpath(entry)}")
+    files.sort(key=lambda file: file.path)
+    return FolderListing(files=tuple(files), roots=roots_of(folder), link_targets=tuple(links))
+
+
+def roots_of(folder: str) -> tuple[str, ...]:
+    """Return the URLs that lead to a folder: its own, and on this machine the one without symbolic links."""
+    if not is_local(folder):
+        return (folder,)
+    real = f"file://{os.path.realpath(local_path(folder))}"
+    return tuple(dict.fromkeys((folder, real)))

@@ -1,0 +1,308 @@
+"""Nothing that `vacuum_candidates` lists as unprotected is needed: however the log spells what it names."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.scan import vacuum_candidates as reasons
+from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
+from tests.conftest import NOW_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+OLD = FIRST_COMMIT_MS / 1000
+YOUNG_MS = NOW_MS - 1000
+VECTOR_UUID = "00000000-0000-0000-0000-000000000000"
+VECTOR_FILE = f"deletion_vector_{VECTOR_UUID}.bin"
+FIRST = (protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata())
+
+
+def touch(table: Path, *names: str) -> None:
+    for name in names:
+        file = table / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"?")
+        os.utime(file, (OLD, OLD))
+
+
+def vector(storage_type: str, path: str) -> dict[str, Any]:
+    values = {"storageType": storage_type, "pathOrInlineDv": path, "sizeInBytes": 34, "cardinality": 1}
+    return values if storage_type == "i" else {**values, "offset": 1}
+
+
+def candidates(spark: SparkSession, table: Path | str, version: int | None = None) -> dict[str, tuple[str, bool]]:
+    """Return reason and protection of each file told."""
+    log = DeltaLog.for_table(spark, table, clock=lambda: NOW_MS)
+    snapshot = log.update() if version is None else log.get_snapshot_at(version=version)
+    frame = snapshot.tables.vacuum_candidates(list_files=True)
+    return {row.path: (row.reason, row.protected) for row in frame.collect()}
+
+
+def unprotected(told: Mapping[str, tuple[str, bool]]) -> set[str]:
+    return {path for path, (_, protected) in told.items() if not protected}
+
+
+def spellings(table: Path, name: str) -> list[str]:
+    """Return paths that a log may name a file of a local table by."""
+    absolute, parent = f"{table}/{name}", f"{table}/x/.."
+    plain = [
+        name, f"./{name}", f"x/../{name}", f"x//..//{name}", f".//{name}", absolute, f"/{absolute}", f"//{absolute}",
+        f"{parent}/{name}", f"{table}/./{name}", f"{table}//{name}", f"{table}/../{table.name}/{name}",
+        f"../{table.name}/{name}",
+    ]  # fmt: skip
+    urls = [f"{scheme}{path}" for scheme in SCHEMES for path in (absolute, f"{parent}/{name}", f"{table}//{name}")]
+    elsewhere = [f"/mnt/lake/{name}", f"file://other-host{absolute}", f"s3://lake/{name}", f"https://host/{name}?sig=x"]
+    return [*map(quote_path, [*plain, *urls]), *elsewhere, escaped(name), *plain[:3]]
+
+
+SCHEMES = ("file:", "file://", "FILE:", "File://", "file://localhost", "FILE://LOCALHOST")
+
+
+def quote_path(path: str) -> str:
+    return quote(path, safe="/:?=")
+
+
+def escaped(name: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in name.encode())
+
+
+def test_paths_of_one_file_are_one_file_however_they_are_spelled(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "events"
+    count = len(spellings(table, ""))
+    names = [f"Day=1/part {number}.parquet" for number in range(count)]
+    paths = [spellings(table, name)[number] for number, name in enumerate(names)]
+    write_log(table, {0: FIRST, 1: [add(path) for path in paths]})
+    touch(table, *names, "Day=1/orphan.parquet")
+    told = candidates(spark, table)
+    assert unprotected(told) == {"Day=1/orphan.parquet"}
+    assert set(told) - {"Day=1/orphan.parquet"} <= {
+        name for name, path in zip(names, paths, strict=True) if path.startswith(("/mnt", "s3", "https", "file://o"))
+    } | {name for name, path in zip(names, paths, strict=True) if ".." in path}
+
+
+@pytest.mark.parametrize("storage_type", ["p", "u"])
+def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path: Path, storage_type: str) -> None:
+    table = tmp_path / "events"
+    if storage_type == "u":
+        found, paths = [f"ab/{VECTOR_FILE}", VECTOR_FILE], ["ab" + "0" * 20, "0" * 20]
+    else:
+        count = len(spellings(table, ""))
+        found = [f"v {number}.bin" for number in range(count)]
+        paths = [spellings(table, name)[number] for number, name in enumerate(found)]
+    adds = [add(f"f{number}", deletionVector=vector(storage_type, path)) for number, path in enumerate(paths)]
+    write_log(table, {0: FIRST, 1: adds})
+    touch(table, *found, *(f"f{number}" for number in range(len(paths))), "orphan")
+    assert unprotected(candidates(spark, table)) == {"orphan"}
+
+
+@pytest.mark.parametrize(
+    "unresolved",
+    [
+        add("a", deletionVector=vector("u", "no z85")),
+        add("a", deletionVector=vector("x", "a")),
+        add("%ff"),
+        add("."),
+        remove("a", deletion_timestamp=YOUNG_MS, deletionVector=vector("u", "no z85")),
+    ],
+)
+def test_what_cannot_be_resolved_may_be_any_file(spark: SparkSession, tmp_path: Path, unresolved: Action) -> None:
+    table = tmp_path / "events"
+    write_log(table, {0: FIRST, 1: [unresolved, add("gone")], 2: [remove("gone")]})
+    touch(table, "orphan", "gone", "a")
+    told = candidates(spark, table)
+    assert unprotected(told) == set()
+    assert told["orphan"] == told["gone"] == (reasons.UNRESOLVED_NAMES, True)
+
+
+def test_expired_tombstone_that_cannot_be_resolved_keeps_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, {0: FIRST, 1: [remove("a", deletionVector=vector("u", "no z85"))]})
+    touch(tmp_path, "orphan")
+    assert candidates(spark, tmp_path)["orphan"] == ("orphan", False)
+
+
+def test_table_opened_through_a_link_is_the_same_table(spark: SparkSession, tmp_path: Path) -> None:
+    real, link, other = tmp_path / "real" / "Events", tmp_path / "link", tmp_path / "other"
+    real.mkdir(parents=True)
+    link.symlink_to(real)
+    other.symlink_to(real.parent)
+    names = {"a": f"{real}/a", "b": f"{link}/b", "c": f"{other}/Events/c", "d": "d"}
+    write_log(real, {0: FIRST, 1: [add(path) for path in names.values()]})
+    touch(real, *names, "orphan")
+    for table in (real, link, other / "Events"):
+        assert unprotected(candidates(spark, table)) == {"orphan"}
+
+
+def test_what_links_lead_to_and_links_themselves_are_never_listed(spark: SparkSession, tmp_path: Path) -> None:
+    table, outside = tmp_path / "events", tmp_path / "outside"
+    touch(outside, "day=2/part")
+    touch(table, "real/part", "data.parquet", "day=3/kept", "orphan")
+    (table / "day=1").symlink_to(table / "real")
+    (table / "day=2").symlink_to(outside / "day=2")
+    (table / "link.parquet").symlink_to("data.parquet")
+    (table / "dangling").symlink_to("nowhere")
+    named = ("day=1/part", "day=2/part", "link.parquet", "day=2/../../events/day=3/kept")
+    write_log(table, {0: FIRST, 1: [add(name) for name in named]})
+    told = candidates(spark, table)
+    assert unprotected(told) == {"orphan"}
+    assert told["real/part"] == told["data.parquet"] == (reasons.LINKED, True)
+    (table / "all").symlink_to(table)
+    assert unprotected(candidates(spark, table)) == set()
+
+
+def test_versions_before_and_after_the_one_asked_count(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(
+        tmp_path,
+        {
+            0: FIRST,
+            1: [add("removed-lately"), add("removed-long-ago"), add("added-again")],
+            2: [remove("added-again"), remove("removed-long-ago")],
+            3: [remove("removed-lately", deletion_timestamp=YOUNG_MS)],
+            4: [add("later"), {"cdc": {"path": "_change_data/c%201", "partitionValues": {}, "size": 1}}],
+            5: [add("./added-again")],
+        },
+    )
+    touch(tmp_path, "removed-lately", "removed-long-ago", "added-again", "later", "_change_data/c 1", "_change_data/o")
+    for version in (1, 2, 5):
+        expected = {"_change_data/o"} if version == 1 else {"_change_data/o", "removed-long-ago"}
+        assert unprotected(candidates(spark, tmp_path, version)) == expected
+    store = SnapshotStore.open(spark, tmp_path.parent / f"{tmp_path.name}-store")
+    store.write_range("events", DeltaLog.for_table(spark, tmp_path, clock=lambda: NOW_MS), 0, 2)
+    told = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
+    assert "later" not in told
+    (tmp_path / "_delta_log").rename(tmp_path / "_gone")
+    told = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
+    assert told["later"] == told["removed-long-ago"] == reasons.LOG_IS_GONE
+
+
+def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, {
+        0: FIRST,
+        1: [remove(path) for path in ("a", "b/../c", "/source/d", "s3://source/e", "%ff", "live")],
+        2: [add("x/../live"), remove("f", deletion_timestamp=YOUNG_MS)],
+    })  # fmt: skip
+    log = DeltaLog.for_table(spark, tmp_path, clock=lambda: NOW_MS)
+    for version in (1, 2):
+        rows = log.get_snapshot_at(version=version).tables.vacuum_candidates().collect()
+        assert {row.path for row in rows if not row.protected} == {"a", "b/../c"}
+    assert {row.reason for row in rows} == {
+        "expired tombstone", "live file", "tombstone has not expired", reasons.OUTSIDE,
+    }  # fmt: skip
+
+
+def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, {0: (protocol(), metadata(partitionColumns=["_p"])), 1: [remove("rewritten")]})
+    write_log(tmp_path / "sub" / "table", {0: FIRST})
+    touch(
+        tmp_path, "_hidden/a", "_x=1/a", "_p=1/a", ".a", "metadata/v1.json", "sub/table/a", "old", "rewritten", "zero"
+    )
+    os.utime(tmp_path / "rewritten", (YOUNG_MS / 1000, YOUNG_MS / 1000))
+    os.utime(tmp_path / "zero", (0, 0))
+    told = candidates(spark, tmp_path)
+    assert unprotected(told) == {"old", "_p=1/a"}
+    assert {path: reason for path, (reason, is_kept) in told.items() if is_kept} == {
+        "sub/table/a": reasons.NESTED,
+        "rewritten": reasons.YOUNG_TOMBSTONE,
+        "zero": reasons.UNKNOWN_AGE,
+    }
+
+
+def test_name_that_is_not_utf8_is_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, {0: FIRST})
+    touch(tmp_path, os.fsdecode(b"\xff"), "orphan")
+    assert unprotected(candidates(spark, tmp_path)) == {"orphan"}
+
+
+def test_keys_of_an_object_store_are_needed_literally_and_as_hadoop_reads_them(
+    spark: SparkSession, s3_options: dict[str, Any]
+) -> None:
+    import fsspec
+
+    s3, table = fsspec.filesystem("s3", **s3_options), "lake/vacuumed/events"
+    named = {
+        "a//b": "a//b", "c": "x/..//c", "d/../e": "d/../e", "f": "s3a://lake/vacuumed//events/f", "g": "S3N://lake/vacuumed/events/g",
+        "h": "/vacuumed/events/h", "i": "s3://other/source/i", "J": "j",
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        log = write_log(Path(folder), {0: FIRST, 1: [add(path) for path in named.values()]})
+        for file in log.iterdir():
+            s3.pipe_file(f"{table}/_delta_log/{file.name}", file.read_bytes())
+    for key in (*named, "orphan"):
+        s3.call_s3("put_object", Bucket="lake", Key=f"vacuumed/events/{key}", Body=b"?")
+    log_ = DeltaLog.for_table(spark, f"s3://{table}", s3_options, clock=lambda: NOW_MS * 2)
+    told = {row.path: row.protected for row in log_.update().tables.vacuum_candidates(list_files=True).collect()}
+    assert {path for path, protected in told.items() if not protected} == {"orphan"}
+    DeltaLog.clear_cache()
+
+
+@dataclass(frozen=True)
+class Life:
+    """What happens to one file: in which versions it is added and removed, and by which spelling each time."""
+
+    name: str
+    actions: Sequence[tuple[int, bool, int]]
+    removed_lately: bool
+
+
+PARTS = st.text(
+    st.characters(codec="utf-8", exclude_characters="/\\\0", exclude_categories=["Cs"]), min_size=1, max_size=6
+)
+NAMES = st.lists(PARTS.filter(lambda part: part.strip(".")), min_size=1, max_size=3).map("/".join)
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> Life:
+    versions = sorted(draw(st.sets(st.integers(1, 5), max_size=4)))
+    spelled = [draw(st.integers(0, 10**6)) for _ in versions]
+    actions = [(version, number % 2 == 0, spelled[number]) for number, version in enumerate(versions)]
+    return Life(f"{draw(NAMES)}.f", actions, draw(st.booleans()))
+
+
+@settings(max_examples=5, phases=[Phase.generate])
+@given(files=st.lists(lives(), min_size=60, max_size=120, unique_by=lambda life: life.name.lower()), data=st.data())
+def test_nothing_listed_is_live_in_a_retained_version(
+    spark: SparkSession, files: list[Life], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "Lake 1%41" / "events"
+        by_version: dict[int, list[Action]] = {0: list(FIRST), **{version: [] for version in range(1, 6)}}
+        needed = set()
+        for life in files:
+            paths = [quote_path(path) for path in spellings_unquoted(table, life.name)]
+            for version, is_add, number in life.actions:
+                path = paths[number % len(paths)]
+                removed_at = YOUNG_MS if life.removed_lately else FIRST_COMMIT_MS
+                by_version[version].append(add(path) if is_add else remove(path, deletion_timestamp=removed_at))
+            if life.actions and (life.actions[-1][1] or life.removed_lately):
+                needed.add(life.name)
+        write_log(table, by_version)
+        try:
+            touch(table, *(life.name for life in files))
+        except OSError:  # a file where another wants a folder, or too long a name
+            return
+        version = data.draw(st.integers(0, 5))
+        listed = unprotected(candidates(spark, table, version))
+        assert not listed & needed
+        never = {life.name for life in files if not life.actions}
+        assert {name for name in never if not name.startswith((".", "_")) and "/." not in name and "/_" not in name} - {
+            "metadata"
+        } <= listed | {name for name in never if name.startswith("metadata/")}
+
+
+def spellings_unquoted(table: Path, name: str) -> list[str]:
+    absolute = f"{table}/{name}"
+    plain = [name, f"./{name}", f"x/../{name}", f".//{name}", absolute, f"/{absolute}", f"{table}/x/../{name}"]
+    return [*plain, *(f"{scheme}{path}" for scheme in SCHEMES for path in (absolute, f"{table}/x//..//{name}"))]
