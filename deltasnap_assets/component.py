@@ -22,6 +22,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.component_file import ComponentAttributes, settings_of
 from deltasnap_assets.settings.config import DEFAULT_STORAGE, with_absolute_paths
 from deltasnap_assets.settings.discovery import with_discovered
+from deltasnap_core import redacted
 
 
 class _ExampleTable(dg.Scaffolder[Any]):
@@ -47,6 +48,9 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     def model(cls) -> type[BaseModel]:
         """Return what Dagster reads the attributes with."""
         return ComponentAttributes
+
+    def __repr__(self) -> str:
+        return redacted(super().__repr__())
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the tables, to be merged with those of the project. Errors: ConfigError."""

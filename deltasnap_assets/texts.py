@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deltasnap_core import redacted
+from deltasnap_core import hide_secrets
+from deltasnap_core import redacted as without_secrets
+
+__all__ = ["MOST_CHARACTERS", "markdown_code", "markdown_text", "secrets_hidden", "visible", "without_secrets"]
 
 MOST_CHARACTERS = 500
-_MOST_CAUSES = 20
 
 # C0 and C1 controls steer terminals; bidirectional marks, overrides and isolates reorder what a person reads; line and
 # paragraph separators break lines; tags and annotations are invisible; lone surrogates cannot be encoded.
@@ -17,8 +19,6 @@ _UNSHOWABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-# Bounded in all its parts: a text may be megabytes of letters, and each place in it a beginning.
-_URL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{0,30}:/[^\s'\"<>`]{0,4000}")
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -27,11 +27,6 @@ def visible(text: object, most: int = MOST_CHARACTERS) -> str:
     whole = str(text)
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
     return _UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), cut)
-
-
-def without_secrets(text: str) -> str:
-    """Return a text with the credentials in its URLs redacted."""
-    return _URL.sub(lambda found: redacted(found[0]), text)
 
 
 def markdown_code(text: object, most: int = MOST_CHARACTERS) -> str:
@@ -52,24 +47,9 @@ def markdown_text(text: object, most: int = MOST_CHARACTERS) -> str:
 
 @contextmanager
 def secrets_hidden() -> Iterator[None]:
-    """Redact the credentials in whatever error passes, and in its causes: Dagster stores what an error says.
-
-    The error stays the same object, with its data; only its message changes.
-    """
+    """Remove the credentials from whatever error passes, and from its causes: Dagster stores what an error says."""
     try:
         yield
     except Exception as error:
-        for each in _chain(error):
-            each.args = tuple(without_secrets(part) if isinstance(part, str) else part for part in each.args)
-            if isinstance(each, OSError) and isinstance(each.filename, str):
-                each.filename = without_secrets(each.filename)
+        hide_secrets(error)
         raise
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    following: BaseException | None = error
-    for _ in range(_MOST_CAUSES):  # causes may form a circle
-        if following is None:
-            return
-        yield following
-        following = following.__cause__ or following.__context__

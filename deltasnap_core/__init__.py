@@ -61,6 +61,14 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.table_features import check_readable
     from deltasnap_core.protocol.version_checksum import VersionChecksum
     from deltasnap_core.ranges import contiguous_runs
+    from deltasnap_core.redaction import (
+        hide_secrets,
+        is_harmless_option,
+        learn_options,
+        learn_settings,
+        learn_url,
+        redacted,
+    )
     from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
     from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.spark.table_schema import parse_schema
@@ -76,7 +84,7 @@ if TYPE_CHECKING:
     from deltasnap_core.snapshot.snapshot import Snapshot
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
-    from deltasnap_core.storage.urls import is_url, redacted
+    from deltasnap_core.storage.urls import is_url
     from deltasnap_core.store.generations import CommonVersion, LogRelation
     from deltasnap_core.store.layout import ManifestName
     from deltasnap_core.store.manifest import VersionChanges, VersionManifest
@@ -130,8 +138,13 @@ _MODULES = {
         "FileStatus",
         "LogStore",
     ),
-    "storage.urls": (
-        "is_url",
+    "storage.urls": ("is_url",),
+    "redaction": (
+        "hide_secrets",
+        "is_harmless_option",
+        "learn_options",
+        "learn_settings",
+        "learn_url",
         "redacted",
     ),
     "log.catalog_commits": ("CatalogCommits",),
@@ -264,8 +277,13 @@ __all__ = [
     "compare_with_log",
     "contiguous_runs",
     "deleted_file_retention_ms",
+    "hide_secrets",
     "in_commit_timestamps_enabled",
+    "is_harmless_option",
     "is_url",
+    "learn_options",
+    "learn_settings",
+    "learn_url",
     "parse_schema",
     "read_checksum",
     "read_commits",

@@ -17,7 +17,8 @@
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
     └── CorruptStoreError             a file of the snapshot store cannot be understood
 
-Messages show paths without the credentials that a URL may carry; the attributes have them as they are.
+Messages and reasons show no credentials (`redaction`): the base class removes them. Other attributes, such as paths,
+have them as they are.
 Wrong arguments are `ValueError`; but for predicates not a `DeltaSnapError`.
 """
 
@@ -33,6 +34,11 @@ from deltasnap_core.redaction import redacted
 
 class DeltaSnapError(Exception):
     """Base of every error in this module."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(arg) if isinstance(arg, str) else arg for arg in args))
+        if isinstance(reason := getattr(self, "reason", None), str):
+            self.reason = redacted(reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy without calling `__init__`, whose arguments are keyword-only."""
@@ -51,9 +57,7 @@ class DeltaTableNotFoundError(DeltaSnapError):
 
     def __init__(self, *, path: str) -> None:
         self.path = path
-        super().__init__(
-            f"No Delta table found at {redacted(path)}: expected commits or a checkpoint in its _delta_log folder."
-        )
+        super().__init__(f"No Delta table found at {path}: expected commits or a checkpoint in its _delta_log folder.")
 
 
 class VersionNotFoundError(DeltaSnapError):
@@ -65,9 +69,7 @@ class VersionNotFoundError(DeltaSnapError):
         self.earliest = earliest
         self.latest = latest
         available = _range_text(earliest, latest, str)
-        super().__init__(
-            f"Version {version} of the Delta table at {redacted(path)} does not exist. Available: {available}."
-        )
+        super().__init__(f"Version {version} of the Delta table at {path} does not exist. Available: {available}.")
 
 
 class TimestampNotFoundError(DeltaSnapError):
@@ -82,8 +84,7 @@ class TimestampNotFoundError(DeltaSnapError):
         self.latest_ms = latest_ms
         available = _range_text(earliest_ms, latest_ms, _time_text)
         super().__init__(
-            f"The Delta table at {redacted(path)} has no version as of {_time_text(timestamp_ms)}. "
-            f"Available: {available}."
+            f"The Delta table at {path} has no version as of {_time_text(timestamp_ms)}. Available: {available}."
         )
 
 
@@ -100,7 +101,7 @@ class VersionGapError(DeltaSnapError):
         self.missing = VersionRanges.of(missing)
         word = "version" if len(self.missing) == 1 else "versions"
         super().__init__(
-            f"Version {version} of the Delta table at {redacted(path)} cannot be loaded: "
+            f"Version {version} of the Delta table at {path} cannot be loaded: "
             f"its log has no commit for {word} {self.missing.text()}, and no checkpoint stands in for it."
         )
 
@@ -130,9 +131,7 @@ class UnsupportedProtocolError(DeltaSnapError):
         self.features = features
         self.min_reader_version = min_reader_version
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
-        super().__init__(
-            f"Version {version} of the Delta table at {redacted(path)} needs {needs}, not supported by deltasnap."
-        )
+        super().__init__(f"Version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap.")
 
 
 class CorruptLogError(DeltaSnapError):
@@ -142,7 +141,7 @@ class CorruptLogError(DeltaSnapError):
         self.path = path
         self.reason = reason
         self.line = line
-        where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
+        where = path if line is None else f"{path}, line {line}"
         super().__init__(f"Corrupt Delta log file {where}: {reason}")
 
 
@@ -155,7 +154,7 @@ class StorageError(DeltaSnapError, OSError):
     def __init__(self, *, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"The storage failed at {redacted(path)}: {redacted(reason)}")
+        super().__init__(f"The storage failed at {path}: {reason}")
 
 
 class NoFilesystemError(StorageError):
@@ -183,9 +182,7 @@ class DataPathError(DeltaSnapError):
         self.path = path
         self.table = table
         self.reason = reason
-        super().__init__(
-            f"The log of the Delta table at {redacted(table)} names {redacted(path)}, which is not opened: {reason}."
-        )
+        super().__init__(f"The log of the Delta table at {table} names {path}, which is not opened: {reason}.")
 
 
 class DataFileNotFoundError(DeltaSnapError):
@@ -199,7 +196,7 @@ class DataFileNotFoundError(DeltaSnapError):
         which = "A version" if version is None else f"Version {version}"
         others = f" and {missing - 1} more" if missing > 1 else ""
         super().__init__(
-            f"{which} of the Delta table at {redacted(table)} has lost the file {redacted(path)}{others}: "
+            f"{which} of the Delta table at {table} has lost the file {path}{others}: "
             "VACUUM may have removed it, or somebody by hand."
         )
 
@@ -225,7 +222,7 @@ class StoredVersionNotFoundError(DeltaSnapError):
         self.table = table
         self.version = version
         what = "no version" if version is None else f"no version {version}"
-        super().__init__(f"The snapshot store at {redacted(store)} holds {what} of table {table}.")
+        super().__init__(f"The snapshot store at {store} holds {what} of table {table}.")
 
 
 class CorruptStoreError(DeltaSnapError):
@@ -234,7 +231,7 @@ class CorruptStoreError(DeltaSnapError):
     def __init__(self, *, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"Corrupt file in the snapshot store, {redacted(path)}: {reason}")
+        super().__init__(f"Corrupt file in the snapshot store, {path}: {reason}")
 
 
 _MOST_SHOWN = 2_000

@@ -1,34 +1,202 @@
-"""URLs as they may be shown: without the credentials that they carry."""
+"""Texts without credentials: the one place that removes them, used where an error, a log record or a `repr` is made.
+
+A text is searched for URLs with credentials, and for the secrets of this process: those of the URLs and storage
+options that it was given, and of environment variables whose names mean a secret. A storage repeats them in its own
+words (`Invalid bucket name "KEY:SECRET@lake"`), where no pattern finds them.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 REDACTED = "*********(redacted)"
 
 # The user part of a URL, up to the last @ before the path. That of Azure's schemes names a container.
-# Bounded, and only at the start of a word: a text of megabytes is looked through in one go.
+# Bounded, and only at the start of a word: a text of megabytes is searched in one pass.
 _USER_INFO = re.compile(r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://(?P<user>[^/?#\s]{0,2000})@")
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 _PARAMETER = re.compile(r"(?P<before>[?&;#](?P<name>[^=&?;#/\s]{1,200})=)(?P<value>[^&;#\s'\"]+)")
 # SAS tokens (sig), presigned URLs (X-Amz-Signature, -Credential, -Security-Token; X-Goog-...), keys and passwords.
 _SECRETIVE = re.compile(r"(?i)key|token|secret|passw|passphrase|pwd|sig|credential|auth")
+# Storage options that say where and how, in the spelling of fsspec's filesystems, of boto and of Spark's connectors.
+_HARMLESS = re.compile(
+    r"(?i)^(?:.*(?:endpoint|region|timeout|retries|attempts|concurrency|max_|block_?size|cache|version|style|verify|ssl)"
+    r".*|anon|access|account_name|project|profile|requester_pays|host|port|protocol|use_.*|default_.*|asynchronous|loop)$"
+)
+_IN_ENVIRONMENT = re.compile(r"(?i)secret|token|passw|passphrase|pwd$|credential|(?:^|_)sas(?:_|$)|key(?:_id)?$")
+_SHORTEST, _SHORTEST_UNKNOWN, _SHORTEST_IN_ENVIRONMENT = 3, 6, 8
+_WHOLE_WORD_BELOW = 8
+_MOST_CAUSES = 20
+_MOST_LEARNED = 10_000
+
+E = TypeVar("E", bound=BaseException)
+C = TypeVar("C", bound=type)
 
 
 def redacted(text: str) -> str:
-    """Return a URL, or a text with URLs in it, for a message, a log or a name: its credentials replaced by stars.
+    """Return a text for a message, a log or a name: the credentials in it replaced by stars.
 
-    That is what stands before the host (`user:password@`), and the values of parameters whose names tell of a secret,
-    also where the names are percent-encoded. Everything else stays, so that the text still says which file is meant.
+    Credentials are what stands before the host of a URL (`user:password@`), the values of parameters whose names mean
+    a secret, also where the names are percent-encoded, and the secrets of this process (`learn_url`, `learn_options`,
+    environment). Everything else stays, so that the text still says which file is meant.
     """
-    return _PARAMETER.sub(_parameter, _USER_INFO.sub(_user_info, text))
+    shown = _PARAMETER.sub(_parameter, _USER_INFO.sub(_user_info, text))
+    for secret in _secrets():
+        if secret in shown:
+            shown = _occurrences(secret).sub(REDACTED, shown)
+    return shown
+
+
+def is_harmless_option(option: str, value: object) -> bool:
+    """Return whether a storage option may be shown: its name says where or how, and its value holds no credentials."""
+    if not isinstance(value, str):
+        return isinstance(value, bool | int | float) or value is None
+    is_known = _HARMLESS.match(option) and not _SECRETIVE.search(option)
+    return bool(is_known) and not any(_secrets_of_url(value))
+
+
+def learn_url(url: str) -> None:
+    """Remember the credentials in a URL as secrets of this process."""
+    if "@" in url or "=" in url:
+        _learned.add(_secrets_of_url(url))
+
+
+def learn_options(options: Mapping[str, Any]) -> None:
+    """Remember the values of storage options, also nested ones, as secrets of this process, but for harmless ones."""
+    _learned.add(_secrets_of_options(options))
+
+
+def learn_settings(settings: Mapping[str, Any]) -> None:
+    """Remember the values of settings, such as Spark's, whose names mean a secret."""
+    learn_options({name: value for name, value in settings.items() if _SECRETIVE.search(name)})
+
+
+def hide_secrets(error: E) -> E:
+    """Return an error after removing the credentials from its message and from those of its causes.
+
+    It stays the same object, with its data; only messages change.
+    """
+    for each in _chain(error):
+        each.args = tuple(redacted(part) if isinstance(part, str) else part for part in each.args)
+        if isinstance(each, OSError):
+            for name in ("filename", "filename2", "strerror"):
+                if isinstance(value := getattr(each, name, None), str):
+                    setattr(each, name, redacted(value))
+    return error
+
+
+def logger_of(name: str) -> logging.Logger:
+    """Return the logger of a module, whose records carry no credentials."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_hide_in_record)  # the same filter is added only once
+    return logger
+
+
+def safe_repr(cls: C) -> C:
+    """Return a class whose `repr` shows no credentials. A decorator above `@dataclass`."""
+    shown: Callable[[object], str] = vars(cls).get("__repr__", cls.__repr__)
+
+    def safe(self: object) -> str:
+        return redacted(shown(self))
+
+    setattr(cls, "__repr__", safe)  # noqa: B010 - mypy refuses the assignment
+    return cls
+
+
+class _Learned:
+    """Secrets in the order they came; the oldest are forgotten where they are very many."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.secrets: dict[str, None] = {}
+
+    def add(self, found: Iterator[str]) -> None:
+        new = [secret for secret in found if secret and secret not in self.secrets]
+        if new:
+            with self._lock:
+                secrets = {**self.secrets, **dict.fromkeys(new)}
+                self.secrets = dict(list(secrets.items())[-_MOST_LEARNED:])
+
+
+_learned = _Learned()
+
+
+def _secrets() -> list[str]:
+    """Return the secrets of this process, the longest first: one may be a part of another."""
+    return sorted({*_learned.secrets, *_secrets_of_environment()}, key=len, reverse=True)
+
+
+def _secrets_of_environment() -> Iterator[str]:
+    for name, value in os.environ.items():
+        is_path = value.startswith(("/", "~", "."))
+        if len(value) >= _SHORTEST_IN_ENVIRONMENT and not is_path and _IN_ENVIRONMENT.search(name):
+            yield value
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    for match in _USER_INFO.finditer(url):
+        if not _is_container(match):
+            user = match["user"]
+            yield from _spellings(user, *(user.split(":") if ":" in user else ()))
+    for match in _PARAMETER.finditer(url):
+        if _SECRETIVE.search(unquote(match["name"])):
+            yield from _spellings(match["value"])
+
+
+def _secrets_of_options(options: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _secrets_of_options(value)
+        elif isinstance(value, str):
+            shortest = _SHORTEST if _SECRETIVE.search(str(name)) else _SHORTEST_UNKNOWN
+            if len(value) >= shortest and not is_harmless_option(str(name), value):
+                yield value
+            yield from _secrets_of_url(value)
+
+
+def _spellings(*texts: str) -> Iterator[str]:
+    for text in texts:
+        yield from (spelling for spelling in {text, unquote(text)} if len(spelling) >= _SHORTEST)
+
+
+def _occurrences(secret: str) -> re.Pattern[str]:
+    escaped = re.escape(secret)
+    is_short = len(secret) < _WHOLE_WORD_BELOW
+    return re.compile(rf"(?<![A-Za-z0-9]){escaped}(?![A-Za-z0-9])" if is_short else escaped)
+
+
+def _is_container(match: re.Match[str]) -> bool:
+    return match["scheme"].lower() in _CONTAINER_SCHEMES and ":" not in match["user"]
 
 
 def _user_info(match: re.Match[str]) -> str:
-    is_container = match["scheme"].lower() in _CONTAINER_SCHEMES and ":" not in match["user"]
-    return match[0] if is_container else f"{match['scheme']}://{REDACTED}@"
+    return match[0] if _is_container(match) else f"{match['scheme']}://{REDACTED}@"
 
 
 def _parameter(match: re.Match[str]) -> str:
     return f"{match['before']}{REDACTED}" if _SECRETIVE.search(unquote(match["name"])) else match[0]
+
+
+def _hide_in_record(record: logging.LogRecord) -> bool:
+    message = record.getMessage()
+    shown = redacted(message)
+    if shown != message:
+        record.msg, record.args = shown, None
+    if record.exc_info and record.exc_info[1] is not None:
+        hide_secrets(record.exc_info[1])
+    return True
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    following: BaseException | None = error
+    for _ in range(_MOST_CAUSES):  # causes may form a circle
+        if following is None:
+            return
+        yield following
+        following = following.__cause__ or following.__context__

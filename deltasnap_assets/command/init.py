@@ -12,7 +12,7 @@ import yaml
 from deltasnap_assets.command.history import iso_time
 from deltasnap_assets.settings.discovery import matching
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog, check_readable
+from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog, check_readable, is_harmless_option
 
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
@@ -60,16 +60,25 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
 
 
 def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any]) -> str:
-    """Return the text of a configuration file. Values of storage options become `${NAME}`: they may be secrets."""
+    """Return the text of a configuration file. Storage options that may be secrets become `${NAME}`."""
     parts = [_HEADER]
     for number, table in enumerate(tables):
         parts.append(f"  - name: {_scalar(table.name)}{f'  # {table.found}' if table.found else ''}\n")
         parts.append(f"    path: {_scalar(table.path)}\n")
         if storage_options:
-            options = ", ".join(f'{_scalar(name)}: "${{{variable_of(name)}}}"' for name in storage_options)
+            options = ", ".join(f"{_scalar(name)}: {_option(name, value)}" for name, value in storage_options.items())
             parts.append(f"    storage_options: {{{options}}}\n")
         parts.append(_TABLE_COMMENTS if number == 0 else "")
     return "".join(parts)
+
+
+def secret_options(storage_options: Mapping[str, Any]) -> list[str]:
+    """Return the names of the storage options whose values a configuration file must not hold."""
+    return [name for name, value in storage_options.items() if not is_harmless_option(name, value)]
+
+
+def _option(name: str, value: Any) -> str:
+    return _quoted(str(value)) if is_harmless_option(name, value) else f'"${{{variable_of(name)}}}"'
 
 
 def variable_of(option: str) -> str:
@@ -100,3 +109,7 @@ def _free_name(path: str, taken: set[str]) -> str:
 def _scalar(text: str) -> str:
     """A text as one value of YAML, quoted where it must be."""
     return yaml.safe_dump(text, default_style=None, width=10**6).removesuffix("\n").removesuffix("\n...")
+
+
+def _quoted(text: str) -> str:
+    return yaml.safe_dump(text, default_style='"', width=10**6).removesuffix("\n")

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_problem, shown
+from deltasnap_core import learn_options
 
 _Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
@@ -32,7 +33,7 @@ def init(
     as_json: _Json = False,
 ) -> None:
     """Write a commented deltasnap.yaml for tables that are there, after a look at each of them."""
-    from deltasnap_assets.command.init import configuration, find_tables, variable_of
+    from deltasnap_assets.command.init import configuration, find_tables, secret_options, variable_of
 
     options = storage_options(option)
     if out.exists() and not force:
@@ -50,8 +51,8 @@ def init(
                 typer.echo(f"{table.name}: {table.found}")
             else:
                 print_problem(Console(stderr=True), "error", f"{table.path}: {table.problem}")
-        if options and found:
-            typer.echo(f"Set before use: {', '.join(variable_of(name) for name in options)}.")
+        if (secrets := secret_options(options)) and found:
+            typer.echo(f"Set before use: {', '.join(map(variable_of, secrets))}.")
         typer.echo(f"{out} is written. Next: deltasnap ui" if found else "No table was found; nothing is written.")
     if len(found) < max(len(tables), 1):
         raise typer.Exit(1)
@@ -117,8 +118,9 @@ def storage_options(texts: list[str] | None) -> dict[str, str]:
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise typer.BadParameter(f"Expected KEY=VALUE, found {text!r}.", param_hint="--option")
+            raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
         options[key] = value
+    learn_options(options)
     return options
 
 

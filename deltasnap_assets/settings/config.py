@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
-from deltasnap_core import is_url, redacted
+from deltasnap_core import is_url, learn_options, learn_settings, redacted
 
 CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
@@ -40,12 +40,22 @@ _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HOURLY = "0 * * * *"
-_SECRETIVE = ("storage_options", "config")  # below these keys lie credentials: their values are never shown
+_SECRETIVE = ("storage_options", "config")  # these keys hold credentials: their values are never shown
 
 
 class _Settings(BaseModel):
     # The text below a field is what the documentation, the schema of `dg` and error messages say of its key.
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    def model_post_init(self, _: Any) -> None:
+        learn_options(getattr(self, "storage_options", {}))
+        learn_settings(getattr(self, "config", {}))
+
+    def __repr__(self) -> str:
+        return redacted(super().__repr__())
+
+    def __str__(self) -> str:
+        return redacted(super().__str__())
 
 
 class Since(_Settings):
@@ -342,7 +352,7 @@ def _problem(source: YamlSource, details: Any) -> ConfigProblem:
     location: Location = tuple(details["loc"])
     while location and location not in source.lines and details["type"] != "missing":
         location = location[:-1]  # a branch of a union is no key of the file
-    hidden = any(part in _SECRETIVE for part in location[:-1])
+    hidden = any(part in _SECRETIVE for part in location)
     value = source.texts.get(location)
     return ConfigProblem(
         reason=reason_of(details),

@@ -14,7 +14,15 @@ import fsspec
 from pydantic import ValidationError
 
 from deltasnap_assets.settings.config import DiscoverSettings, Settings, TableSettings
-from deltasnap_core import LOG_FOLDER, DeltaSnapError, is_url, redacted
+from deltasnap_core import (
+    LOG_FOLDER,
+    DeltaSnapError,
+    hide_secrets,
+    is_url,
+    learn_options,
+    learn_url,
+    redacted,
+)
 
 
 class DiscoveryError(DeltaSnapError):
@@ -71,11 +79,14 @@ def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
 
     Every exception counts: a client of a cloud storage has its own for a timeout, a refusal or a missing package.
     """
+    learn_url(pattern)
+    learn_options(storage_options)
     try:
         filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
         found = sorted(str(each) for each in filesystem.glob(path))
     except Exception as error:
-        raise DiscoveryError(pattern=pattern, reason=redacted(str(error) or type(error).__name__)) from error
+        hide_secrets(error)
+        raise DiscoveryError(pattern=pattern, reason=str(error) or type(error).__name__) from error
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
     return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]
 

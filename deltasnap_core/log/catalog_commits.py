@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 
 _COMMIT_KINDS = (LogFileKind.COMMIT, LogFileKind.STAGED_COMMIT)
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogCommits:
     """The commits that a catalog ratified. Nothing in it: no catalog was asked.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import redacted
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 # It may list every file of a small table. What is larger costs more to read than the log that it stands in for.
 _MOST_BYTES = 64 << 20

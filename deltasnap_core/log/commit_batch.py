@@ -20,6 +20,7 @@ from deltasnap_core.log.action_lines import (
 )
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 
 LARGE_COMMIT_BYTES = 16 << 20
@@ -37,6 +38,7 @@ _SAMPLE_SCHEMA = pa.schema(
 )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
     """A file that a commit added (`change` is "+") or removed ("-"). size: bytes; None: the commit does not say."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from deltasnap_core.log.commit_batch import ChangedFile, CommitBatch
 from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.redaction import safe_repr
 
 MOST_FILES = 5
 MOST_CHARACTERS = 2000
@@ -27,6 +28,7 @@ _TEXTS = (
 )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSummary:
     """The provenance of a commit and a sample of the files that it names, both bounded.

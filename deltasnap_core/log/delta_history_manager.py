@@ -28,9 +28,11 @@ from deltasnap_core.log.log_listing import LogListing, list_log, table_path
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaHistory(CommitInfo):
     """What is known of one commit: the fields of its commitInfo (None: not told), its version and when it was made.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -16,10 +15,11 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import redacted
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,14 @@ from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyChec
 from deltasnap_core.protocol.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
 from deltasnap_core.protocol.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
 from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
 _AFTER_DIGITS = ":"
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableCheckpoint:
     """A checkpoint that the listing alone shows to be damaged. files: those of it that are there. reason: why."""
@@ -26,6 +28,7 @@ class UnusableCheckpoint:
     reason: str
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
     """The files of a log in a range of versions; unknown files are left out, and empty ones that are no commits.

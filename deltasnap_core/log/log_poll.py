@@ -10,12 +10,14 @@ from hashlib import sha256
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.new_commits import commit_of
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 # The commit of a cursor is read once to know it again; of a larger one, size and time have to do.
 _MOST_BYTES = 16 << 20
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCursor:
     """How far a log was followed, in a form that shows later whether it is still the same log.
@@ -51,6 +53,7 @@ class LogCursor:
         return commit is not None and (commit.size, commit.modification_time) == (self.size, self.modification_time)
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStatus:
     """What a look at a log showed.

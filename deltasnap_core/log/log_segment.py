@@ -11,10 +11,12 @@ from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyChec
 from deltasnap_core.log.log_listing import LogListing, table_path
 from deltasnap_core.protocol.file_names import ParsedLogPath, commit_version
 from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import redacted
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegment:
     """A checkpoint, or none, and the commits after it up to a version. It guarantees:

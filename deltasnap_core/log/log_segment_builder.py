@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from numbers import Integral
 from typing import NoReturn
 
@@ -13,10 +12,11 @@ from deltasnap_core.log.log_listing import LogListing, list_log, table_path
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, redacted
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # Without a usable hint a checkpoint is looked for among so many versions below the one asked for, and only then
 # from 0 on. One page of an S3 listing; writers leave a checkpoint every 10 to 100 commits.

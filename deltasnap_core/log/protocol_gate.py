@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from deltasnap_core.errors import ActionNotFoundError
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
@@ -15,9 +13,10 @@ from deltasnap_core.protocol.table_features import (
     check_readable,
     has_feature,
 )
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import redacted
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import redacted
+from deltasnap_core.redaction import redacted, safe_repr
 
 Mark = Literal["ok", "warning", "error"]
 
@@ -27,6 +27,7 @@ class FaultKind(StrEnum):
     BROKEN_HINT = "broken_hint"
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing that is wrong with a log.
@@ -72,6 +73,7 @@ class Fault:
         }
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCondition:
     """The condition of a table, as its log alone shows it.

@@ -24,6 +24,7 @@ from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.table_condition import TableCondition
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, redacted, to_url
@@ -37,6 +38,7 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+@safe_repr
 class TableLog:
     """The log of one table as it lies there at each call: results are never cached, so threads may share it.
 

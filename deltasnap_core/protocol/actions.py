@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+from deltasnap_core.redaction import safe_repr
 
 __all__ = [
     "AddFile",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol(JsonRecord):
     """What a client must implement to read and to write the table.
@@ -51,6 +53,7 @@ class Protocol(JsonRecord):
         )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(JsonRecord):
     """How the data files are encoded. Source: PROTOCOL.md, Format Specification."""
@@ -68,6 +71,7 @@ class Format(JsonRecord):
         )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata(JsonRecord):
     """The metadata of a table.
@@ -103,6 +107,7 @@ class Metadata(JsonRecord):
         )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFile(JsonRecord):
     """A logical file of the table: a data file and, where there is one, its deletion vector.
@@ -150,6 +155,7 @@ class AddFile(JsonRecord):
         return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFile(JsonRecord):
     """A logical file that the table no longer has: its tombstone.
@@ -190,6 +196,7 @@ class RemoveFile(JsonRecord):
         )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction(JsonRecord):
     """How far an application has come; its versions may go down.
@@ -212,6 +219,7 @@ class SetTransaction(JsonRecord):
         )
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainMetadata(JsonRecord):
     """The configuration of a metadata domain; `removed`: the domain is no longer there.

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, is_json_kind, texts, whole_number
+from deltasnap_core.redaction import safe_repr
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo(JsonRecord):
     """The provenance of a commit, best effort: a writer may store any JSON in it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+from deltasnap_core.redaction import safe_repr
 
 _KB = 1024
 _MB = 1024 * _KB
@@ -30,6 +31,7 @@ DEFAULT_BIN_BOUNDARIES: tuple[int, ...] = (
 """Delta's bins, in bytes: each boundary is where a bin starts. Source: Delta's `FileSizeHistogram`."""
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizeHistogram(JsonRecord):
     """Files and bytes by file size.

@@ -9,8 +9,10 @@ from typing import Any
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
+from deltasnap_core.redaction import safe_repr
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotState:
     """What a snapshot amounts to; sizes in bytes.

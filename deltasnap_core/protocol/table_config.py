@@ -6,13 +6,13 @@ absent, with a warning: it is no reason to refuse a table to a reader. Source: D
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, cast
 
 from deltasnap_core.protocol.intervals import parse_interval_ms
+from deltasnap_core.redaction import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 Configuration = Mapping[str, str]

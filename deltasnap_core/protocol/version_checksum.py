@@ -9,8 +9,10 @@ from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecor
 from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
 from deltasnap_core.protocol.json_fields import JsonFields
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.redaction import safe_repr
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChecksum:
     """The state of a version as its writer saw it: a hint, to be compared with the log, never to be trusted blindly.

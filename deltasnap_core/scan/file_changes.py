@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.log.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_files import ScannedFiles
@@ -21,6 +22,7 @@ T = TypeVar("T")
 _KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "deletionVector.offset"
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSummary:
     """How many files came and went, in files and bytes.
@@ -53,6 +55,7 @@ class ChangeSummary:
         return tuple(f"{count} {reason}" for count, reason in reasons if count)
 
 
+@safe_repr
 class FileChanges:
     """The net change of a table's files from one version to another, which may be the earlier one; immutable.
 

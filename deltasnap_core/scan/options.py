@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from deltasnap_core.redaction import safe_repr
 
+
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
     """What a caller may choose about scans.
@@ -18,4 +21,4 @@ class ScanOptions:
     """
 
     data_roots: tuple[str, ...] = ()
-    storage_options: Mapping[str, Any] | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.partition_texts import PartitionTexts
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, says_of_files
 from deltasnap_core.scan.partition_values import text_of
@@ -20,6 +21,7 @@ from deltasnap_core.scan.sieve import ranges_of
 from deltasnap_core.scan.skipping import Skipping
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReport:
     """What a predicate did to the files of a table.

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.schemas import ADD
 from deltasnap_core.scan.planning import (
     ScanReport,
@@ -27,6 +28,7 @@ from deltasnap_core.scan.skipping import Skipping, skipping_of
 T = TypeVar("T")
 
 
+@safe_repr
 class Scan:
     """Rows of one version of a table: planned, not read. Immutable; threads may share it.
 

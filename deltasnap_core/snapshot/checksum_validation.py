@@ -11,8 +11,10 @@ from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.redaction import safe_repr
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecksumDifference:
     """A field in which a `.crc` file contradicts the log.

@@ -20,6 +20,7 @@ from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_c
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.scan.file_changes import FileChanges
@@ -39,6 +40,7 @@ from deltasnap_core.storage.urls import join_url, redacted
 _MOST_TABLES_KEPT = 100
 
 
+@safe_repr
 class DeltaLog:
     """One table in one Spark session: its current snapshot, its earlier versions, its history. Thread-safe.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.stats_policy import StatsPolicy
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOptions:
     """What a caller may choose about the snapshots of a table. None: what the session's property says, or Delta does.

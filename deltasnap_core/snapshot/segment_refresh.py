@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
@@ -11,10 +10,11 @@ from deltasnap_core.log.log_listing import table_path
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.file_names import commit_file, commit_version
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, redacted
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _COMMITS_BEFORE_NEWER_CHECKPOINT = 100
 """So many commits may follow the checkpoint that was read before a newer one is worth reading."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from deltasnap_core.errors import DeltaSnapError
@@ -10,11 +9,12 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

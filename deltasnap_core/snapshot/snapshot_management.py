@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from threading import Lock, RLock, Thread
 
@@ -11,6 +10,7 @@ from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
 from deltasnap_core.snapshot.segment_refresh import (
     first_segment,
@@ -22,7 +22,7 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader, tell_of_replaced_log
 from deltasnap_core.storage.log_store import FileStatus
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import fsspec
 from fsspec.core import url_to_fs
 
 from deltasnap_core.errors import NoFilesystemError
+from deltasnap_core.redaction import hide_secrets, learn_options
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
@@ -32,7 +33,7 @@ def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.
     try:
         found = url_to_fs(url, **({} if is_local(url) else storage_options))
     except (ImportError, ValueError) as error:
-        raise NoFilesystemError(path=url, reason=str(error)) from error
+        raise NoFilesystemError(path=url, reason=str(error)) from hide_secrets(error)
     return cast("tuple[fsspec.AbstractFileSystem, str]", found)
 
 
@@ -45,6 +46,7 @@ class FsspecLogStore:
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
         self._storage_options = dict(storage_options or {})
+        learn_options(self._storage_options)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See LogStore. On S3 only what is asked for is listed; other remote folders are listed whole."""

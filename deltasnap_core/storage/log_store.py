@@ -9,7 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
+from deltasnap_core.redaction import safe_repr
 
+
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
     """A file as a listing shows it: full URL, size in bytes, modification time in ms since the epoch."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import errno
-import logging
 import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from deltasnap_core.redaction import logger_of
+
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.2

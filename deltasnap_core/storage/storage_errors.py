@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from deltasnap_core.errors import DeltaSnapError, StorageError
+from deltasnap_core.redaction import hide_secrets, redacted
 
 _BUFFER_BYTES = 1 << 20
 
@@ -20,11 +21,15 @@ def storage_errors(path: str) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, DeltaSnapError):
+    except DeltaSnapError:
+        raise
+    except FileNotFoundError as error:
+        hide_secrets(error)
         raise
     except NotADirectoryError as error:
-        raise FileNotFoundError(f"No such file: {path}") from error
+        raise FileNotFoundError(redacted(f"No such file: {path}")) from hide_secrets(error)
     except Exception as error:
+        hide_secrets(error)
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise StorageError(path=path, reason=str(reason)) from error
 

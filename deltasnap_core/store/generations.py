@@ -14,6 +14,7 @@ from deltasnap_core.log.commit_batch import LARGE_COMMIT_BYTES
 from deltasnap_core.log.commit_digest import digest_of, digest_of_file
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.store.layout import ManifestName
 from deltasnap_core.store.manifest import VersionManifest
@@ -36,6 +37,7 @@ class LogRelation(Enum):
     """The log has nothing in common with what is stored."""
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonVersion:
     """Up to where what is stored of a table is what its log says.

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from uuid import uuid4
 
+from deltasnap_core.redaction import safe_repr
+
 MANIFESTS = "manifests"
 BASE = "base"
 CHANGES = "changes"
@@ -24,6 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_ID = 64
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ManifestName:
     """The name of a manifest: which version of which generation it commits. Ordered by generation, then version."""

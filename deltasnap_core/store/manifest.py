@@ -16,6 +16,7 @@ from typing import Any
 
 from deltasnap_core.log.commit_summary import CommitSummary
 from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.log_identity import VersionIdentity
 from deltasnap_core.store.shared_documents import JsonObject, Part
 
@@ -97,6 +98,7 @@ class PlainParquetFiles:
         return {"allFiles": self.all_files.to_json(), "tombstones": self.tombstones.to_json()}
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChanges:
     """What a version changed: files that came, files that went, and their bytes. A base alone does not know it."""
@@ -126,6 +128,7 @@ class VersionChanges:
         }
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionManifest:
     """One stored version of a table.

@@ -47,6 +47,7 @@ from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
@@ -79,6 +80,7 @@ Version = int | VersionManifest
 """A stored version: its number, or its manifest."""
 
 
+@safe_repr
 class SnapshotStore:
     """Stored versions of tables, by the names of the tables. Safe to use from several threads and processes.
 

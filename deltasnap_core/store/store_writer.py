@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,6 +13,7 @@ from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
 from deltasnap_core.log.unchanged_log import check_unchanged
 from deltasnap_core.ranges import contiguous_runs
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.change_sets import ChangePolicy
@@ -28,7 +28,7 @@ from deltasnap_core.store.stored_rows import StoredRows
 from deltasnap_core.store.stored_table import StoredTable, name_of
 from deltasnap_core.store.stored_versions import StoredVersions
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

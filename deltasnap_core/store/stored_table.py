@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.layout import (
@@ -28,7 +28,7 @@ from deltasnap_core.store.version_documents import computed_state_of, log_segmen
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

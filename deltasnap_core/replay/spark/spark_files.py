@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import logging
 import os
 import shutil
 import tempfile
@@ -17,13 +16,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _NOT_THERE = "PATH_NOT_FOUND"
 

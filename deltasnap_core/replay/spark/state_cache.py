@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -13,7 +12,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-_log = logging.getLogger(__name__)
+from deltasnap_core.redaction import logger_of
+
+_log = logger_of(__name__)
 _JOB_DESCRIPTION = "spark.job.description"
 
 

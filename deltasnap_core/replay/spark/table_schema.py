@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.redaction import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 UNKNOWN_TYPES = "deltasnap.unknownTypes"
 """The metadata key of a field that has types Spark does not know: their names by path, which is the name of the
