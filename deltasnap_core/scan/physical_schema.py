@@ -54,8 +54,10 @@ def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
     if isinstance(field.dataType, NullType):
         return F.lit(None).alias(field.name)
     physical = _field(field, mode)
-    column = _read(F.col(quoted(physical.name)), physical, field, mode)
-    return column.alias(field.name, metadata=logical.metadata)
+    column = F.col(quoted(physical.name))
+    if physical == logical and _is_read_whole(field, mode):
+        return column  # without an alias: a table may have thousands of columns
+    return _read(column, physical, field, mode).alias(field.name, metadata=logical.metadata)
 
 
 def _read(column: Column, physical: StructField, field: StructField, mode: ColumnMappingMode) -> Column:

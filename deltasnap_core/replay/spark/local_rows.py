@@ -22,4 +22,5 @@ def local_rows(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: S
 
 def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return a DataFrame without rows."""
-    return spark.range(0).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in schema))
+    # As one struct: each expression is several calls to Spark, which thousands of columns would make slow.
+    return spark.range(0).select(F.lit(None).cast(schema).alias("row")).select("row.*")

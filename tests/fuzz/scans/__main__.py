@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the first table")
     parser.add_argument("--count", type=int, default=10_000, help="how many predicates in all")
     parser.add_argument("--predicates", type=int, default=100, help="of each table")
-    parser.add_argument("--scans", type=int, default=3, help="of each table, whose rows are read")
+    parser.add_argument("--scans", type=int, default=20, help="of each table, whose rows are read")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     use_java()

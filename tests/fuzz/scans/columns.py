@@ -18,13 +18,15 @@ TEXTS = (
 )  # fmt: skip
 DATES = (
     date(2026, 1, 1), date(2026, 1, 2), date(2026, 3, 8), date(1970, 1, 1), date(1969, 12, 31), date(1582, 10, 4),
-    date(1582, 10, 15), date(1400, 2, 28), date(1, 1, 1), date(9999, 12, 31),
+    date(1582, 10, 10), date(1582, 10, 15), date(1400, 2, 28), date(1, 1, 1), date(9999, 12, 31),
 )  # fmt: skip
 _MIDNIGHT = datetime(2026, 1, 1, 23, 59, 59, 999_999, UTC)
 TIMES = (
     *(_MIDNIGHT + timedelta(microseconds=step) for step in (0, 1, 400, 999, 1_000, 1_001, 3_600_000_000)),
     datetime(2026, 11, 1, 5, 59, 59, 123_456, UTC), datetime(2026, 11, 1, 6, 30, tzinfo=UTC),
-    datetime(1969, 12, 31, 23, 59, 59, 999_500, UTC), datetime(1883, 11, 18, 17, 0, 0, 1, UTC),
+    datetime(2020, 10, 25, 0, 30, tzinfo=UTC), datetime(2020, 10, 25, 1, 30, tzinfo=UTC),
+    datetime(1582, 10, 10, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999_500, UTC),
+    datetime(1883, 11, 18, 17, 0, 0, 1, UTC),
     datetime(1500, 3, 1, 12, 0, 0, 1_500, UTC), datetime(9998, 12, 31, tzinfo=UTC),
 )  # fmt: skip
 WHOLE = (-3, -1, 0, 1, 2, 5, 7, 30, 100)
@@ -32,6 +34,7 @@ LONG = (*WHOLE, 2**53, 2**53 + 1, -(2**62), 2**63 - 1, -(2**63))
 FLOATS = (NAN, INFINITE, -INFINITE, -0.0, 0.0, 0.1, 1.5, 5.0, -2.25, 1e300, 5e-324)
 SINGLES = (NAN, INFINITE, -0.0, 0.0, 0.10000000149011612, 1.5, -2.25, 16777216.0)
 MONEY = tuple(map(Decimal, ("0.00", "-1.25", "3.10", "5.00", "99999999.99", "-99999999.99")))
+FEES = tuple(map(Decimal, ("0.00", "-1.25", "5.00", "9999999.99")))
 LARGE = tuple(
     map(Decimal, ("0.00", "-1.25", "5.00", "12345678901234567.89", "12345678901234567.88", "-999999999999999999.99"))
 )
@@ -58,6 +61,7 @@ KINDS = {
     "x": Kind(pa.float64(), FLOATS, "number"),
     "f": Kind(pa.float32(), SINGLES, "number"),
     "price": Kind(pa.decimal128(10, 2), MONEY, "number"),
+    "fee": Kind(pa.decimal128(9, 2), FEES, "number"),
     "amount": Kind(pa.decimal128(20, 2), LARGE, "number"),
     "huge": Kind(pa.decimal128(38, 0), HUGE, "number"),
     "name": Kind(pa.string(), TEXTS, "string"),
@@ -81,7 +85,7 @@ def _can_be_partition(name: str, value: Any) -> bool:
 PARTITIONS = {
     f"p_{name}": Kind(kind.type, tuple(value for value in kind.pool if _can_be_partition(name, value)), kind.group)
     for name, kind in KINDS.items()
-    if name not in ("huge", "amount", "x", "f", "tiny", "small")
+    if name not in ("huge", "amount", "fee", "x", "f", "tiny", "small")
 } | {
     "p_x": Kind(pa.float64(), (0.1, 1.5, -2.25, 5.0, -0.0, NAN, INFINITE), "number"),
     "p_tiny": KINDS["tiny"],

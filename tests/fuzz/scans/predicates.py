@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from tests.fuzz.scans.columns import KINDS, Kind
 
+ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kolkata", "Europe/Berlin")
+"""Time zones of sessions; in some of them a text stands for two times."""
+_SOUP = (
+    "and", "or", "not", "(", ")", "[", "]", "case", "when", "then", "end", "in", "like", "between", "is", "null", "=",
+    "isnull()", "cast(", "as", "decimal(20)", "int", "<", "!", "-", "/*", "*/", "--", "'", "'a'", "5", ".", ",", "::",
+    "->", "?", "{", "count(1)",
+)  # fmt: skip
 _WORDS = ("and", "or", "AND", "and\n")
 _COMPARISONS = ("=", "==", "<=>", "!=", "<>", "<", "<=", ">", ">=")
 _ALIEN = (
@@ -52,6 +60,8 @@ class RandomPredicates:
         name = rng.choice(self._names)
         kind, column = self._kinds[name], self._column(name)
         draw = rng.random()
+        if draw < 0.01:
+            return self._soup()
         if draw < 0.45:
             sides = [column, self._constant(kind)]
             if rng.random() < 0.3:
@@ -75,6 +85,11 @@ class RandomPredicates:
     def _like(self, kind: Kind, column: str) -> str:
         rng = self._rng
         pattern = rng.choice(_PATTERNS if rng.random() < 0.7 else _MORE_PATTERNS)
+        if kind.group == "time" and rng.random() < 0.7:
+            text = self._text(rng.choice(kind.pool))
+            return rng.choice(
+                [f"{column} {rng.choice(['like', 'not like'])} '{text}'", f"cast({column} as string) = '{text}'"]
+            )
         if kind.group != "string" and rng.random() < 0.8:
             texts = [name for name in self._names if self._kinds[name].group == "string"]
             column = self._column(rng.choice(texts)) if texts else column
@@ -82,6 +97,20 @@ class RandomPredicates:
             prefix = pattern.replace("%", "")
             return f"{rng.choice(['', 'not '])}startswith({column}, '{prefix}')"
         return f"{column} {rng.choice(['like', 'not like', 'LIKE', 'ilike', 'rlike'])} '{pattern}'"
+
+    def _text(self, value: date) -> str:
+        """A time as Spark may write it in some zone, whole or its beginning."""
+        if isinstance(value, datetime):
+            zone = ZoneInfo(self._rng.choice(ZONES))
+            text = value.replace(tzinfo=value.tzinfo or UTC).astimezone(zone).replace(tzinfo=None).isoformat(" ")
+            text = text.rstrip("0") if "." in text else text
+        else:
+            text = value.isoformat()
+        return text if self._rng.random() < 0.7 else f"{text[: self._rng.choice([4, 10, 13])]}%"
+
+    def _soup(self) -> str:
+        """Words without any sense."""
+        return " ".join(self._rng.choice((*_SOUP, *self._names)) for _ in range(self._rng.randint(1, 8)))
 
     def _odd(self, name: str, kind: Kind, column: str) -> str:
         rng = self._rng

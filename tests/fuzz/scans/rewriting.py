@@ -26,6 +26,7 @@ _WIDER: dict[str, list[tuple[str, pa.DataType]]] = {
     "n": [("long", pa.int64()), ("double", pa.float64()), ("decimal(20,1)", pa.decimal128(20, 1))],
     "f": [("double", pa.float64())],
     "price": [("decimal(12,2)", pa.decimal128(12, 2)), ("decimal(24,4)", pa.decimal128(24, 4))],
+    "fee": [("decimal(20,2)", pa.decimal128(20, 2)), ("decimal(38,2)", pa.decimal128(38, 2))],
     "on_day": [("timestamp_ntz", pa.timestamp("us"))],
 }
 _ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
@@ -47,6 +48,9 @@ def rewrite(rng: Random, table: RandomTable) -> None:
         if mode == "id":
             for add in adds:
                 _put_ids(table, add, metadata)
+    for add in adds:
+        if rng.random() < 0.7:
+            _encode_otherwise(rng, table, add)
     has_parsed = rng.random() < 0.5
     for add in adds:
         _rewrite_add(rng, table, add, as_parsed=has_parsed)
@@ -144,6 +148,30 @@ def _put_ids(table: RandomTable, add: Action, metadata: Action) -> None:
 
     schema = pa.schema(with_ids(rows.schema, json.loads(metadata["schemaString"])["fields"]))
     pq.write_table(rows.cast(schema), path)
+    add["size"] = path.stat().st_size
+
+
+def _encode_otherwise(rng: Random, table: RandomTable, add: Action) -> None:
+    """Write a data file again, with bloom filters and other dictionaries, pages, row groups and representations."""
+    path = table.path / unquote(add["path"])
+    rows = pq.read_table(path, partitioning=None)
+    leaves = [leaf for leaf in pq.ParquetFile(path).schema if leaf.physical_type != "BOOLEAN"]
+    filtered = [leaf.path for leaf in leaves if not leaf.max_repetition_level and rng.random() < 0.5]
+    options: dict[str, Any] = {
+        "use_dictionary": rng.random() < 0.5,
+        "bloom_filter_options": {name: {"ndv": 10, "fpp": 0.001} for name in filtered} or None,
+        "write_page_index": rng.random() < 0.5,
+        "data_page_size": rng.choice([1, 1 << 20]),
+        "row_group_size": rng.choice([1, 2, 1 << 20]),
+        "store_decimal_as_integer": rng.random() < 0.5,
+    }
+    for unit in rng.sample(["ms", "us"], 2):
+        try:
+            pq.write_table(rows, path, coerce_timestamps=unit, **options)
+        except pa.ArrowInvalid:  # the times are finer than that
+            continue
+        table.about.append(f"encoded otherwise, {unit}")
+        break
     add["size"] = path.stat().st_size
 
 
