@@ -6,8 +6,10 @@ Shared by the sensor, the schedule and `deltasnap refresh`, so that they agree.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import dagster as dg
@@ -16,18 +18,36 @@ from deltasnap_assets.runs.forks import Fork, forks_of_text, forks_text, materia
 from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, Since, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import CommonVersion, LogListing, LogRelation, LogStatus, SnapshotStore, TableLog, redacted
+from deltasnap_core import (
+    ActionNotFoundError,
+    CommonVersion,
+    CorruptLogError,
+    LogListing,
+    LogRelation,
+    LogStatus,
+    SnapshotStore,
+    TableLog,
+    VersionGapError,
+    redacted,
+)
 
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 VERSIONS_TAG = "deltasnap/versions"  # for people: Dagster's list of runs does not show the two above
 
+DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
+"""What a status raises of a log of which some versions may still be loaded."""
+
 _PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
+_DATA_VERSION = "dagster/data_version"
 _GENERATION = "deltasnap/generation"
 _FORKS = "deltasnap/forks"
 ATTEMPT_TAG = "deltasnap/attempt"
+CONDITION_TAG = "deltasnap/condition"  # of an observation: that something is wrong with the table, and what
+CHECKPOINT_TAG = "deltasnap/checkpoint"  # of an observation: the checkpoint whose every page could be read
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
+_IDENTITY = (_GENERATION, _FORKS, BEGAN_AFTER_TAG)
 
 
 def log_of(table: TableSettings) -> TableLog:
@@ -70,6 +90,13 @@ class Stored:
     common: CommonVersion
     versions: frozenset[int]
 
+    @property
+    def sound_until(self) -> int:
+        """The last version that is stored of this log; -1: none. Its commits, and those before it, could be read."""
+        if self.common.is_continued:
+            return max(self.versions, default=-1)
+        return -1 if self.common.version is None else self.common.version
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -94,13 +121,9 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     """Return what an instance knows of a table. Partition keys that are no versions, added by hand, are left alone."""
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
-    generation: str | None = None
-    began_after: int | None = None
-    forks: tuple[Fork, ...] = ()
-    if (observation := _last_observation(instance, table_name)) is not None:
-        generation = observation.tags.get(_GENERATION)
-        began_after = int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
-        forks = forks_of_text(observation.tags.get(_FORKS))
+    identity = _known_identity(instance, table_name)
+    began_after = int(identity.get(BEGAN_AFTER_TAG, 0)) or None
+    forks = forks_of_text(identity.get(_FORKS))
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
 
     def materialized_after(event: int | None) -> frozenset[int]:
@@ -111,23 +134,29 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     return Known(
         versions=versions,
         done=materialized_since(forks, began_after, materialized_after),
-        generation=generation,
+        generation=identity.get(_GENERATION),
         began_after=began_after,
         forks=forks,
         last_materialization=max((record.storage_id for record in latest), default=None),
     )
 
 
-def look(settings: Settings, table: TableSettings) -> tuple[LogStatus, Stored]:
+def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:
     """Return what the log of a table holds, and how what is stored of it stands to that; one listing of each.
 
     Where the log is the one that is stored, the table is the same: its id is not looked for in the log.
+    examine: whether to read the commits that are not stored yet, and leave out what cannot be loaded. That is done too
+    where the latest version cannot be loaded.
     """
     log = log_of(table)
     listing = log.list()
     stored = what_is_stored(settings, table, listing)
     is_same = stored.common.relation is LogRelation.SAME
-    return log.status(listing, stored.common.table_id if is_same else None), stored
+    generation = stored.common.table_id if is_same else None
+    if not examine:
+        with suppress(*DAMAGED):
+            return log.status(listing, generation), stored
+    return log.status(listing, generation, examine_after=stored.sound_until), stored
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
@@ -196,22 +225,44 @@ def _lost_to_a_fork(done: frozenset[int], stored: Stored | None) -> frozenset[in
     return frozenset(version for version in done if version > earliest and version not in stored.versions)
 
 
+def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version: int, table_id: str) -> dict[str, str]:
+    """Return the tags of an observation of a table at a version that is stored. table_id: where none is known yet."""
+    known = known_of(instance, table.name)
+    return _tags(known.generation or _tag_value(table_id), version, known.began_after, known.forks)
+
+
 def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
     """Return what to record of a look at the log that asks for nothing: where nothing is new, what was recorded last.
 
     A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
     """
-    last, known = _last_observation(instance, table.name), known_of(instance, table.name)
+    last, known = last_observation(instance, table.name), known_of(instance, table.name)
     seen = _observation(table, status, known.began_after, known.forks)
     tags = {**seen.tags, _GENERATION: known.generation or seen.tags[_GENERATION]}
-    told = last if last is not None and last.tags == tags else seen
-    return dg.AssetObservation(told.asset_key, description=told.description, metadata=told.metadata, tags=tags)
+    is_known = last is not None and _version_tags(last) == tags
+    told = last if last is not None and is_known else seen
+    kept = {} if last is None else {k: v for k, v in last.tags.items() if k in (CONDITION_TAG, CHECKPOINT_TAG)}
+    return dg.AssetObservation(
+        told.asset_key, description=told.description, metadata=told.metadata, tags={**tags, **kept}
+    )
 
 
-def _last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
+def last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
     """Return what was recorded of the table last; None: nothing."""
     records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
     return records[0].asset_observation if records else None
+
+
+def checkpoint_read(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    """Return which checkpoint of a table could be read with every page, when the table was last observed."""
+    last = last_observation(instance, table_name)
+    return None if last is None else last.tags.get(CHECKPOINT_TAG)
+
+
+def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
+    """Return whether something was wrong with a table when it was last observed."""
+    last = last_observation(instance, table_name)
+    return last is not None and CONDITION_TAG in last.tags
 
 
 def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
@@ -220,17 +271,43 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
-    for observation in unseen(instance, table_name, todo):
+    unseen_of_plan = unseen(instance, table_name, todo)
+    _keep_identity(instance, table_name, todo.observation.tags)
+    for observation in unseen_of_plan:
         instance.report_runless_asset_event(observation)
 
 
 def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
-    """Return the observation of a plan, unless it says what the last one said.
+    """Return the observation of a plan, unless a run is going to record one, or it says what the last one said.
 
-    Recorded again it would hide what was told of that version since: the page of the table.
+    A run records one observation for all its versions, with their numbers.
     """
-    last = _last_observation(instance, table_name)
-    return [todo.observation] if last is None or last.tags != todo.observation.tags else []
+    last = last_observation(instance, table_name)
+    if todo.ranges or (last is not None and _version_tags(last) == todo.observation.tags):
+        return []
+    return [todo.observation]
+
+
+def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
+    return {name: tag for name, tag in observation.tags.items() if name not in (CONDITION_TAG, CHECKPOINT_TAG)}
+
+
+def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[str, str]:
+    """Return the tags of _IDENTITY as the last plan had them; an instance of an earlier release has them observed."""
+    key = f"{_GENERATION}/{table_name}"
+    if (text := instance.daemon_cursor_storage.get_cursor_values({key}).get(key)) is not None:
+        kept: dict[str, str] = json.loads(text)
+        return kept
+    last = last_observation(instance, table_name)
+    return {} if last is None else {name: tag for name, tag in last.tags.items() if name in _IDENTITY}
+
+
+def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[str, str]) -> None:
+    """Keep which table it is that the versions are of: a run that is requested may fail before it observes anything."""
+    told = {name: tag for name, tag in tags.items() if name in _IDENTITY}
+    if told != _known_identity(instance, table_name):
+        key = f"{_GENERATION}/{table_name}"
+        instance.daemon_cursor_storage.set_cursor_values({key: json.dumps(told)})
 
 
 def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
@@ -254,24 +331,30 @@ def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -
 def _observation(
     table: TableSettings, status: LogStatus, began_after: int | None, forks: tuple[Fork, ...]
 ) -> dg.AssetObservation:
-    generation = _tag_value(status.generation)
-    tags = {"dagster/data_version": str(status.latest), _GENERATION: generation}
-    if began_after is not None:
-        tags["dagster/data_version"] += f" of {generation}"  # versions begin anew, data versions must not
-        tags[BEGAN_AFTER_TAG] = str(began_after)
-    if forks:
-        tags["dagster/data_version"] += f" after {len(forks)} forks, the last at {forks[-1].version}"
-        tags[_FORKS] = forks_text(forks)
+    is_damaged = status.condition is not None and bool(status.condition.unloadable)
+    latest = max(status.versions, default=status.latest) if is_damaged else status.latest
+    tags = _tags(_tag_value(status.generation), latest, began_after, forks)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
-        description=f"Latest version: {status.latest}" + (f"; forked after {forks[-1].version}" if forks else ""),
+        description=f"Latest version: {latest}" + (f"; forked after {forks[-1].version}" if forks else ""),
         metadata={
-            "latest_version": status.latest,
+            "latest_version": latest,
             "table_id": visible(status.generation),
             "dagster/uri": redacted(table.path),
         },
         tags=tags,
     )
+
+
+def _tags(generation: str, version: int, began_after: int | None, forks: tuple[Fork, ...]) -> dict[str, str]:
+    tags = {_DATA_VERSION: str(version), _GENERATION: generation}
+    if began_after is not None:
+        tags[_DATA_VERSION] += f" of {generation}"  # versions begin anew, data versions must not
+        tags[BEGAN_AFTER_TAG] = str(began_after)
+    if forks:
+        tags[_DATA_VERSION] += f" after {len(forks)} forks, the last at {forks[-1].version}"
+        tags[_FORKS] = forks_text(forks)
+    return tags
 
 
 def _tag_value(table_id: str) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from deltasnap_assets.runs.condition_report import FailedRun, report_condition
+from deltasnap_assets.runs.damage import condition_of_failure, look_or_report, report_where_nothing_is_new
 from deltasnap_assets.runs.handed_on import Look, handed_on
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import (
@@ -20,9 +22,9 @@ from deltasnap_assets.runs.plan import (
     what_is_stored,
 )
 from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
-from deltasnap_assets.runs.table_runs import unfinished_run
+from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, TableCondition
 
 
 class RefreshError(DeltaSnapError):
@@ -33,6 +35,15 @@ class RefreshError(DeltaSnapError):
         self.run_id = run_id
         self.reason = reason
         super().__init__(f"Run {run_id} of table {table} failed: {reason}")
+
+
+class BrokenTableError(DeltaSnapError):
+    """Versions of `table` cannot be loaded, see `condition`; the others are materialized."""
+
+    def __init__(self, *, table: str, condition: TableCondition) -> None:
+        self.table = table
+        self.condition = condition
+        super().__init__(condition.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +69,58 @@ def refresh_table(
 
     The poll is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
     and above go to the console. `on_event` is called with each event of the runs.
-    Errors: those of looking at the log; `RefreshError` for a run that failed, what ran before is kept.
+    Errors: those of looking at the log; `RefreshError` for a run that failed, `BrokenTableError` for versions that
+    cannot be loaded. What can be loaded is materialized before, and the page of the table says what is wrong.
     """
     job = defs.resolve_job_def(job_name(table.name))
-    materialized, is_done = list[int](), False
+    materialized, is_done, problem = list[int](), False, None
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
-    status, stored = look(settings, table)
+    status, stored = look_or_report(settings, table, instance)
     while not is_done:
         todo = plan(table, status, known_of(instance, table.name), stored)
         prepare(instance, table.name, todo)
-        for first, last in todo.ranges:
-            run_id = str(uuid.uuid4())
-            seen = None if status.listing is None else Look(listing=status.listing, common=stored.common)
-            with handed_on(run_id, table.name, seen):
-                _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
-            materialized.extend(range(first, last + 1))
+        try:
+            for first, last in todo.ranges:
+                run_id = str(uuid.uuid4())
+                seen = None if status.listing is None else Look(listing=status.listing, common=stored.common)
+                with handed_on(run_id, table.name, seen):
+                    _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
+                materialized.extend(range(first, last + 1))
+        except RefreshError as error:
+            if problem is not None or not _is_damaged(condition := condition_of_failure(settings, table)):
+                report_condition(instance, table, condition, FailedRun(run_id=error.run_id, reason=error.reason))
+                raise
+            problem = error  # the versions before the damage are materialized, then it is reported
+            status, stored = look(settings, table, examine=True)
+            continue
         is_done = todo.num_left == 0 or status.listing is None
         if not is_done and status.listing is not None:
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
+    _raise_of_damage(instance, table, status.condition, problem)
+    if not materialized:
+        report_where_nothing_is_new(instance, settings, table)
     return tuple(materialized)
+
+
+def _is_damaged(condition: TableCondition | None) -> bool:
+    return condition is not None and bool(condition.unloadable)
+
+
+def _raise_of_damage(
+    instance: dg.DagsterInstance, table: TableSettings, condition: TableCondition | None, problem: RefreshError | None
+) -> None:
+    """Raise where versions cannot be loaded, though the others are materialized by now; first their page says so."""
+    if problem is None and not _is_damaged(condition):
+        return
+    failed = failed_run(instance, table.name)
+    if problem is not None:
+        failed = FailedRun(run_id=problem.run_id, reason=problem.reason)
+    report_condition(instance, table, condition, failed)
+    if problem is not None:
+        raise problem
+    assert condition is not None
+    raise BrokenTableError(table=table.name, condition=condition)
 
 
 def _run(
@@ -104,16 +147,6 @@ def _run(
         run_config={"loggers": {"console": {"config": {"log_level": log_level}}}},
     )
     if not result.success:
-        raise RefreshError(table=table_name, run_id=result.run_id, reason=_reason(result))
-
-
-def _reason(result: dg.ExecuteInProcessResult) -> str:
-    """Return what the first step that failed says: the first error that is not Dagster's own, with its own text."""
-    for event in result.all_events:
-        if event.is_step_failure and (error := event.step_failure_data.error) is not None:
-            while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
-                error = error.cause
-            name, _, text = error.message.strip().partition(": ")
-            is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
-            return text if is_own else f"{name.rpartition('.')[2]}: {text}"
-    return "see the run's log"
+        raise RefreshError(
+            table=table_name, run_id=result.run_id, reason=reason_of(result.all_events) or "see the run's log"
+        )

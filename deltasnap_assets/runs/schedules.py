@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 import dagster as dg
 
+from deltasnap_assets.runs.damage import look_or_report, report_where_nothing_is_new
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import (
     job_name,
     known_of,
-    look,
     plan,
     prepare,
     run_tags,
 )
 from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.texts import secrets_hidden
+from deltasnap_assets.texts import secrets_hidden, without_secrets
 
 
 def refresh_schedule(
@@ -46,11 +46,14 @@ def refresh_schedule(
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
         sort_partitions(context.instance, table.name)
-        status, stored = look(settings, table)
+        status, stored = look_or_report(settings, table, context.instance)
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
             on_nothing_new(context.instance, table)
+            report_where_nothing_is_new(context.instance, settings, table)
+            if status.condition is not None and status.condition.unloadable:
+                return dg.SkipReason(without_secrets(status.condition.text))
             return dg.SkipReason(f"Every version of {table.name} is materialized.")
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 

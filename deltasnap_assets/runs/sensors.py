@@ -9,17 +9,44 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
+from deltasnap_assets.runs.condition_report import FAILED_RUN, FailedRun, report_condition
+from deltasnap_assets.runs.damage import condition_of_failure, report_where_nothing_is_new
 from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.plan import Known, job_name, known_of, log_of, plan, prepare, run_tags, what_is_stored
-from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, Failure, TablesFailedError, failures, unfinished_runs
+from deltasnap_assets.runs.pauses import Followed
+from deltasnap_assets.runs.plan import (
+    DAMAGED,
+    Known,
+    Stored,
+    job_name,
+    known_of,
+    last_observation,
+    log_of,
+    look,
+    plan,
+    prepare,
+    run_tags,
+    was_broken,
+    what_is_stored,
+)
+from deltasnap_assets.runs.table_runs import (
+    MOST_ATTEMPTS,
+    Failure,
+    TablesFailedError,
+    failed_run,
+    failure_reason,
+    failures,
+    last_failed,
+    unfinished_runs,
+)
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
-from deltasnap_core import LogCursor, LogStatus
+from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
 
 MOST_SENSORS = 20
 """So many tables have a sensor each; where there are more, those with the same `poll_seconds` share one."""
@@ -66,7 +93,9 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
 
     The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
     meanwhile is one range afterwards, and a table has one run at a time on any instance. Versions whose run failed are
-    asked for again, a few times, after pauses. A table that is missing or damaged makes the tick fail.
+    asked for again, a few times, after pauses. Of a damaged table, the versions that can be loaded are requested. What
+    is wrong makes the tick fail once and is recorded on the page of the table; later ticks skip, and look again after
+    pauses that grow.
     """
 
     @dg.sensor(
@@ -78,9 +107,8 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        looks = _looker(settings, [table], context.instance)
-        look = looks(table, context.cursor)
-        return _result([look], look.cursor)
+        found = _looker(settings, [table], context.instance)(table, context.cursor)
+        return _result([found], found.cursor)
 
     return new_commits
 
@@ -104,11 +132,11 @@ def _shared_sensor(
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursors: dict[str, str | None] = json.loads(context.cursor or "{}")
-        look, problems = _looker(settings, tables, context.instance), dict[str, str]()
+        look_at, problems = _looker(settings, tables, context.instance), dict[str, str]()
 
         def look_or_note(table: TableSettings) -> _Look:
             try:
-                return look(table, cursors.get(table.name))
+                return look_at(table, cursors.get(table.name))
             except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are looked at
                 problem = problems[table.name] = without_secrets(str(error))
                 return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
@@ -138,28 +166,93 @@ def _looker(
     """What looks at one of the tables; the instance is asked for their runs once for all."""
     names = [table.name for table in tables]
     unfinished = unfinished_runs(instance, names)
-    failed = failures(instance, names)
+    failed, last_failures = failures(instance, names), last_failed(instance, names)
 
-    def look(table: TableSettings, cursor: str | None) -> _Look:
+    def look_at(table: TableSettings, cursor: str | None) -> _Look:
+        followed = Followed.from_text(cursor)
         if run_id := unfinished.get(table.name):
             told = f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
             return _Look(cursor=cursor, message=told)
-        log, failure, known = log_of(table), failed.get(table.name), None
-        if failure is not None:
-            known = known_of(instance, table.name)
-            if known.done.issuperset(range(failure.first, failure.last + 1)):
-                failure = None  # what failed came after all its versions were recorded
-        status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
-        attempt = 1
-        if failure is not None and failure.may_be_tried_again and (status is not None or failure.pause_left <= 0):
-            status, attempt = log.status(), failure.attempt + 1
-        elif failure is not None:
-            attempt = failure.attempt
-        if status is None:
-            return _Look(cursor=cursor, message=_nothing_new(table, failure))
-        return _asked_for(settings, table, instance, status, known or known_of(instance, table.name), attempt)
+        if followed.pause_left > 0:
+            told = f"{table.name} is known to be broken: {followed.fault} Next look in {followed.pause_left:.0f} s."
+            return _Look(cursor=cursor, message=told)
+        try:
+            news = _report_failed_run(settings, table, instance, last_failures.get(table.name))
+            failure = _open_failure(instance, table, failed.get(table.name))
+            if not news and followed.fault is None:
+                with suppress(*DAMAGED):
+                    return _look_at(settings, table, instance, followed, failure)
+            return _look_at_suspect(settings, table, instance, followed, failure)
+        except DeltaSnapError as error:
+            condition = log_of(table).condition()
+            if report_condition(instance, table, condition if condition.faults else None):
+                raise  # once: the tick fails, the page and the checks say why
+            fault = without_secrets(condition.text or str(error))
+            told = f"{table.name} is still broken: {fault}"
+            return _Look(cursor=followed.broken(fault).to_text(), message=told)
 
-    return look
+    return look_at
+
+
+def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None) -> Failure | None:
+    """Return a failure unless all its versions were recorded before the run failed."""
+    if failure is None or known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
+        return None
+    return failure
+
+
+def _look_at(
+    settings: Settings, table: TableSettings, instance: dg.DagsterInstance, followed: Followed, failure: Failure | None
+) -> _Look:
+    log, cursor = log_of(table), followed.cursor
+    status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
+    attempt = 1
+    if failure is not None and failure.may_be_tried_again and (status is not None or failure.pause_left <= 0):
+        status, attempt = log.status(), failure.attempt + 1
+    elif failure is not None:
+        attempt = failure.attempt
+    if status is None:
+        return _Look(cursor=cursor, message=_nothing_new(table, failure))
+    if was_broken(instance, table.name):
+        return _look_at_suspect(settings, table, instance, followed, failure)
+    return _asked_for(settings, table, instance, status, known_of(instance, table.name), attempt)
+
+
+def _report_failed_run(
+    settings: Settings, table: TableSettings, instance: dg.DagsterInstance, run_id: str | None
+) -> bool:
+    """Record that the last run of a table failed; return whether versions cannot be loaded, and that is news.
+
+    run_id: of that run; None: it did not fail.
+    """
+    if run_id is None:
+        return False
+    last = last_observation(instance, table.name)
+    if last is not None and FAILED_RUN in last.metadata and last.metadata[FAILED_RUN].value == run_id:
+        return False
+    condition = condition_of_failure(settings, table)
+    failed = FailedRun(run_id=run_id, reason=failure_reason(instance, run_id))
+    return report_condition(instance, table, condition, failed) and bool(condition.unloadable)
+
+
+def _look_at_suspect(
+    settings: Settings, table: TableSettings, instance: dg.DagsterInstance, followed: Followed, failure: Failure | None
+) -> _Look:
+    """Ask for the versions that can be loaded; where there are none left, report what is wrong and pause."""
+    status, stored = look(settings, table, examine=True)
+    attempt = failure.attempt + 1 if failure is not None and failure.may_be_tried_again else 1
+    known = known_of(instance, table.name)
+    found = _requested(table, instance, status, known, stored, attempt)
+    if found.requests or status.condition is None or not status.condition.unloadable:
+        if not found.requests:
+            report_where_nothing_is_new(instance, settings, table)
+        return found
+    report_condition(instance, table, status.condition, failed_run(instance, table.name))
+    fault = without_secrets(status.condition.text)
+    return _Look(
+        cursor=followed.broken(fault, found.cursor).to_text(),
+        message=f"Every version of {table.name} that can be loaded is materialized. {fault}",
+    )
 
 
 def _asked_for(
@@ -171,6 +264,17 @@ def _asked_for(
     attempt: int,
 ) -> _Look:
     stored = None if status.listing is None else what_is_stored(settings, table, status.listing)
+    return _requested(table, instance, status, known, stored, attempt)
+
+
+def _requested(
+    table: TableSettings,
+    instance: dg.DagsterInstance,
+    status: LogStatus,
+    known: Known,
+    stored: Stored | None,
+    attempt: int,
+) -> _Look:
     todo = plan(table, status, known, stored)
     prepare(instance, table.name, todo)
     sort_partitions(instance, table.name)

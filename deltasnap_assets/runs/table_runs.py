@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
 
+from deltasnap_assets.runs.condition_report import FailedRun
 from deltasnap_assets.runs.partitions import known_versions
 from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended
@@ -21,6 +22,7 @@ MOST_ATTEMPTS = 5
 _FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
 _REMEMBERED_SECONDS = 86_400
 _MOST_FAILURES = 1_000
+_MOST_LATER_RUNS = 100
 _ALL_ASSETS = "__ASSET_JOB"
 _MOST_TOLD = 10
 _UNFINISHED = [
@@ -111,6 +113,54 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
                 ended=record.update_timestamp.timestamp(),
             )
     return {name: failure for name, failure in found.items() if _last_run(instance, name) == failure.run_id}
+
+
+def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
+    """Return the id of the last run of each table, whoever started it, where it failed within a day."""
+    since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
+    filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
+    latest: dict[str, dg.DagsterRun] = {}
+    for record in instance.get_run_records(filters, limit=_MOST_FAILURES):  # the latest first
+        for name in table_names:
+            if name not in latest and _is_of(record.dagster_run, name):
+                latest[name] = record.dagster_run
+    return {name: run.run_id for name, run in latest.items() if _is_last_of(instance, run, name)}
+
+
+def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
+    """Return the last run of a table where it failed within a day, with the reason; None: it did not."""
+    run_id = last_failed(instance, [table_name]).get(table_name)
+    return None if run_id is None else FailedRun(run_id=run_id, reason=failure_reason(instance, run_id))
+
+
+def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
+    """Return what the first step of a run that failed says; else what the run says."""
+    kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+    events = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=kinds) if entry.dagster_event]
+    return reason_of(events) or next((event.message for event in reversed(events) if event.message), "see its log")
+
+
+def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
+    """Return what the first step that failed says: the first error that is not Dagster's own, with its own text."""
+    for event in events:
+        if event.is_step_failure and (error := event.step_failure_data.error) is not None:
+            while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
+                error = error.cause
+            name, _, text = error.message.strip().partition(": ")
+            is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
+            return text if is_own else f"{name.rpartition('.')[2]}: {text}"
+    return None
+
+
+def _is_last_of(instance: dg.DagsterInstance, run: dg.DagsterRun, table_name: str) -> bool:
+    """Whether no later run of a table came to its end."""
+    ended = dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE])
+    for record in instance.get_run_records(ended, limit=_MOST_LATER_RUNS):
+        if record.dagster_run.run_id == run.run_id:
+            return True
+        if _is_of(record.dagster_run, table_name):
+            return False
+    return True
 
 
 def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deltasnap_assets.runs.verdicts import with_advice as described
+
 ADVICE: Mapping[str, str] = {
-    "contiguous_log": "Restore the missing commits from a backup of the log; versions that need them cannot be loaded.",
+    "contiguous_log": "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a "
+    "later version with a writer that still has the table loaded.",
+    "readable_checkpoint": "Move the damaged checkpoint out of _delta_log, and write a new one.",
     "checkpoint_lag": "Have a checkpoint written (any writer does at its `delta.checkpointInterval`; "
     "`DeltaTable.create_checkpoint()` of deltalake does at once).",
     "readable_protocol": "Look for a release of deltasnap that knows the feature, or drop it (`ALTER TABLE ... DROP "
@@ -27,6 +31,6 @@ ADVICE: Mapping[str, str] = {
 }
 
 
-def with_advice(name: str, description: str, *, passed: bool) -> str:
-    """Return the description of a check's verdict, with what to do where it failed."""
-    return description if passed or name not in ADVICE else f"{description}\n\nWhat to do: {ADVICE[name]}"
+def with_advice(name: str, description: str, *, passed: bool, advice: str = "") -> str:
+    """Return the description of a check's verdict, with what to do where it failed. advice: instead of ADVICE."""
+    return description if passed else described(description, advice or ADVICE.get(name, ""))

@@ -5,12 +5,19 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
 from deltasnap_assets.runs.partitions import version_of
-from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG
+from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG, checkpoint_read
+from deltasnap_assets.runs.verdicts import (
+    CONTIGUOUS_LOG,
+    READABLE_CHECKPOINT,
+    READABLE_PROTOCOL,
+    condition_verdicts,
+    not_evaluated,
+)
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.advice import with_advice
@@ -18,8 +25,6 @@ from deltasnap_assets.tables.expectations import (
     Verdict,
     checkpoint_lag,
     checksum_agrees,
-    contiguous_log,
-    readable_protocol,
     small_files,
     tombstone_ratio,
 )
@@ -34,12 +39,21 @@ from deltasnap_assets.tables.steps import checks_step
 from deltasnap_assets.tables.version_checks import version_checks
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import (
+    ActionNotFoundError,
     ChecksumDifference,
+    CorruptLogError,
     DeltaHistoryManager,
     DeltaSnapError,
+    DeltaTableNotFoundError,
+    FaultKind,
     SnapshotState,
+    StorageError,
     StoredVersionNotFoundError,
+    TableCondition,
     TableLog,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
     compare_with_log,
     in_commit_timestamps_enabled,
     read_checksum,
@@ -50,11 +64,15 @@ _MOST_OF_A_VERDICT = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What the checks of a table look at. versions: those of the run."""
+    """What the checks of a table look at.
+
+    versions: those of the run. checkpoint_read: the checkpoint whose every page an earlier run could read.
+    """
 
     table: TableSettings
     snapshots: RunSnapshots
     versions: Sequence[int]
+    checkpoint_read: str | None
 
     @property
     def newest(self) -> int:
@@ -63,22 +81,36 @@ class _Facts:
             raise StoredVersionNotFoundError(store=self.snapshots.store.root, table=self.table.name, version=None)
         return stored[-1]
 
+    @property
+    def condition(self) -> TableCondition:
+        """The condition of the table, as the page of this run has it where it makes one."""
+        return self.snapshots.condition(self.table, self.checkpoint_read)
+
+    def of_condition(self, name: str) -> Verdict:
+        known_sound = not self.condition.pages_read and self.checkpoint_read is not None
+        return condition_verdicts(self.condition, checkpoint_known_sound=known_sound)[name]
+
     def newest_stored(self) -> SnapshotState:
         return self.snapshots.states_of(self.table, [self.newest])[self.newest]
 
 
 _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
-    "contiguous_log": (
+    CONTIGUOUS_LOG: (
         "log_segment",
-        "Every version of the log can be loaded: no commit is missing.",
-        lambda facts: _contiguous_log(facts.snapshots.history(facts.table)),
+        "Every version of the log can be loaded: no commit is missing, and none is damaged.",
+        lambda facts: facts.of_condition(CONTIGUOUS_LOG),
+    ),
+    READABLE_CHECKPOINT: (
+        "log_segment",
+        "The newest checkpoint can be read: its footer, its pages, its parts and sidecars.",
+        lambda facts: facts.of_condition(READABLE_CHECKPOINT),
     ),
     "checkpoint_lag": (
         "log_segment",
         "The last checkpoint is not too many commits behind.",
         lambda facts: checkpoint_lag(facts.snapshots.latest(facts.table).segment, facts.table.checks),
     ),
-    "readable_protocol": (
+    READABLE_PROTOCOL: (
         "log_segment",
         "The table asks for nothing that deltasnap cannot read.",
         lambda facts: _readable_protocol(facts),
@@ -124,6 +156,17 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     ),
 }
 # What is stored contradicts what the writer said: nobody in the same run is to go on from it.
+# What reading a broken log raises.
+_OF_THE_LOG = (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    StorageError,
+    StoredVersionNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+)
 _BLOCKING = frozenset({"checksum_agrees"})
 
 
@@ -175,28 +218,50 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
 
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
         snapshots = context.resources.snapshots
-        facts = _Facts(table=table, snapshots=snapshots, versions=_versions_of_run(context, snapshots, table))
-        with using_spark(table.name):
-            for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
-                yield _evaluate(key, facts)
+        facts = _Facts(
+            table=table,
+            snapshots=snapshots,
+            versions=_versions_of_run(context, snapshots, table),
+            checkpoint_read=checkpoint_read(context.instance, table.name),
+        )
+        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
+            verdict = _verdict(key.name, facts)
+            if verdict.is_evaluated:
+                yield _result(key, verdict)
+            else:  # Dagster shows it as skipped
+                context.log.warning(f"{key.name}: {visible(without_secrets(verdict.description), _MOST_OF_A_VERDICT)}")
 
     return checks_step(f"{table.name}_expectations", specs, expectations)
 
 
-def _evaluate(key: dg.AssetCheckKey, facts: _Facts) -> dg.AssetCheckResult:
-    _, _, check = _CHECKS[key.name]
+def _verdict(name: str, facts: _Facts) -> Verdict:
+    """Return what a check says. One that fails for another reason than the condition of the table says so itself."""
+    _, _, check = _CHECKS[name]
     try:
-        verdict = check(facts)
-    except DeltaSnapError as error:  # a log that cannot be read is what a check is there to tell
-        verdict = Verdict(passed=False, description=str(error), is_error=True)
+        told = facts.condition
+        unsupported = told.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
+        if unsupported and not told.is_readable and name != READABLE_PROTOCOL:
+            return not_evaluated(" ".join(fault.text for fault in unsupported))
+        with using_spark(facts.table.name):
+            return check(facts)
+    except DeltaSnapError as error:
+        is_explained = not facts.condition.is_readable and isinstance(error, _OF_THE_LOG)
+        if is_explained:
+            return not_evaluated(facts.condition.text)
+        return Verdict(passed=False, description=str(error), is_error=True)
+    except Exception as error:  # noqa: BLE001  # the other checks are evaluated all the same
+        told_of = f"The check could not be evaluated: {type(error).__name__}: {error}"
+        return Verdict(passed=False, description=told_of, is_error=True)
+
+
+def _result(key: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckResult:
+    description = visible(without_secrets(verdict.description), _MOST_OF_A_VERDICT)
     return dg.AssetCheckResult(
         check_name=key.name,
         asset_key=key.asset_key,
         passed=verdict.passed,
         severity=dg.AssetCheckSeverity.ERROR if verdict.is_error else dg.AssetCheckSeverity.WARN,
-        description=with_advice(
-            key.name, visible(without_secrets(verdict.description), _MOST_OF_A_VERDICT), passed=verdict.passed
-        ),
+        description=with_advice(key.name, description, passed=verdict.passed, advice=verdict.advice),
         metadata=dict(verdict.numbers),
     )
 
@@ -215,18 +280,15 @@ def _versions_of_run(
     return [version for version in stored if first <= version <= last]
 
 
-def _contiguous_log(history: DeltaHistoryManager) -> Verdict:
-    if not (versions := history.reconstructable_versions()):
-        history.earliest_recreatable_version()  # raises, and says why there is none
-    return contiguous_log(versions, history.latest_version())
-
-
 def _readable_protocol(facts: _Facts) -> Verdict:
-    latest = facts.snapshots.latest(facts.table)
-    stored = facts.snapshots.stored_state(facts.table, latest.version)
-    # What is stored was read from that very log: its protocol is not looked for again.
-    protocol = latest.protocol if stored is None or stored.protocol is None else stored.protocol
-    return readable_protocol(protocol, path=latest.table_path, version=latest.version)
+    verdict = facts.of_condition(READABLE_PROTOCOL)
+    stored = facts.snapshots.stored_state(facts.table, facts.condition.latest or 0)
+    if not verdict.passed or stored is None or stored.protocol is None:
+        return verdict
+    needed = stored.protocol.min_reader_version
+    return replace(
+        verdict, description=f"Reader version {needed} is supported.", numbers={"min_reader_version": needed}
+    )
 
 
 def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, ...]]:

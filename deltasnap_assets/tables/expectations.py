@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
 
-from deltasnap_assets.runs.partitions import contiguous
+from deltasnap_assets.runs.verdicts import Verdict
 from deltasnap_assets.settings.config import CheckSettings
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.counts import counted
 from deltasnap_core import (
     ChecksumDifference,
     LogSegment,
-    Protocol,
     SnapshotState,
-    UnsupportedProtocolError,
-    check_readable,
 )
+
+__all__ = ["Verdict", "checkpoint_lag", "checksum_agrees", "small_files", "tombstone_ratio"]
 
 # Of fewer files it cannot be said that they are many small ones.
 _FEW_FILES = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether an expectation holds, and why. is_error: what fails is the log itself, not only its upkeep."""
-
-    passed: bool
-    description: str
-    is_error: bool = False
-    numbers: Mapping[str, int | float] = field(default_factory=dict)
-
-
-def contiguous_log(versions: Sequence[int], latest: int) -> Verdict:
-    """Every version from the earliest that can be loaded to the latest of the log can be loaded.
-
-    versions: those that can be, one at least. Of each hole the first version is the one whose commit is missing.
-    """
-    ranges = list(contiguous(versions))
-    holes = [(last + 1, first - 1) for (_, last), (first, _) in pairwise(ranges)]
-    if latest > versions[-1]:
-        holes.append((versions[-1] + 1, latest))
-    missing = sum(last - first + 1 for first, last in holes)
-    found = f"versions {versions[0]} to {latest}"
-    if not holes:
-        return Verdict(passed=True, description=f"Every one of {found} can be loaded.", numbers={"missing_versions": 0})
-    texts = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in holes)
-    return Verdict(
-        passed=False,
-        description=f"Of {found}, {missing:,} cannot be loaded: {texts}. {_commits_missing(holes)}",
-        is_error=True,
-        numbers={"missing_versions": missing},
-    )
-
-
-def _commits_missing(holes: Sequence[tuple[int, int]]) -> str:
-    if len(holes) == 1:
-        return f"The commit of version {holes[0][0]} is missing."
-    return f"The commits of versions {', '.join(str(first) for first, _ in holes)} are missing."
 
 
 def checkpoint_lag(segment: LogSegment, limits: CheckSettings) -> Verdict:
@@ -68,18 +27,6 @@ def checkpoint_lag(segment: LogSegment, limits: CheckSettings) -> Verdict:
         passed=lag <= most,
         description=f"{lag} commits since the last checkpoint, at most {most} expected.",
         numbers={"commits_since_checkpoint": lag},
-    )
-
-
-def readable_protocol(protocol: Protocol, *, path: str, version: int) -> Verdict:
-    """The table asks for nothing that deltasnap cannot read."""
-    numbers = {"min_reader_version": protocol.min_reader_version}
-    try:
-        check_readable(protocol, path=path, version=version)
-    except UnsupportedProtocolError as error:
-        return Verdict(passed=False, description=str(error), is_error=True, numbers=numbers)
-    return Verdict(
-        passed=True, description=f"Reader version {protocol.min_reader_version} is supported.", numbers=numbers
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from deltasnap_assets.runs.condition_report import fault_entries, fault_lines
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.advice import ADVICE
 from deltasnap_assets.tables.byte_units import bytes_text
@@ -29,7 +30,7 @@ from deltasnap_assets.tables.pictures import (
 )
 from deltasnap_assets.tables.table_columns import MOST_COLUMNS, columns_of, table_schema
 from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
-from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, redacted
+from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
 
 _MOST_PROPERTIES = 100
 
@@ -143,10 +144,11 @@ def health(
     *,
     facts: FileFacts | None = None,
     gone: TombstoneFacts | None = None,
+    condition: TableCondition | None = None,
 ) -> str:
-    """Return how the table fares, with what to do where it could fare better: what its checks say that judge the table.
+    """Return how the table fares, with what to do where it could fare better: what is wrong with its log first.
 
-    facts: of the live files, gone: of the tombstones; None: not known.
+    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
     """
     verdicts: dict[str, Verdict] = {
         "small_files": small_files(state, limits),
@@ -159,10 +161,11 @@ def health(
     if gone is not None:
         verdicts["expired_tombstones"] = expired_tombstones(gone, state, limits)
     problems = [(name, verdict) for name, verdict in verdicts.items() if not verdict.passed]
-    if not problems:
+    lines = [*fault_lines(condition), *(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)]
+    if not lines:
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
         return f"Well: {counted(state.num_of_files, 'file')} of {mean} on average, nothing to do."
-    return "\n\n".join(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)
+    return "\n\n".join(lines)
 
 
 @noting_problems
@@ -175,15 +178,20 @@ def table_page(
     steps: Sequence[VersionStep],
     facts: FileFacts | None,
     gone: TombstoneFacts | None,
+    condition: TableCondition | None = None,
 ) -> Entries:
     """Return what there is to say of a table as it is now: how it fares, what is in it, who wrote last, pictures.
 
     The numbers come last: they are there to be plotted, and stand in `contents` in words.
     commit: the last one; None: the log has lost it. steps: what the latest versions did. facts: of the live files.
-    gone: of the tombstones.
+    gone: of the tombstones. condition: of the log; None: not known.
     """
-    told = health(state, segment, table.checks, facts=facts, gone=gone)
-    entries: Entries = {"health": dg.MetadataValue.md(told), "contents": text_value(contents_text(state))}
+    told = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition)
+    entries: Entries = {"health": dg.MetadataValue.md(told)}
+    if condition is not None:
+        last_good = None if condition.is_readable else segment.version
+        entries |= fault_entries(condition, None, last_good)
+    entries["contents"] = text_value(contents_text(state))
     if commit is not None:
         entries["last_commit"] = text_value(commit_text(segment.version, commit))
     entries |= {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +28,14 @@ from deltasnap_assets.tables.file_facts import (
 from deltasnap_core import (
     DeltaHistoryManager,
     DeltaLog,
+    DeltaSnapError,
     LogListing,
     LogSegment,
     ManifestName,
     SnapshotState,
     SnapshotStore,
     StoredVersionNotFoundError,
+    TableCondition,
     VersionGapError,
     VersionLog,
     VersionManifest,
@@ -75,6 +78,7 @@ class RunSnapshots:
         self._in_force: dict[str, Mapping[int, ManifestName]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
+        self._conditions: dict[str, TableCondition] = {}
         self._asks_ahead = asks_ahead
         self._facts: dict[tuple[str, str, int], Future[Any]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
@@ -117,6 +121,24 @@ class RunSnapshots:
             return self.log(table).context.log.history_of(listing)
         configuration = stored.metadata.configuration
         return self.log(table).context.log.history_of(listing, lambda: configuration)
+
+    def condition(self, table: TableSettings, checkpoint_read: str | None = None) -> TableCondition:
+        """Return the condition of a table, as its log was listed for this run. Commits that are stored are not read.
+
+        checkpoint_read: the checkpoint whose every page was read before (`checkpoint_id`); they are not read again.
+        """
+        if table.name not in self._conditions:
+            log = log_of(table)
+            try:
+                listing = self.listing(table)
+            except DeltaSnapError:
+                self._conditions[table.name] = log.condition()
+            else:
+                read_pages = checkpoint_read is None or checkpoint_id(listing) != checkpoint_read
+                sound_until = max(self.stored_versions(table), default=-1)
+                found = log.condition(listing, sound_until=sound_until, read_pages=read_pages)
+                self._conditions[table.name] = found
+        return self._conditions[table.name]
 
     def latest(self, table: TableSettings) -> VersionLog:
         """Return what the log of a table says of its latest version, as it was listed for this run."""
@@ -246,6 +268,13 @@ class RunSnapshots:
                 except StoredVersionNotFoundError:
                     raise error from None
         return segments
+
+
+def checkpoint_id(listing: LogListing) -> str:
+    """Return what tells the newest checkpoint from any other, and from what it was before it changed."""
+    files = listing.checkpoints[0].files if listing.checkpoints else ()
+    told = repr([(file.name, file.size, file.modification_time) for file in files])
+    return hashlib.sha256(told.encode()).hexdigest()[:40]
 
 
 def _bytes_to_replay(listing: LogListing) -> int:

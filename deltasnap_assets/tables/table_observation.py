@@ -6,13 +6,20 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from deltasnap_assets.runs.plan import delta_log_key
+from deltasnap_assets.runs.condition_report import condition_tag, fault_lines
+from deltasnap_assets.runs.plan import (
+    CHECKPOINT_TAG,
+    CONDITION_TAG,
+    checkpoint_read,
+    delta_log_key,
+    observation_tags,
+)
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.pages import table_page
 from deltasnap_assets.tables.pictures import MOST_STEPS, VersionStep
-from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import DeltaHistory
+from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id
+from deltasnap_core import DeltaHistory, FaultKind
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
@@ -39,27 +46,39 @@ def table_observation(
     facts: FileFacts | None,
     gone: TombstoneFacts | None,
 ) -> dg.AssetObservation | None:
-    """Return what to record of the table where `version`, stored by now, is the one last observed; None: it is not.
+    """Return what to record of the table where `version` is the newest that is stored; None: it is not.
 
-    It has the tags of that observation, its data version too: what depends on the table sees no news in it.
+    The one observation of a batch of commits: it has all the numbers, so that their plots have a point for each batch.
     """
-    for record in instance.fetch_observations(delta_log_key(table.name), limit=1).records:
-        seen = record.event_log_entry.asset_observation
-        if seen is None or seen.metadata["latest_version"].value != version:
-            return None
-        (manifest,) = snapshots.manifests(table, [version]).values()
-        told = table_page(
-            table,
-            state=snapshots.states_of(table, [version])[version],
-            segment=snapshots.small_store.log_segment(table.name, manifest),
-            commit=next((commit for commit in commits if commit.version == version), None),
-            steps=_steps(snapshots, table, commits),
-            facts=facts,
-            gone=gone,
-        )
-        metadata = {"latest_version": seen.metadata["latest_version"], **told}
-        return dg.AssetObservation(seen.asset_key, description=seen.description, metadata=metadata, tags=seen.tags)
-    return None
+    if version != max(snapshots.stored_versions(table), default=None):
+        return None
+    before = checkpoint_read(instance, table.name)
+    condition = snapshots.condition(table, before)
+    state = snapshots.states_of(table, [version])[version]
+    (manifest,) = snapshots.manifests(table, [version]).values()
+    told = table_page(
+        table,
+        state=state,
+        segment=snapshots.small_store.log_segment(table.name, manifest),
+        commit=next((commit for commit in commits if commit.version == version), None),
+        steps=_steps(snapshots, table, commits),
+        facts=facts,
+        gone=gone,
+        condition=condition,
+    )
+    table_id = "" if state.metadata is None else state.metadata.id
+    tags = observation_tags(instance, table, version, table_id)
+    if (tag := condition_tag(fault_lines(condition), None)) is not None:
+        tags[CONDITION_TAG] = tag
+    is_sound = condition.latest is not None and not condition.faults_of(FaultKind.CORRUPT_CHECKPOINT)
+    if is_sound and (condition.pages_read or before is not None):
+        tags[CHECKPOINT_TAG] = checkpoint_id(snapshots.listing(table))
+    return dg.AssetObservation(
+        asset_key=delta_log_key(table.name),
+        description=f"Latest version: {version}",
+        metadata={"latest_version": version, **told},
+        tags=tags,
+    )
 
 
 def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:

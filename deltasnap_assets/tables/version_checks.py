@@ -20,7 +20,8 @@ from deltasnap_assets.tables.expectations import Verdict
 from deltasnap_assets.tables.more_expectations import schema_unchanged, steady_growth
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.tables.steps import checks_step
-from deltasnap_core import SnapshotState
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import DeltaSnapError, SnapshotState
 
 HISTORY = 30
 """How many versions before a run's first are looked at for what is usual."""
@@ -61,7 +62,14 @@ def version_checks(
         snapshots = context.resources.snapshots
         versions = versions_of_run(context, snapshots, table)
         earlier = range(max(min(versions, default=0) - HISTORY, 0), min(versions, default=0))
-        found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+        if not versions:
+            context.log.warning("not evaluated: no version of the run is stored.")
+            return  # Dagster shows them as skipped
+        try:
+            found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+        except DeltaSnapError as error:
+            yield from (_of_failure(key, error) for key in context.selected_asset_check_keys)
+            return
         states = {version: state for version, state in found.items() if state is not None}
         for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
             verdicts = _CHECKS[key.name][1](states, versions, table.checks)
@@ -73,6 +81,11 @@ def version_checks(
             yield _of_run(key, verdicts)
 
     return checks_step(f"{table.name}_version_expectations", specs, expectations)
+
+
+def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:
+    told = f"The check could not be evaluated: {visible(without_secrets(str(error)))}"
+    return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=told)
 
 
 def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:

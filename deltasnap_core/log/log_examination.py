@@ -35,6 +35,7 @@ from deltasnap_core.log.table_condition import (
     joined,
     missing_commits,
 )
+from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
@@ -43,6 +44,9 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
 _COMMITS_AT_ONCE = 64
+# Where a version is known to be sound, it has both, and deltasnap supports it.
+_ANY_PROTOCOL = Protocol(min_reader_version=1, min_writer_version=1)
+_ANY_METADATA = Metadata(id="")
 _DENIED = re.compile(
     r"(?i)permission denied|access ?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|\b40[13]\b|credential"
     r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|authentication"
@@ -55,12 +59,14 @@ def examine_log(
     *,
     listing: LogListing | None = None,
     first: int | None = None,
+    sound_until: int = -1,
     read_pages: bool = True,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: what is wrong is a fault.
 
     listing:    of the whole log; None: it is listed here.
     first:      the first version whose commit is read; None: only what the latest version needs.
+    sound_until: the commits up to this version are known to be sound, and not read.
     read_pages: whether to read every page of the newest checkpoint, or no more than its footers and non-file actions.
     """
     table = table_path(builder.log_path)
@@ -68,7 +74,7 @@ def examine_log(
         listing = builder.list_versions(0) if listing is None else listing
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
-        return _Examination(store, builder, listing, read_pages=read_pages).condition(first)
+        return _Examination(store, builder, listing, read_pages=read_pages).condition(first, sound_until)
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(_no_table(store, table),))
     except StorageError as error:
@@ -149,12 +155,13 @@ class _Examination:
         self._base = NonFileActions()
         self._names: list[str] = []
 
-    def condition(self, first: int | None) -> TableCondition:
+    def condition(self, first: int | None, sound_until: int) -> TableCondition:
         self._read_checkpoints()
         start = -1 if self._sound is None else self._sound.version
-        commits = self._read_commits(start + 1 if first is None else min(first, start + 1))
+        wanted = start + 1 if first is None else min(first, start + 1)
+        commits = self._read_commits(max(wanted, sound_until + 1))
         loadable, blames = self._walk(commits.broken)
-        unsupported = list(self._protocol_faults(commits, start, VersionRanges.of(loadable)))
+        unsupported = list(self._protocol_faults(commits, start, sound_until, VersionRanges.of(loadable)))
         lost = joined(fault.versions for fault in unsupported)
         faults = [*self._commit_faults(blames), *unsupported, *self._checkpoint_faults(blames), *self._hint_faults()]
         faults.sort(key=lambda fault: fault.mark != "error")
@@ -271,9 +278,15 @@ class _Examination:
         """Whether an older checkpoint that is sound, or the commit of version 0, is there."""
         return 0 in self._listing.commits or (self._sound is not None and self._sound.version <= version)
 
-    def _protocol_faults(self, commits: _Commits, start: int, loadable: VersionRanges) -> Iterator[Fault]:
+    def _protocol_faults(
+        self, commits: _Commits, start: int, sound_until: int, loadable: VersionRanges
+    ) -> Iterator[Fault]:
         """Yield what keeps versions that have their files from being read: the protocol, or that there is none."""
         state, problem = self._base, self._problem_of(self._base, start) if start >= 0 else None
+        if sound_until > start:  # the commits in between were not read: only what comes after them is judged
+            commits = _Commits(actions={v: a for v, a in commits.actions.items() if _has_protocol(a)})
+            start, problem = sound_until, None
+            state = state.advanced([_ANY_PROTOCOL, _ANY_METADATA])
         since: int | None = start if problem is not None else None
         ends = [run for run in loadable.runs if run[1] >= start]
         if not ends:
@@ -287,8 +300,6 @@ class _Examination:
             if problem is not None and since is not None:
                 yield _fault_of(problem, VersionRanges(((since, version - 1),)))
             problem, since = found, version
-        if problem is None and start < 0 and not commits.actions and self._problem_of(state, 0) is not None:
-            problem, since = self._problem_of(state, 0), 0
         if problem is not None and since is not None:
             yield _fault_of(problem, VersionRanges(((since, last),)))
 
@@ -324,6 +335,10 @@ def _actions_of(store: LogStore, commits: Sequence[FileStatus], table: str) -> d
     batch.commit_infos()
     found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
     return found | non_file_actions_by_version(batch)
+
+
+def _has_protocol(actions: Iterable[object]) -> bool:
+    return any(isinstance(action, Protocol) for action in actions)
 
 
 def _same(one: Fault | UnsupportedProtocolError | None, other: Fault | UnsupportedProtocolError | None) -> bool:

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.new_commits import commit_of
+from deltasnap_core.log.table_condition import TableCondition
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -68,6 +69,7 @@ class LogStatus:
                 differs from what is known is found by comparing.
     listing:    the whole log as it was listed, for `TableLog.range` and `TableLog.history_of`; None: only what is new
                 was looked at.
+    condition:  what is wrong with the log, without the pages of its checkpoints; None: it was not examined.
     """
 
     generation: str
@@ -76,6 +78,7 @@ class LogStatus:
     is_fork: bool = False
     commits: Mapping[int, FileStatus] = field(default_factory=dict, repr=False, compare=False)
     listing: LogListing | None = field(default=None, repr=False, compare=False)
+    condition: TableCondition | None = field(default=None, repr=False, compare=False)
 
 
 def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> LogCursor:

@@ -9,7 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaTableNotFoundError,
+)
 from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.loaded_log import LogLoader
@@ -126,34 +130,55 @@ class TableLog:
         return DeltaHistoryManager(self.store, self.log_path, listing=listing, configuration=configuration)
 
     def condition(
-        self, listing: LogListing | None = None, *, first: int | None = None, read_pages: bool = True
+        self,
+        listing: LogListing | None = None,
+        *,
+        first: int | None = None,
+        sound_until: int = -1,
+        read_pages: bool = True,
     ) -> TableCondition:
         """Return which versions can be loaded, what is wrong with the log, and what helps. Raises no DeltaSnapError.
 
         listing:    of the whole log, where it is known.
         first:      the first version whose commit is read; None: the commits that the latest version needs.
+        sound_until: the commits up to this version are known to be sound, as those of stored versions; they are not
+                    read.
         read_pages: whether to read every page of the newest checkpoint, or no more than its footers and non-file
                     actions. Damaged pages are found only by reading them.
         """
-        return examine_log(self.store, self.builder, listing=listing, first=first, read_pages=read_pages)
+        return examine_log(
+            self.store, self.builder, listing=listing, first=first, sound_until=sound_until, read_pages=read_pages
+        )
 
-    def status(self, listing: LogListing | None = None, generation: str | None = None) -> LogStatus:
+    def status(
+        self, listing: LogListing | None = None, generation: str | None = None, *, examine_after: int | None = None
+    ) -> LogStatus:
         """Return what the whole log holds now; one listing, and as many commits as it takes to find the table's id.
 
         listing, generation: where they are known, they are not asked for.
-        Errors: those of finding the latest version and its metadata, where there is no table or its log is damaged.
+        examine_after: the last version whose commit is known to be sound (-1: none). The later commits are read, the
+            status is of the versions that can be loaded, and has the condition of the log.
+        Errors: those of finding the latest version and its metadata, where there is no table or its log is damaged;
+        with `examine_after` only where no version can be loaded.
         """
         listing = listing or self.list()
         latest = listing.latest_version
         if latest is None:
             raise DeltaTableNotFoundError(path=self.table_path)
-        segment = LogSegment.from_listing(listing, latest)  # a hole before it is told, whether or not the id is known
+        condition = None
+        versions, newest = listing.reconstructable_versions(), latest
+        if examine_after is not None:
+            condition = self.condition(listing, first=examine_after + 1, sound_until=examine_after, read_pages=False)
+            versions = tuple(condition.loadable)
+            newest = latest if condition.newest_loadable is None else condition.newest_loadable
+        segment = LogSegment.from_listing(listing, newest)  # a hole before it is told, whether or not the id is known
         return LogStatus(
             generation=generation or self._table_id(segment),
             latest=latest,
-            versions=listing.reconstructable_versions(),
+            versions=versions,
             commits=listing.commits,
             listing=listing,
+            condition=condition,
         )
 
     def new_commits(self, since: LogCursor) -> LogStatus | None:

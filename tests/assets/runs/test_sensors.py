@@ -14,7 +14,7 @@ from deltasnap_assets.runs import sensors
 from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import MOST_SENSORS, new_commits_sensor, new_commits_sensors
-from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS, TablesFailedError
+from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError
@@ -90,13 +90,11 @@ def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
     ]
 
 
-def test_tick_observes_the_table(tmp_path: Path) -> None:
+def test_tick_that_requests_a_run_leaves_the_observation_to_it(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, versions="latest")
     write(tmp_path, 0, 4)
     assert ticks.tick() == [("4", "4")]
-    (record,) = ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
-    assert record.asset_observation is not None
-    assert record.asset_observation.data_version == "4"
+    assert not ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
 
 
 def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: Path) -> None:
@@ -219,8 +217,10 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
             write(Path(settings.tables[3].path), 2, 2)
     assert asked[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
-    with pytest.raises(TablesFailedError, match=r"1 tables failed\. t0: No Delta table"):
-        sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+    assert isinstance(result, dg.SensorResult)
+    assert result.skip_reason is not None
+    assert "t0 is known to be broken: No Delta table" in (result.skip_reason.skip_message or "")
 
 
 @pytest.mark.spark  # a server

@@ -138,6 +138,7 @@ def test_checks_are_evaluated_once_a_run(app: App) -> None:
     assert found == {
         **{name: found[name] for name in unsure},
         "contiguous_log": True,
+        "readable_checkpoint": True,
         "checkpoint_lag": True,
         "readable_protocol": True,
         "checksum_agrees": True,

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.plan import delta_log_key, known_of, log_of, plan, prepare
+from deltasnap_assets.runs.plan import delta_log_key, known_of, log_of, observation_tags, plan, prepare
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
@@ -30,14 +30,21 @@ class Follower:
         self.defs = dg.Definitions.merge(self.own, dg.Definitions([report]))
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: Any = None
+        self.run_of: int | None = None
 
     def write(self, *versions: int) -> None:
         first = [protocol(), metadata()]
         write_log(self.path, {v: [commit_info(), *(first if v == 0 else []), add(f"{v}.parquet")] for v in versions})
 
     def look(self) -> None:
+        """What a tick does, and what the run that it requests observes at its end."""
         sight = log_of(self.table).status()
-        prepare(self.instance, "events", plan(self.table, sight, known_of(self.instance, "events")))
+        todo = plan(self.table, sight, known_of(self.instance, "events"))
+        prepare(self.instance, "events", todo)
+        if todo.last not in (None, self.run_of):
+            self.run_of = todo.last
+            tags = observation_tags(self.instance, self.table, sight.latest, sight.generation)
+            self.instance.report_runless_asset_event(dg.AssetObservation(LOG, tags=tags))
 
     def requested(self) -> int:
         result = dg.evaluate_automation_conditions(defs=self.defs, instance=self.instance, cursor=self.cursor)
@@ -79,7 +86,7 @@ def test_observing_by_hand_tells_the_version_and_asks_for_nothing_twice(follower
     assert [follower.requested(), follower.requested()] == [1, 0]
     follower.look()
     assert follower.requested() == 0
-    assert [seen.data_version for seen in follower.observations()] == ["1"]
+    assert [seen.data_version for seen in follower.observations()] == ["1", "1"]  # by hand, and of the run
     assert known_of(follower.instance, "events").generation == "table-id"
 
 

@@ -4,13 +4,10 @@ from deltasnap_assets.settings.config import CheckSettings
 from deltasnap_assets.tables.expectations import (
     checkpoint_lag,
     checksum_agrees,
-    contiguous_log,
-    readable_protocol,
     small_files,
     tombstone_ratio,
 )
 from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
 from tests.assets.tables.test_metadata import state
@@ -19,37 +16,11 @@ from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 MIB = 1024 * 1024
 
 
-def test_log_with_a_hole_says_which_versions_are_missing() -> None:
-    assert contiguous_log((3, 4, 5), 5).passed
-    verdict = contiguous_log((0, 1, 4, 5, 9), 9)
-    assert (verdict.passed, verdict.is_error) == (False, True)
-    assert verdict.description == (
-        "Of versions 0 to 9, 5 cannot be loaded: 2 to 3, 6 to 8. The commits of versions 2, 6 are missing."
-    )
-    assert verdict.numbers == {"missing_versions": 5}
-
-
-def test_log_with_a_hole_before_its_latest_version_is_told() -> None:
-    verdict = contiguous_log((0, 1, 2), 4)
-    assert verdict.description == (
-        "Of versions 0 to 4, 2 cannot be loaded: 3 to 4. The commit of version 3 is missing."
-    )
-
-
 def test_checkpoint_may_lag_up_to_the_limit() -> None:
     store = MemoryLogStore(commits(0, 30), checkpoint(10))
     segment = LogSegmentBuilder(store=store, log_path=LOG_PATH).build()
     assert checkpoint_lag(segment, CheckSettings(max_commits_since_checkpoint=20)).passed
     assert not checkpoint_lag(segment, CheckSettings(max_commits_since_checkpoint=19)).passed
-
-
-def test_protocol_names_the_features_that_cannot_be_read() -> None:
-    assert readable_protocol(Protocol(min_reader_version=1, min_writer_version=2), path="/t", version=3).passed
-    verdict = readable_protocol(
-        Protocol(min_reader_version=3, min_writer_version=7, reader_features=("madeUp",)), path="/t", version=3
-    )
-    assert (verdict.passed, verdict.is_error) == (False, True)
-    assert "madeUp" in verdict.description
 
 
 def test_small_files_count_from_a_number_of_files_on() -> None:

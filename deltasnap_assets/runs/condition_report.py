@@ -1,0 +1,201 @@
+"""Records in Dagster that a table is broken, or that its last run failed: its page first, then its checks.
+
+The page keeps the numbers of the last good version below what is wrong. The same thing is recorded once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+# No public names: a check that was planned and not evaluated, and what is recorded beside any run.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import DagsterEvent
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+
+from deltasnap_assets.runs.plan import CONDITION_TAG, delta_log_key, last_observation
+from deltasnap_assets.runs.verdicts import CONDITION_CHECKS, Verdict, condition_verdicts, with_advice
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import Fault, TableCondition, redacted
+
+MOST_OF_A_TEXT = 2000
+FAILED_RUN = "failed_run"
+FAULT_ENTRIES = ("health", FAILED_RUN, "cannot_be_loaded", "can_be_loaded", "numbers_of", "checks_not_evaluated")
+"""What a page says of faults; everything else on it is what was known of the last good version."""
+
+_ACTIVE = re.compile(r"([\\`*\[\]<>|#~])")
+_LINK = re.compile(r"(?i)\b(https?|ftp)://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
+    """The last run of a table, which failed: reason."""
+
+    run_id: str
+    reason: str
+
+
+def plain_text(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, and stays readable where Markdown is not rendered."""
+    shown = _ACTIVE.sub(r"\\\1", visible(without_secrets(text), MOST_OF_A_TEXT))
+    return _LINK.sub(r"\1\\://", shown)
+
+
+def fault_lines(condition: TableCondition | None, failed: FailedRun | None = None) -> list[str]:
+    """Return what is wrong with a table as paragraphs of Markdown, the worst first; none where nothing is."""
+    lines = [] if condition is None else [_fault_line(fault) for fault in condition.faults]
+    if failed is not None and not any(_says(condition, failed.reason)):
+        lines.append(f"The last run failed: {plain_text(failed.reason)}")
+    return lines
+
+
+def _says(condition: TableCondition | None, reason: str) -> Iterable[bool]:
+    """Whether the condition names what a run failed of: the same file, or the same sentence."""
+    for fault in () if condition is None else condition.faults:
+        yield fault.text in reason or (bool(fault.reason) and fault.reason in reason)
+
+
+def _fault_line(fault: Fault) -> str:
+    return f"{plain_text(fault.text)} {plain_text(fault.advice)}"
+
+
+def fault_entries(
+    condition: TableCondition | None, failed: FailedRun | None, last_good: int | None
+) -> dict[str, dg.MetadataValue]:
+    """Return what a page says of faults beyond its first line."""
+    entries: dict[str, dg.MetadataValue] = {}
+    if failed is not None:
+        entries[FAILED_RUN] = dg.MetadataValue.dagster_run(failed.run_id)
+    if condition is not None and condition.unloadable:
+        rows = "\n".join(
+            f"| {fault.versions.text()} | {plain_text(_why(fault))} |" for fault in condition.faults if fault.versions
+        )
+        entries["cannot_be_loaded"] = dg.MetadataValue.md(f"| versions | why |\n|-|-|\n{rows}")
+    if condition is not None and condition.latest is not None and not condition.is_readable:
+        entries["can_be_loaded"] = dg.MetadataValue.text(condition.loadable.text() or "none")
+    if last_good is not None:
+        entries["numbers_of"] = dg.MetadataValue.text(f"version {last_good}, the last good one")
+    return entries
+
+
+def _why(fault: Fault) -> str:
+    if fault.missing:
+        word = "commit of version" if len(fault.missing) == 1 else "commits of versions"
+        return f"the {word} {fault.missing.text()} {'is' if len(fault.missing) == 1 else 'are'} missing"
+    where = "" if fault.file is None else f"{fault.file.rpartition('/')[2]}{_line(fault)}: "
+    return f"{where}{fault.reason or fault.text}"
+
+
+def _line(fault: Fault) -> str:
+    return "" if fault.line is None else f", line {fault.line}"
+
+
+def report_condition(
+    instance: dg.DagsterInstance,
+    table: TableSettings,
+    condition: TableCondition | None,
+    failed: FailedRun | None = None,
+) -> bool:
+    """Record what is wrong with a table on its page and in its checks; return whether that is news.
+
+    condition: None: not known. Where nothing is wrong any more, and the page says that something is, that is recorded.
+    """
+    lines = fault_lines(condition, failed)
+    last = last_observation(instance, table.name)
+    tag = condition_tag(lines, failed)
+    if tag == (None if last is None else last.tags.get(CONDITION_TAG)):
+        return False
+    metadata = {} if last is None else {k: v for k, v in last.metadata.items() if k not in FAULT_ENTRIES}
+    good = metadata.get("latest_version")
+    last_good = good.value if lines and good is not None and isinstance(good.value, int) else None
+    if not lines:
+        lines = ["The log is sound again: every version can be loaded. The next run judges the rest."]
+    entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
+    entries |= fault_entries(condition, failed, last_good)
+    tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
+    verdicts = {} if condition is None else condition_verdicts(condition)
+    skipped = {name: verdict for name, verdict in verdicts.items() if not verdict.is_evaluated}
+    if skipped:
+        rows = "\n".join(f"- {name}: {plain_text(verdict.description)}" for name, verdict in skipped.items())
+        entries["checks_not_evaluated"] = dg.MetadataValue.md(rows)
+    instance.report_runless_asset_event(
+        dg.AssetObservation(
+            asset_key=delta_log_key(table.name),
+            description=visible(lines[0]),
+            metadata={**entries, "dagster/uri": redacted(table.path), **metadata},
+            tags=tags if tag is None else {**tags, CONDITION_TAG: tag},
+        )
+    )
+    _report_checks(instance, table.name, verdicts, failed)
+    return True
+
+
+def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
+    """Return what tells one thing that is wrong from another, as the value of a tag; None: nothing is wrong."""
+    told = "\n".join([*lines, "" if failed is None else failed.run_id]).strip()
+    return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:40] if told else None
+
+
+def _report_checks(
+    instance: dg.DagsterInstance, table_name: str, verdicts: Mapping[str, Verdict], failed: FailedRun | None
+) -> None:
+    asset = dg.AssetKey([table_name, "log_segment"])
+    for name in CONDITION_CHECKS:
+        verdict = verdicts.get(name)
+        if verdict is not None and verdict.is_evaluated:
+            instance.report_runless_asset_event(check_evaluation(asset, name, verdict))
+        elif verdict is not None:
+            _report_skipped(instance, dg.AssetCheckKey(asset, name))
+    if failed is None:
+        return
+    for event in _planned(instance, failed.run_id):
+        planned: Any = event.event_specific_data
+        if planned.check_name not in verdicts and _is_unevaluated(instance, planned, failed.run_id):
+            _store_planned(instance, planned)
+
+
+def check_evaluation(asset: dg.AssetKey, name: str, verdict: Verdict) -> dg.AssetCheckEvaluation:
+    """Return the result of a check for Dagster to record."""
+    return dg.AssetCheckEvaluation(
+        asset_key=asset,
+        check_name=name,
+        passed=verdict.passed,
+        severity=dg.AssetCheckSeverity.ERROR if verdict.is_error else dg.AssetCheckSeverity.WARN,
+        description=with_advice(visible(without_secrets(verdict.description), MOST_OF_A_TEXT), verdict.advice),
+        metadata=dict(verdict.numbers),
+    )
+
+
+def _planned(instance: dg.DagsterInstance, run_id: str) -> list[DagsterEvent]:
+    entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    return [entry.dagster_event for entry in entries if entry.dagster_event is not None]
+
+
+def _is_unevaluated(instance: dg.DagsterInstance, planned: Any, run_id: str) -> bool:
+    """Whether a check was planned in a run that failed, and not evaluated: Dagster shows it as failed."""
+    key = dg.AssetCheckKey(planned.asset_key, planned.check_name)
+    latest = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+    return any(
+        record.run_id == run_id and record.status is AssetCheckExecutionRecordStatus.PLANNED for record in latest
+    )
+
+
+def _report_skipped(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> None:
+    _store_planned(instance, AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name))
+
+
+def _store_planned(instance: dg.DagsterInstance, planned: Any) -> None:
+    """Record that a check was to be evaluated and was not. Without a run, Dagster shows that as skipped."""
+    event = DagsterEvent(
+        event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+        event_specific_data=planned,
+        job_name=RUNLESS_JOB_NAME,
+    )
+    instance.report_dagster_event(event, run_id=RUNLESS_RUN_ID)

@@ -1,0 +1,45 @@
+"""Looking at a table that may be damaged: what is found is recorded before it is raised."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition_report import report_condition
+from deltasnap_assets.runs.plan import Stored, log_of, look, was_broken, what_is_stored
+from deltasnap_assets.runs.table_runs import failed_run
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
+
+
+def look_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
+    """Return what `look` does; what it raises is recorded first.
+
+    Where something was wrong with the table, commits that are not stored yet are read before a run is requested.
+    """
+    failed = failed_run(instance, table.name)
+    try:
+        return look(settings, table, examine=failed is not None or was_broken(instance, table.name))
+    except DeltaSnapError:
+        report_condition(instance, table, log_of(table).condition(), failed)
+        raise
+
+
+def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:
+    """Return the condition of a table where something went wrong.
+
+    Commits that are not stored yet are read, and every page of the newest checkpoint.
+    """
+    log = log_of(table)
+    try:
+        listing = log.list()
+        sound_until = what_is_stored(settings, table, listing).sound_until
+    except DeltaSnapError:
+        return log.condition()
+    return log.condition(listing, first=sound_until + 1, sound_until=sound_until)
+
+
+def report_where_nothing_is_new(instance: dg.DagsterInstance, settings: Settings, table: TableSettings) -> None:
+    """Record that a table is well again, or what is wrong with it, where no run is going to do so."""
+    failed = failed_run(instance, table.name)
+    if failed is not None or was_broken(instance, table.name):
+        report_condition(instance, table, condition_of_failure(settings, table), failed)

@@ -1,0 +1,314 @@
+"""Tables broken in every way we know of: what their page, their checks and the refresh say, on a real instance."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+pytestmark = pytest.mark.spark
+pytest.importorskip("deltalake")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+from dagster._core.storage.asset_check_execution_record import (  # noqa: E402
+    AssetCheckExecutionRecordStatus,
+    AssetCheckExecutionResolvedStatus,
+)
+
+from deltasnap_assets.runs.refresh import BrokenTableError, RefreshError  # noqa: E402
+from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
+from deltasnap_core import DeltaTableNotFoundError  # noqa: E402
+from deltasnap_core.protocol.file_names import checkpoint_file, commit_file, multipart_checkpoint_files  # noqa: E402
+from tests.assets.jobs import idle_job  # noqa: E402
+from tests.assets.tables.test_assets import App, evaluations  # noqa: E402
+from tests.builders import commit_info, protocol  # noqa: E402
+
+LOG = dg.AssetKey(["events", "delta_log"])
+
+
+def log_folder(app: App) -> Path:
+    return app.path / "_delta_log"
+
+
+def page(app: App) -> dict[str, Any]:
+    (record,) = app.instance.fetch_observations(LOG, limit=1).records
+    assert record.asset_observation is not None
+    return {name: entry.value for name, entry in record.asset_observation.metadata.items()}
+
+
+def observations(app: App) -> list[dg.AssetObservation]:
+    records = app.instance.fetch_observations(LOG, limit=1000).records
+    return [record.asset_observation for record in reversed(records) if record.asset_observation is not None]
+
+
+def statuses(app: App) -> dict[str, str]:
+    """What Dagster shows of each check that is not partitioned: the status of its latest record."""
+    found = {}
+    for key in app.defs.resolve_asset_graph().asset_check_keys:
+        for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=1):
+            status = record.status.value
+            if record.status is AssetCheckExecutionRecordStatus.PLANNED:
+                run = app.instance.get_run_by_id(record.run_id) if record.run_id else None
+                has_failed = run is not None and run.status is dg.DagsterRunStatus.FAILURE
+                resolved = AssetCheckExecutionResolvedStatus
+                status = (resolved.EXECUTION_FAILED if has_failed else resolved.SKIPPED).value
+            found[key.name] = status
+    return found
+
+
+def with_checkpoint(app: App, versions: int) -> Path:
+    """Grow the table and write a checkpoint of its newest version."""
+    from deltalake import DeltaTable
+
+    app.grow(versions)
+    DeltaTable(app.path).create_checkpoint()
+    return log_folder(app) / checkpoint_file(versions - 1)
+
+
+def flip(file: Path, start: int) -> None:
+    content = bytearray(file.read_bytes())
+    for place in range(start, min(start + 400, len(content))):
+        content[place] ^= 0xFF
+    file.write_bytes(bytes(content))
+
+
+def in_pages(file: Path) -> None:
+    flip(file, 200)
+
+
+def in_footer(file: Path) -> None:
+    flip(file, file.stat().st_size - 450)
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def without_a_part(file: Path) -> None:
+    names = multipart_checkpoint_files(int(file.name.partition(".")[0]), 2)
+    file.rename(file.with_name(names[0]))
+
+
+@pytest.mark.parametrize("damage", [in_pages, in_footer, emptied, truncated, without_a_part])
+def test_damaged_checkpoint_is_a_warning_and_never_well(
+    spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    app = App(tmp_path, checks={"max_small_file_ratio": 1, "max_tombstone_ratio": 1})
+    file = with_checkpoint(app, 6)
+    damage(file)
+    assert app.refresh() == tuple(range(6))
+    health = page(app)["health"]
+    assert not health.startswith("Well")
+    assert "The checkpoint of version 5 cannot be read" in health
+    assert "the 6 commits from version 0 on" in health
+    assert "Other readers" in health
+    told = evaluations(app, None)
+    check = told["readable_checkpoint"]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert check.description is not None
+    assert f"{5:020d}.checkpoint" in check.description
+    assert told["contiguous_log"].passed
+    assert page(app)["num_of_files"] == len(live_paths_of_log(app, 5))
+    assert app.refresh() == ()
+    assert page(app)["health"] == health
+
+
+def live_paths_of_log(app: App, version: int) -> set[str]:
+    """The files of a version, from its commits."""
+    found: set[str] = set()
+    for each in range(version + 1):
+        for line in (log_folder(app) / commit_file(each)).read_text().splitlines():
+            action = json.loads(line)
+            found |= {action["add"]["path"]} if "add" in action else set()
+            found -= {action["remove"]["path"]} if "remove" in action else set()
+    return found
+
+
+def test_repaired_checkpoint_is_told_without_a_new_commit(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    file = with_checkpoint(app, 4)
+    sound = file.read_bytes()
+    in_footer(file)
+    app.refresh()
+    assert "cannot be read" in page(app)["health"]
+    file.write_bytes(sound)
+    assert app.refresh() == ()
+    assert "sound again" in page(app)["health"]
+    assert evaluations(app, None)["readable_checkpoint"].passed
+
+
+def test_gap_stores_what_can_be_loaded_and_names_the_rest(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(11)
+    (log_folder(app) / commit_file(6)).unlink()
+    with pytest.raises(BrokenTableError, match="The commit of version 6 is missing"):
+        app.refresh()
+    assert app.materialized("all_files") == {str(version) for version in range(6)}
+    (check, told) = evaluations(app, None)["contiguous_log"], page(app)
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "Of versions 0 to 10, 5 cannot be loaded: 6 to 10." in (check.description or "")
+    assert told["health"].startswith("The commit of version 6 is missing")
+    assert "write a checkpoint" in told["health"]
+    assert "| 6 to 10 | the commit of version 6 is missing |" in told["cannot_be_loaded"]
+    assert told["numbers_of"] == "version 5, the last good one"
+    assert told["num_of_files"] == len(live_paths_of_log(app, 5))
+    assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values())
+
+
+def test_garbage_commit_keeps_the_last_good_numbers_and_links_the_failed_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    app = App(tmp_path)
+    app.grow(16)
+    app.refresh()
+    good = page(app)
+    app.grow(20)
+    (log_folder(app) / commit_file(16)).write_text('{"add":{"path":"a"}\ngarbage\n')
+    with pytest.raises(RefreshError):
+        app.refresh()
+    told = page(app)
+    assert told["health"].startswith("Version 16 cannot be read: ")
+    assert f"{commit_file(16)}, line 1" in told["health"]
+    assert {name: told[name] for name in ("num_of_files", "contents")} == {
+        name: good[name] for name in ("num_of_files", "contents")
+    }
+    assert told["numbers_of"] == "version 15, the last good one"
+    (failed,) = app.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+    assert told["failed_run"] == failed.run_id
+    assert not evaluations(app, None)["contiguous_log"].passed
+    assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values()), statuses(app)
+    with pytest.raises(BrokenTableError, match="Version 16 cannot be read"):
+        app.refresh()  # a known fault starts no other run
+    assert len(app.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))) == 1
+
+
+def test_garbage_commit_of_a_new_table_stores_the_versions_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(9)
+    (log_folder(app) / commit_file(6)).write_text("garbage\n")
+    with pytest.raises((RefreshError, BrokenTableError)):
+        app.refresh()
+    assert app.materialized("all_files") == {str(version) for version in range(6)}
+    assert page(app)["health"].startswith("Version 6 cannot be read: ")
+    assert page(app)["num_of_files"] == len(live_paths_of_log(app, 5))
+
+
+def test_unsupported_feature_fails_one_check_and_skips_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(3)
+    app.refresh()
+    asks = protocol(3, 7, readerFeatures=["madeUp"], writerFeatures=["madeUp"])
+    lines = "".join(json.dumps(action) + "\n" for action in (commit_info("UPGRADE"), asks))
+    (log_folder(app) / commit_file(3)).write_text(lines)
+    with pytest.raises(RefreshError, match="madeUp"):
+        app.refresh()
+    found = statuses(app)
+    assert found.pop("readable_protocol") == "FAILED"
+    assert set(found.values()) == {"SKIPPED"}, found
+    assert "needs the reader features madeUp" in (evaluations(app, None)["readable_protocol"].description or "")
+    told = page(app)
+    assert "needs the reader features madeUp" in told["health"]
+    assert "not evaluated: " in told["checks_not_evaluated"]
+    assert told["numbers_of"] == "version 2, the last good one"
+
+
+def test_dropped_table_keeps_what_was_known(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(3)
+    app.refresh()
+    good = page(app)
+    shutil.rmtree(app.path)
+    with pytest.raises(DeltaTableNotFoundError):
+        app.refresh()
+    told = page(app)
+    assert told["health"].startswith("No Delta table at ")
+    assert "there is no such folder." in told["health"]
+    assert told["num_of_files"] == good["num_of_files"]
+    assert told["numbers_of"] == "version 2, the last good one"
+    found = statuses(app)
+    assert (found["contiguous_log"], found["readable_checkpoint"]) == ("FAILED", "SKIPPED")
+
+
+def test_wrong_path_of_a_table_never_seen_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    with pytest.raises(DeltaTableNotFoundError):
+        app.refresh()
+    assert page(app)["health"].startswith("No Delta table at ")
+    app.grow(2)
+    assert app.refresh() == (0, 1)
+    assert "No Delta table" not in page(app)["health"]
+
+
+def test_run_that_fails_of_storage_keeps_the_last_numbers_and_links_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltasnap_core import StorageError
+    from deltasnap_core.store.store_writer import StoreWriter
+
+    app = App(tmp_path)
+    app.grow(3)
+    app.refresh()
+    good = page(app)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageError(path="s3://key:hunter2@lake/store", reason="Access Denied")
+
+    app.grow(4)
+    with monkeypatch.context() as patched:
+        patched.setattr(StoreWriter, "write", refuse)
+        with pytest.raises(RefreshError):
+            app.refresh()
+    told = page(app)
+    assert told["health"].startswith("The last run failed: ")
+    assert "hunter2" not in str(told)
+    assert told["num_of_files"] == good["num_of_files"]
+    (failed,) = app.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+    assert told["failed_run"] == failed.run_id
+    assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values())
+    assert app.refresh() == (3,)
+    assert "The last run failed" not in page(app)["health"]
+    assert "failed_run" not in page(app)
+
+
+def test_each_batch_of_commits_has_one_observation_with_all_its_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    for versions in (2, 4, 5):
+        app.grow(versions)
+        app.refresh()
+        app.refresh()
+    found = observations(app)
+    assert [seen.data_version for seen in found] == ["1", "3", "4"]
+    for seen in found:
+        assert {"num_of_files", "dagster/size_bytes", "tombstones", "checkpoint_lag", "latest_version"} <= set(
+            seen.metadata
+        )
+
+
+def test_sensor_reports_a_known_fault_once_and_then_waits(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(3)
+    app.refresh()
+    shutil.rmtree(app.path)
+    sensor, cursor = new_commits_sensor(app.settings, app.table, [idle_job]), None
+    with pytest.raises(DeltaTableNotFoundError):
+        sensor(dg.build_sensor_context(instance=app.instance, cursor=cursor))
+    before = len(observations(app))
+    for expected in ("is still broken: No Delta table", "is known to be broken: No Delta table"):
+        result = sensor(dg.build_sensor_context(instance=app.instance, cursor=cursor))
+        assert isinstance(result, dg.SensorResult)
+        cursor = result.cursor
+        assert result.skip_reason is not None
+        assert expected in (result.skip_reason.skip_message or "")
+    assert len(observations(app)) == before
