@@ -22,11 +22,11 @@ from typer.exceptions import TyperException
 from deltasnap_assets.command.looking import add_commands, storage_options
 from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
-from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import DeltaSnapError
 
 if TYPE_CHECKING:
     from deltasnap_assets.settings.config import Settings, SparkSettings
+    from deltasnap_core import TableCondition
 
 _MOST_OF_AN_ERROR = 1000
 
@@ -46,10 +46,8 @@ def main() -> None:
         sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
     except TyperException as error:
         fail(_usage_text(error), code=error.exit_code)
-    except ConfigError as error:
-        fail(*error.lines)
     except DeltaSnapError as error:
-        fail(str(error))
+        fail(*getattr(error, "lines", [str(error)]), condition=getattr(error, "condition", None))
     except KeyboardInterrupt:
         fail("interrupted")
     except Exception as error:
@@ -59,13 +57,17 @@ def main() -> None:
         fail(f"{type(error).__name__}: {told} (DELTASNAP_DEBUG=1 shows where)")
 
 
-def fail(*messages: str, code: int = 1) -> None:
-    """Print the messages on stderr, a line each, and exit. With `--json`, print them on stdout as `error` too."""
+def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> None:
+    """Print the messages on stderr, a line each, and exit. With `--json`, print them on stdout as `error` too.
+
+    condition: of the table that the command was to show; it is printed as JSON only.
+    """
     told = [message for message in messages if message]
     for message in told:
         print_problem(Console(stderr=True), "error", message)
     if told and "--json" in sys.argv[1:]:
-        typer.echo(json.dumps({"error": error_text("\n".join(told))}))
+        known = {} if condition is None else {"condition": condition.to_json()}
+        typer.echo(json.dumps({"error": error_text(" ".join(told)), **known}))
     sys.exit(code)
 
 
@@ -262,30 +264,19 @@ def inspect_table(
     commits: Annotated[int, typer.Option(min=1, help="How many commits of the history to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at any Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Needs no Dagster.
+    """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Needs no Dagster.
 
-    Of a table that cannot be read, it shows what can be known without a replay, and exits with 1.
+    What is wrong with the table comes first, on stderr. Where the latest version cannot be read, the newest one that
+    can be is shown. Exits with 1 unless all of the version that was asked for is shown.
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
     options = storage_options(option)
     timestamp_ms = None if timestamp is None else _milliseconds(timestamp)
-    from deltasnap_assets.command.inspection import read_facts, show_facts, show_state
+    from deltasnap_assets.command.inspect_view import inspect
 
-    facts = read_facts(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits)
-    if not as_json:
-        show_facts(Console(), facts)
-    facts.check_readable()
-    with Console(stderr=True).status("Counting with Spark"):
-        from deltasnap_assets.command.counting import count
-
-        state = count(facts, options)
-    if not as_json:
-        show_state(Console(), state)
-        return
-    from deltasnap_assets.command.inspection_json import inspection_json
-
-    typer.echo(json.dumps(inspection_json(facts, state), default=str))
+    if not inspect(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits, as_json=as_json):
+        raise typer.Exit(1)
 
 
 def _settings_in_force() -> Settings:

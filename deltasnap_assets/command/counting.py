@@ -1,28 +1,31 @@
-"""The part of `deltasnap inspect` that needs Spark: apart, so that the rest is told before PySpark is loaded."""
+"""The part of `deltasnap inspect` that loads PySpark: apart, so that the rest is shown before.
+
+A version that one process can count starts no Spark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
+from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.command.inspection import TableFacts
 from deltasnap_assets.command.terminal import output_aside
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.failures import starting_spark, using_spark
-from deltasnap_assets.spark.java import use_java
+from deltasnap_assets.spark.failures import using_spark
+from deltasnap_assets.spark.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaLog, SnapshotState
 
 
 def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotState:
-    """Return the state of the version, replayed on a Spark session of this process that prints nothing.
+    """Return the state of the version. What Spark prints, where it is needed, is kept from the terminal.
 
-    Errors: UnsupportedProtocolError, JavaError where Spark cannot start, and those of a damaged log.
+    Errors: UnsupportedProtocolError, JavaError where Spark is needed and cannot start, and those of a damaged log.
     """
-    use_java()
-    with using_spark(facts.path), starting_spark(), output_aside():
-        spark = SparkSession.builder.config(map={**session_config(SparkSettings())}).getOrCreate()
-        delta_log = DeltaLog.for_table(spark, facts.path, storage_options=storage_options or None)
+    sessions = RunSession(LazyPySparkResource(spark_config=session_config(SparkSettings())))
+    session = sessions.when_needed("counting the files of a version")
+    with using_spark(facts.path), output_aside():
+        delta_log = DeltaLog.for_table(session, facts.path, storage_options=storage_options or None)
         return delta_log.get_snapshot_at(version=facts.segment.version).computed_state

@@ -11,28 +11,32 @@ from typing import Literal
 
 import dagster as dg
 
+from deltasnap_assets.command.condition_view import counted_versions
 from deltasnap_assets.command.local_instance import DEFAULT_HOME
 from deltasnap_assets.runs.table_runs import unfinished_run
-from deltasnap_assets.settings.config import Settings, find_config, load_settings, nothing_to_follow
+from deltasnap_assets.settings.config import Settings, TableSettings, find_config, load_settings, nothing_to_follow
 from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, SnapshotStore, TableLog, check_readable
+from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog
+
+_MOST_TOLD = 4000
 
 Mark = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing looked at. advice: what to do; empty where there is nothing to."""
+    """One thing that was checked. advice: what to do; empty: nothing. condition: of a table."""
 
     subject: str
     mark: Mark
     told: str
     advice: str = ""
+    condition: TableCondition | None = None
 
 
 def examine() -> Iterator[Finding]:
@@ -61,11 +65,7 @@ def examine() -> Iterator[Finding]:
     )
     yield Finding(subject="configuration", mark="ok", told=told)
     for table in settings.tables:
-        yield _try(
-            f"table {table.name}",
-            lambda table=table: _table_told(TableLog.for_path(table.path, table.storage_options)),  # type: ignore[misc]
-            "Correct its path or storage_options; `deltasnap inspect` looks at it alone.",
-        )
+        yield _table(table)
     yield _try("store", lambda: _store_told(settings), "Correct storage or storage_options.")
     yield from _runs(settings)
 
@@ -135,10 +135,27 @@ def _answer_of(remote: str) -> str:
     return "answers"
 
 
-def _table_told(log: TableLog) -> str:
-    latest = log.latest()
-    check_readable(latest.protocol, path=log.table_path, version=latest.version)
-    return f"version {latest.version} can be read"
+def _table(table: TableSettings) -> Finding:
+    """Whether every version of a table can be loaded, by any reader."""
+    subject = f"table {table.name}"
+    try:
+        condition = TableLog.for_path(table.path, table.storage_options).condition()
+    except DeltaSnapError as error:  # of a path that no storage can be opened for
+        told = visible(without_secrets(str(error)))
+        return Finding(subject=subject, mark="error", told=told, advice="Correct its path or storage_options.")
+    if not condition.faults:
+        return Finding(subject=subject, mark="ok", told=f"version {condition.latest} can be read", condition=condition)
+    told = condition.text
+    if condition.loadable:
+        told += f" What can be loaded: {counted_versions(condition.loadable)}."
+    advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
+    return Finding(
+        subject=subject,
+        mark="error",
+        told=visible(without_secrets(told), _MOST_TOLD),
+        advice=visible(without_secrets(advice), _MOST_TOLD),
+        condition=condition,
+    )
 
 
 def _store_told(settings: Settings) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
+from deltasnap_assets.command.history import Entry, LostCommits, lost_versions, read_history
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_core import (
@@ -46,7 +47,7 @@ class TableFacts:
     metadata: Metadata
     earliest: int
     latest: int
-    history: tuple[DeltaHistory, ...]
+    history: tuple[Entry, ...]
 
     def check_readable(self) -> None:
         """Raise UnsupportedProtocolError unless the rest can be read too."""
@@ -71,11 +72,12 @@ def read_facts(
     else:
         log = table.latest() if version is None else table.at(version)
     segment, manager = log.segment, table.history
-    history = tuple(manager.get_history(limit=commits, end=segment.version))
+    history = read_history(table, commits, segment.version)
+    newest = history[0] if history else None
     return TableFacts(
         path=table.table_path,
         segment=segment,
-        timestamp_ms=history[0].timestamp if history else segment.last_commit_timestamp,
+        timestamp_ms=newest.timestamp if isinstance(newest, DeltaHistory) else segment.last_commit_timestamp,
         protocol=log.protocol,
         metadata=log.metadata,
         earliest=manager.earliest_version(),
@@ -84,15 +86,15 @@ def read_facts(
     )
 
 
-def show_facts(console: Console, facts: TableFacts) -> None:
-    """Print what needs no replay."""
+def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
+    """Print what needs no replay. note: on the version shown; None: nothing."""
     title = shown(facts.path, style="bold")
     if facts.metadata.name:
         title = Text.assemble(title, "  ", shown(facts.metadata.name, style="cyan"))
     console.print(title)
     if facts.metadata.description:
         console.print(shown(facts.metadata.description, style="italic"))
-    console.print(_pairs(_table_rows(facts)))
+    console.print(_pairs(_table_rows(facts, note)))
     console.print(_schema(facts.metadata))
     console.print(_history(facts.history))
 
@@ -134,10 +136,10 @@ def _pairs(rows: _Rows) -> Table:
     return grid
 
 
-def _table_rows(facts: TableFacts) -> _Rows:
+def _table_rows(facts: TableFacts, note: str | None) -> _Rows:
     protocol, metadata = facts.protocol, facts.metadata
     rows: _Rows = [
-        ("version", f"{facts.segment.version}, committed {time_text(facts.timestamp_ms)}"),
+        ("version", f"{facts.segment.version}, committed {time_text(facts.timestamp_ms)}{f', {note}' if note else ''}"),
         ("in the log", f"versions {facts.earliest} to {facts.latest}"),
         ("table id", metadata.id),
         ("protocol", f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"),
@@ -189,10 +191,13 @@ def _schema(metadata: Metadata) -> RenderableType:
     return table
 
 
-def _history(history: tuple[DeltaHistory, ...]) -> RenderableType:
+def _history(history: tuple[Entry, ...]) -> RenderableType:
     table = Table("version", "committed (UTC)", "operation", "by", box=None, header_style="dim", expand=True)
     table.add_column("parameters", ratio=1, overflow="fold")
     for entry in history:
+        if isinstance(entry, LostCommits):
+            table.add_row(lost_versions(entry), "", "", "", shown(entry.text), style="red")
+            continue
         table.add_row(
             str(entry.version),
             time_text(entry.timestamp).removesuffix(" UTC"),

@@ -6,11 +6,16 @@ from typing import Any
 
 from deltasnap_assets.command.history import history_json, iso_time
 from deltasnap_assets.command.inspection import TableFacts
-from deltasnap_core import SnapshotState
+from deltasnap_core import SnapshotState, TableCondition
 
 
-def inspection_json(facts: TableFacts, state: SnapshotState | None) -> dict[str, Any]:
-    """Return what was found of a version as JSON. state: None where it was not counted."""
+def inspection_json(
+    facts: TableFacts, state: SnapshotState | None, condition: TableCondition, error: str | None
+) -> dict[str, Any]:
+    """Return what was found of a version as JSON.
+
+    state: None where it was not counted. condition: of the table. error: why something is not there; None: all is.
+    """
     return {
         "path": facts.path,
         "version": facts.segment.version,
@@ -22,4 +27,6 @@ def inspection_json(facts: TableFacts, state: SnapshotState | None) -> dict[str,
         "logSegment": facts.segment.to_json(),
         "state": None if state is None else state.to_json(),
         "history": history_json(facts.history),
+        "condition": condition.to_json(),
+        "error": error,
     }

@@ -64,14 +64,26 @@ def history(
     option: _Options = None,
     as_json: _Json = False,
 ) -> None:
-    """Show who committed what and when, newest first."""
-    from deltasnap_assets.command.history import history_json, history_table, read_history
+    """Show who committed what and when, newest first.
 
-    commits = read_history(path, storage_options(option), limit)
+    A commit that is missing or cannot be read has a line too. Exits with 1 where there is one.
+    """
+    from deltasnap_assets.command.condition_view import explaining, fault_line
+    from deltasnap_assets.command.history import history_json, history_table, lost_commits, read_history
+    from deltasnap_core import TableLog
+
+    options = storage_options(option)
+    with explaining(path, options):
+        commits = read_history(TableLog.for_path(path, options), limit)
     if as_json:
         typer.echo(json.dumps(history_json(commits), default=str))
     else:
         Console().print(history_table(commits))
+    lost = lost_commits(commits)
+    for each in lost:
+        print_problem(Console(stderr=True), each.fault.mark, fault_line(each.fault))
+    if lost:
+        raise typer.Exit(1)
 
 
 def diff(
@@ -81,10 +93,16 @@ def diff(
     option: _Options = None,
     as_json: _Json = False,
 ) -> None:
-    """Show what is different between two versions: schema, properties, protocol, files."""
+    """Show what is different between two versions: schema, properties, protocol, files.
+
+    Exits with 1 where one of them cannot be read, or a commit between them.
+    """
+    from deltasnap_assets.command.condition_view import explaining
     from deltasnap_assets.command.diff import compare_versions, show_diff
 
-    found = compare_versions(path, storage_options(option), one, other)
+    options = storage_options(option)
+    with explaining(path, options, *range(min(one, other), max(one, other) + 1)):
+        found = compare_versions(path, options, one, other)
     if as_json:
         typer.echo(json.dumps(found.to_json()))
     else:
@@ -92,9 +110,9 @@ def diff(
 
 
 def doctor(as_json: _Json = False) -> None:
-    """Look at all that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
+    """Check all that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
 
-    Exits with 1 where something is wrong.
+    Exits with 1 where something is wrong, a table that other readers cannot read counted in.
     """
     from deltasnap_assets.command.doctor import Finding, examine, is_well
 
@@ -124,5 +142,6 @@ def storage_options(texts: list[str] | None) -> dict[str, str]:
     return options
 
 
-def _finding_json(finding: Any) -> dict[str, str]:
-    return {name: getattr(finding, name) for name in ("subject", "mark", "told", "advice")}
+def _finding_json(finding: Any) -> dict[str, Any]:
+    values = {name: getattr(finding, name) for name in ("subject", "mark", "told", "advice")}
+    return values if finding.condition is None else {**values, "condition": finding.condition.to_json()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from rich.console import Console
@@ -12,25 +13,30 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as ProgressBars
 from rich.table import Column
 
+from deltasnap_assets.command.condition_view import condition_lines, condition_of
 from deltasnap_assets.command.local_instance import use_local_instance
-from deltasnap_assets.command.terminal import output_to, print_problem, shown
+from deltasnap_assets.command.terminal import error_text, output_to, print_problem, shown
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.table_observation import health_of
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, TableCondition
 
 LOG_NAME = "refresh.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What came of one table: the versions materialized and how the table fares now, or why it failed."""
+    """What came of one table: the versions materialized, its health now, or why it failed.
+
+    condition: of its log, as JSON; None: not known.
+    """
 
     versions: tuple[int, ...] = ()
     health: str | None = None
     error: str | None = None
+    condition: dict[str, Any] | None = None
 
 
 def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = False) -> dict[str, Refreshed]:
@@ -59,14 +65,23 @@ def _refresh(
             versions = refresh_table(defs, settings, table, instance, on_event=progress.show)
     except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        problem = f"{table.name}: {what}{error}"
+        problem, condition = f"{table.name}: {what}{error}", _condition(table)
         print_problem(console, "error", problem)
+        for mark, told in () if condition is None else condition_lines(condition):
+            print_problem(console, mark, f"{table.name}: {told}")
         console.print(shown(f"What Spark and Dagster printed: {log}", style="dim"), soft_wrap=True)
-        return Refreshed(error=shown(problem).plain)
+        return Refreshed(error=error_text(problem), condition=None if condition is None else condition.to_json())
     console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
     if health := health_of(instance, table.name):
         console.print(shown(f"{table.name}: {health}"), soft_wrap=True)
     return Refreshed(versions=versions, health=health)
+
+
+def _condition(table: TableSettings) -> TableCondition | None:
+    try:
+        return condition_of(table.path, table.storage_options)
+    except DeltaSnapError:  # of a path that no storage can be opened for, which the refresh has said
+        return None
 
 
 def versions_text(versions: Sequence[int]) -> str:

@@ -194,7 +194,7 @@ def test_check_java_without_any_raises(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_inspect_path_without_table_is_one_line(tmp_path: Path) -> None:
-    assert_one_line_of_error(deltasnap("inspect", "nothing", folder=tmp_path), "No Delta table found", "nothing")
+    assert_one_line_of_error(deltasnap("inspect", "nothing", folder=tmp_path), "No Delta table at", "no such folder")
 
 
 def test_inspect_path_of_unknown_kind_is_one_line(tmp_path: Path) -> None:

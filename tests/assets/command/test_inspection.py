@@ -16,7 +16,7 @@ from tests.builders import add, commit_info, metadata, protocol, write_log
 def inspected(path: Path, *actions: Any) -> str:
     write_log(path, {0: [protocol(), *actions, add("a.parquet")]})
     console = Console(file=io.StringIO(), width=160)
-    show_facts(console, read_facts(str(path), {}))
+    show_facts(console, read_facts(str(path), {}), None)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

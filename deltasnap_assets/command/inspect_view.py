@@ -1,0 +1,93 @@
+"""`deltasnap inspect`: the condition of a table, the facts about one version, then what a replay counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from deltasnap_assets.command.condition_view import (
+    FaultyTableError,
+    condition_of,
+    explains,
+    print_condition,
+    told_once,
+)
+from deltasnap_assets.command.inspection import TableFacts, read_facts, show_facts, show_state
+from deltasnap_assets.command.inspection_json import inspection_json
+from deltasnap_assets.command.terminal import error_text, print_problem
+from deltasnap_core import DeltaSnapError, SnapshotState, TableCondition
+
+
+def inspect(
+    path: str,
+    storage_options: Mapping[str, Any],
+    *,
+    version: int | None,
+    timestamp_ms: int | None,
+    commits: int,
+    as_json: bool,
+) -> bool:
+    """Print what is known of a version: the one given, the one as of a time, or the latest. Return whether all is.
+
+    Where the latest cannot be read, the newest version that can be is shown.
+    Errors: FaultyTableError where no version is shown for a fault of the log; those of finding the version.
+    """
+    condition = condition_of(path, storage_options)
+    with told_once():
+        facts = _facts(path, storage_options, condition, version, timestamp_ms, commits)
+        print_condition(condition)
+        problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
+        if not as_json:
+            show_facts(Console(), facts, None if problem is None else "the newest that can be loaded")
+        state: SnapshotState | None = None
+        try:
+            facts.check_readable()
+            state = _counted(facts, storage_options)
+        except DeltaSnapError as error:
+            problem = error_text(str(error))
+            if not condition.faults_at(facts.segment.version):  # else it has been said
+                print_problem(Console(stderr=True), "error", problem)
+    if as_json:
+        typer.echo(json.dumps(inspection_json(facts, state, condition, problem), default=str))
+    elif state is not None:
+        show_state(Console(), state)
+    return problem is None
+
+
+def _facts(
+    path: str,
+    storage_options: Mapping[str, Any],
+    condition: TableCondition,
+    version: int | None,
+    timestamp_ms: int | None,
+    commits: int,
+) -> TableFacts:
+    try:
+        return read_facts(path, storage_options, version=version, timestamp_ms=timestamp_ms, commits=commits)
+    except DeltaSnapError as error:
+        wanted = () if version is None else (version,)
+        if timestamp_ms is not None or not explains(condition, *wanted):
+            raise
+        if version is not None or condition.newest_loadable is None:
+            raise FaultyTableError(condition) from error
+    return read_facts(path, storage_options, version=condition.newest_loadable, commits=commits)
+
+
+def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -> str | None:
+    """What keeps the latest version from being shown; None: it is shown, or another was asked for."""
+    shown = facts.segment.version
+    if not is_latest or condition.latest is None or shown >= condition.latest:
+        return None
+    return f"Version {condition.latest} cannot be read: version {shown} is shown."
+
+
+def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotState:
+    with Console(stderr=True).status("Counting"):
+        # Loads PySpark, which takes as long as all before it: the facts are shown by now.
+        from deltasnap_assets.command.counting import count  # noqa: PLC0415
+
+        return count(facts, storage_options)

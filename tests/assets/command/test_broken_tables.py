@@ -1,0 +1,225 @@
+"""What the commands print of tables that are broken, made by deltalake and broken as an operator may find them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from deltasnap_core import commit_file
+from deltasnap_core.protocol.file_names import checkpoint_file
+from tests.assets.command.test_cli import deltasnap
+
+LAST = 7
+
+
+def commit(table: Path, version: int) -> Path:
+    return table / "_delta_log" / commit_file(version)
+
+
+def flip(file: Path, start: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[start : start + 400] = bytes(byte ^ 0xFF for byte in content[start : start + 400])
+    file.write_bytes(bytes(content))
+
+
+def newest_checkpoint(table: Path) -> Path:
+    return table / "_delta_log" / checkpoint_file(4)
+
+
+def footer(table: Path) -> None:
+    flip(newest_checkpoint(table), newest_checkpoint(table).stat().st_size - 400)
+
+
+def pages(table: Path) -> None:
+    flip(newest_checkpoint(table), 40)
+
+
+def empty(table: Path) -> None:
+    newest_checkpoint(table).write_bytes(b"")
+
+
+def without_checkpoint(table: Path) -> None:
+    newest_checkpoint(table).unlink()
+    (table / "_delta_log" / "_last_checkpoint").unlink()
+
+
+def gap(table: Path) -> None:
+    without_checkpoint(table)
+    commit(table, 6).unlink()
+
+
+def covered_gap(table: Path) -> None:
+    commit(table, 3).unlink()
+
+
+def garbage(table: Path) -> None:
+    without_checkpoint(table)
+    commit(table, 6).write_text("garbage {", encoding="utf-8")
+
+
+def garbage_at_the_end(table: Path) -> None:
+    commit(table, LAST).write_text('{"add": {"path": 3}}\n', encoding="utf-8")
+
+
+def feature(table: Path) -> None:
+    names = ["fromTheFuture"]
+    action = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": names}}
+    action["protocol"]["writerFeatures"] = names
+    with commit(table, LAST).open("a", encoding="utf-8") as file:
+        file.write(f"\n{json.dumps(action)}\n")
+
+
+def dropped(table: Path) -> None:
+    shutil.rmtree(table)
+
+
+def no_log(table: Path) -> None:
+    shutil.rmtree(table / "_delta_log")
+
+
+CHECKPOINTS = (footer, pages, empty)
+LOST: dict[Callable[[Path], None], tuple[str, int | None]] = {
+    gap: ("The commit of version 6 is missing", 5),
+    garbage: ("Version 6 cannot be read: ", 5),
+    garbage_at_the_end: ("line 1: add.path: expected a string, found 3", 6),
+    dropped: ("there is no such folder", None),
+    no_log: ("the folder has no _delta_log", None),
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("sound") / "events"
+    for version in range(LAST + 1):
+        write_deltalake(table, pa.table({"x": [version, version + 1]}), mode="append")
+        if version == 4:
+            DeltaTable(table).create_checkpoint()
+    return table
+
+
+@pytest.fixture
+def table(sound: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sound, tmp_path / "events"))
+
+
+def run(table: Path, *arguments: str) -> tuple[int, list[str], str]:
+    """Return the exit code, the lines on stderr and stdout of a command, on a machine without Java."""
+    folder = table.parent
+    (folder / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]\nstorage: store", encoding="utf-8")
+    result = deltasnap(*arguments, folder=folder, JAVA_HOME=str(folder / "none"), DAGSTER_HOME="")
+    assert "Traceback" not in result.stdout + result.stderr
+    return result.returncode, result.stderr.splitlines(), result.stdout
+
+
+def parsed(table: Path, *arguments: str) -> tuple[int, Any]:
+    code, _, out = run(table, *arguments, "--json")
+    return code, json.loads(out)
+
+
+def of_table(findings: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(finding for finding in findings if finding["subject"] == "table events")
+
+
+@pytest.mark.parametrize("damage", CHECKPOINTS, ids=lambda damage: damage.__name__)
+def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
+    damage: Callable[[Path], None], table: Path
+) -> None:
+    damage(table)
+    code, problems, out = run(table, "inspect", "events")
+    (warning,) = problems
+    assert code == 0
+    assert warning.startswith("warning: The checkpoint of version 4 cannot be read: ")
+    assert "deltasnap reads the 8 commits from version 0 on instead. Other readers" in warning
+    assert "files           8 of" in out
+    code, found = parsed(table, "inspect", "events")
+    assert (code, found["error"], found["state"]["numOfFiles"]) == (0, None, 8)
+    assert [fault["kind"] for fault in found["condition"]["faults"]] == ["corrupt_checkpoint"]
+    code, findings = parsed(table, "doctor")
+    assert (code, of_table(findings)["mark"]) == (1, "error")
+    assert "create_checkpoint" in of_table(findings)["advice"]
+
+
+@pytest.mark.parametrize("damage", LOST, ids=lambda damage: damage.__name__)
+def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good_version(
+    damage: Callable[[Path], None], table: Path
+) -> None:
+    damage(table)
+    expected, newest = LOST[damage]
+    code, problems, out = run(table, "inspect", "events")
+    (problem,) = problems
+    assert code == 1
+    assert problem.startswith("error: ")
+    assert expected in problem
+    if newest is not None:
+        assert f"What can be loaded: versions 0 to {newest}." in problem
+        assert f"version         {newest}, committed" in out
+        assert "the newest that can be loaded" in " ".join(out.split())
+        assert f"files           {newest + 1} of" in out
+    code, found = parsed(table, "inspect", "events")
+    assert code == 1
+    assert found["error"]
+    assert found["condition"]["mark"] == "error"
+    code, findings = parsed(table, "doctor")
+    finding = of_table(findings)
+    assert (code, finding["mark"]) == (1, "error")
+    assert expected in finding["told"]
+    assert finding["advice"] in problem
+    assert finding["condition"] == found["condition"]
+    code, told = parsed(table, "refresh")
+    assert (code, told["events"]["versions"]) == (1, [])
+
+
+def test_unsupported_feature_is_one_sentence_and_the_facts_are_shown(table: Path) -> None:
+    feature(table)
+    code, problems, out = run(table, "inspect", "events")
+    (problem,) = problems
+    assert code == 1
+    assert "needs the reader features fromTheFuture, not supported by deltasnap." in problem
+    assert f"version          {LAST}, committed" in out
+    code, found = parsed(table, "inspect", "events")
+    assert (code, found["version"], found["state"]) == (1, LAST, None)
+    assert "fromTheFuture" in found["error"]
+
+
+@pytest.mark.parametrize(("damage", "version"), [(gap, 6), (covered_gap, 3), (garbage, 6), (garbage_at_the_end, LAST)])
+def test_history_has_a_line_for_what_is_lost(damage: Callable[[Path], None], version: int, table: Path) -> None:
+    damage(table)
+    code, problems, out = run(table, "history", "events")
+    (line,) = (line for line in out.splitlines() if line.split()[0] == f"{version}")
+    assert code == 1
+    assert "missing: version" in line or "cannot be read: line 1" in line
+    assert len(problems) == 1
+    code, commits = parsed(table, "history", "events")
+    assert code == 1
+    assert [entry["version"] for entry in commits] == list(range(LAST, -1, -1))
+    assert [entry["version"] for entry in commits if "fault" in entry] == [version]
+    code, _, _ = run(table, "history", "events", "--limit", "1")
+    assert code == (1 if damage is garbage_at_the_end else 0)
+
+
+@pytest.mark.parametrize("damage", [gap, garbage])
+def test_diff_across_what_is_lost_says_what_helps(damage: Callable[[Path], None], table: Path) -> None:
+    damage(table)
+    code, problems, _ = run(table, "diff", "events", "2", f"{LAST}")
+    (problem,) = problems
+    assert code == 1
+    assert "Restore" in problem
+    assert run(table, "diff", "events", "2", "5")[0] == 0
+
+
+def test_version_that_a_gap_took_is_explained_by_the_gap(table: Path) -> None:
+    gap(table)
+    code, problems, _ = run(table, "inspect", "events", "--version", "6")
+    assert code == 1
+    assert "The commit of version 6 is missing" in problems[0]
+    code, problems, out = run(table, "inspect", "events", "--version", "5")
+    assert code == 0
+    assert "the newest that can be loaded" not in out
+    assert len(problems) == 1
