@@ -76,7 +76,7 @@ def table_observation(
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {version}",
-        metadata={"latest_version": version, **told},
+        metadata={"health": told["health"], "latest_version": version, **told},  # what is wrong comes first
         tags=tags,
     )
 

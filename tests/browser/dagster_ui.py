@@ -46,7 +46,7 @@ tables:
     owners: [team:shop]
     tags: {{domain: web}}
 """
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 300
 
 
 def add_commits(folder: Path, versions: int) -> None:

@@ -291,6 +291,7 @@ def test_each_batch_of_commits_has_one_observation_with_all_its_numbers(spark: S
     found = observations(app)
     assert [seen.data_version for seen in found] == ["1", "3", "4"]
     for seen in found:
+        assert next(iter(seen.metadata)) == "health"
         assert {"num_of_files", "dagster/size_bytes", "tombstones", "checkpoint_lag", "latest_version"} <= set(
             seen.metadata
         )

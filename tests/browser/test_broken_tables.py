@@ -1,0 +1,157 @@
+"""What an engineer sees of broken tables in Dagster's UI: what is wrong first, then the last good numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.command.local_instance import DEFAULT_HOME, dagster_yaml
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import load_settings
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.protocol.file_names import checkpoint_file, commit_file
+from tests.builders import commit_info, content, protocol
+
+pytestmark = pytest.mark.spark
+pytest.importorskip("deltalake")
+pytest.importorskip("dagster_webserver")
+pytest.importorskip("playwright")
+
+from deltalake import DeltaTable  # noqa: E402
+
+from deltasnap_assets.demo.demo_table import grow  # noqa: E402
+from tests.browser.dagster_ui import CHROMIUM, browser, served, show_plots  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+VERSIONS = 8
+TABLES = ("footer", "gap", "garbage", "feature", "dropped")
+
+
+def _damage(name: str, table: Path) -> None:
+    log = table / "_delta_log"
+    if name == "footer":
+        DeltaTable(table).create_checkpoint()
+        file = log / checkpoint_file(VERSIONS - 1)
+        sound = file.read_bytes()
+        file.write_bytes(sound[:-400] + bytes(byte ^ 0xFF for byte in sound[-400:]))
+    elif name == "gap":
+        (log / commit_file(6)).unlink()
+    elif name == "garbage":
+        (log / commit_file(6)).write_text("no JSON\n", encoding="utf-8")
+    elif name == "feature":
+        asks = protocol(3, 7, readerFeatures=["madeUp"], writerFeatures=["madeUp"])
+        (log / commit_file(VERSIONS)).write_bytes(content([commit_info("UPGRADE"), asks]))
+    elif name == "dropped":
+        shutil.rmtree(table)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which(CHROMIUM) is None and not os.environ.get("CI"):
+        pytest.skip("no chromium here: apt-get install chromium")
+    folder = tmp_path_factory.mktemp("broken")
+    tables = "".join(f"  - {{name: {name}, path: data/{name}, poll_seconds: 2}}\n" for name in TABLES)
+    (folder / "deltasnap.yaml").write_text(f'spark: {{master: "local[1]"}}\ntables:\n{tables}', encoding="utf-8")
+    home = folder / DEFAULT_HOME
+    home.mkdir(parents=True)
+    (home / "dagster.yaml").write_text(dagster_yaml(home), encoding="utf-8")
+    settings = load_settings(folder=folder, environment={})
+    defs = build_definitions(settings)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for table in settings.tables:
+            path = folder / "data" / table.name
+            for versions in (4, VERSIONS):
+                for _ in grow(path, versions):
+                    pass
+                if versions == VERSIONS:
+                    _damage(table.name, path)
+                with suppress(DeltaSnapError):
+                    refresh_table(defs, settings, table, instance, log_level="CRITICAL")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Iterator[Page]:
+    with served(folder) as url, browser(url) as page:
+        page.set_viewport_size({"width": 1280, "height": 1400})
+        yield page
+
+
+def _open(page: Page, table: str, name: str, view: str = "overview", **query: str) -> None:
+    more = "".join(f"&{key}={value}" for key, value in query.items())
+    page.goto(f"/assets/{table}/{name}?view={view}{more}")
+
+
+def _picture(page: Page, name: str) -> None:
+    """Keep a picture of what is shown, where somebody wants to look at it: DELTASNAP_PICTURES names a folder."""
+    if folder := os.environ.get("DELTASNAP_PICTURES"):
+        page.wait_for_timeout(2000)
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence", "last_good"),
+    [
+        ("footer", "The checkpoint of version 7 cannot be read", None),
+        ("gap", "The commit of version 6 is missing", 5),
+        ("garbage", "Version 6 cannot be read", 5),
+        ("feature", "needs the reader features madeUp", 7),
+        ("dropped", "there is no such folder", 3),
+    ],
+)
+def test_page_of_a_broken_table_says_so_first(page: Page, table: str, sentence: str, last_good: int | None) -> None:
+    _open(page, table, "delta_log")
+    page.get_by_text(sentence).first.wait_for()
+    _picture(page, f"{table}-page")
+    if last_good is not None:
+        page.get_by_text(f"version {last_good}, the last good one").first.wait_for()
+    page.get_by_text("num_of_files").first.wait_for()
+    assert not page.get_by_text(re.compile("^Well:")).count()
+
+
+@pytest.mark.parametrize("table", ["garbage", "feature"])
+def test_page_links_the_failed_run(page: Page, table: str) -> None:
+    _open(page, table, "delta_log")
+    page.get_by_text("failed_run").first.wait_for()
+    assert page.locator("a[href^='/runs/']").count()
+
+
+@pytest.mark.parametrize(
+    ("table", "check", "sentence"),
+    [
+        ("footer", "readable_checkpoint", "Other readers that use this checkpoint fail"),
+        ("gap", "contiguous_log", "Of versions 0 to 7, 2 cannot be loaded: 6 to 7"),
+        ("garbage", "contiguous_log", "Version 6 cannot be read"),
+        ("feature", "readable_protocol", "needs the reader features madeUp"),
+    ],
+)
+def test_check_of_a_broken_table_says_why(page: Page, table: str, check: str, sentence: str) -> None:
+    _open(page, table, "log_segment", "checks", checkDetail=check)
+    page.get_by_text(sentence).first.wait_for()
+    _picture(page, f"{table}-check")
+    assert not page.get_by_text("Execution failed").count()
+
+
+def test_checks_that_could_not_look_are_skipped(page: Page) -> None:
+    _open(page, "feature", "all_files", "checks", checkDetail="small_files")
+    page.get_by_text("Skipped").first.wait_for()
+    _picture(page, "feature-skipped")
+    assert not page.get_by_text("Execution failed").count()
+
+
+def test_plots_of_the_table_are_there(page: Page) -> None:
+    _open(page, "gap", "delta_log")
+    page.get_by_text("num_of_files").first.wait_for()
+    assert "num_of_files" in show_plots(page)
+    _picture(page, "gap-plots")
