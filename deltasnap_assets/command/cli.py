@@ -129,16 +129,18 @@ def ui(
     """
     _require("dagster_webserver", "ui")
     from deltasnap_assets.command.local_instance import use_local_instance
+    from deltasnap_assets.command.running_ui import take_instance
     from deltasnap_assets.spark.java import check_java
 
     # Told here, a mistake is one line; told by Dagster's code server, it is a page.
     spark = _settings_in_force().spark
     if spark.remote is None:
         check_java()
+    if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
+        typer.echo(f"Stopped what an earlier deltasnap ui left running: {stopped} processes.")
     with socket.socket() as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use; --port takes another.")
-    use_local_instance()
     _bring_spark(spark)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster takes this process' place: signals reach it as they are, and its exit code is ours. A script that starts

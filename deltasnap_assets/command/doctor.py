@@ -12,7 +12,9 @@ from typing import Literal
 import dagster as dg
 
 from deltasnap_assets.command.condition_view import counted_versions
-from deltasnap_assets.command.local_instance import DEFAULT_HOME
+from deltasnap_assets.command.local_instance import local_home
+from deltasnap_assets.command.running_ui import last_ui, leftovers
+from deltasnap_assets.processes import pid_of
 from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings, find_config, load_settings, nothing_to_follow
 from deltasnap_assets.settings.distribution import how_to_install
@@ -40,7 +42,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Look at everything, one after another: Java, Spark, archive, server, configuration, store, tables, runs."""
+    """Look at everything, one after another: Java, Spark, archive, server, UI, configuration, store, tables, runs."""
     settings = _settings()
     remote = settings.spark.remote if isinstance(settings, Settings) else None
     yield _try(
@@ -50,7 +52,8 @@ def examine() -> Iterator[Finding]:
     yield _archive()
     if remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
-    yield _server()
+    yield _or_error("server", _server)
+    yield _or_error("ui", _ui)
     if isinstance(settings, Finding):
         yield settings
         return
@@ -94,6 +97,13 @@ def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = T
         return Finding(subject=subject, mark="error" if is_needed else "warning", told=told, advice=advice)
 
 
+def _or_error(subject: str, look: Callable[[], Finding]) -> Finding:
+    try:
+        return look()
+    except DeltaSnapError as error:
+        return Finding(subject=subject, mark="error", told=visible(without_secrets(str(error))))
+
+
 def _archive() -> Finding:
     path = archive_path()
     if path is not None and path.exists():
@@ -112,9 +122,21 @@ def _server() -> Finding:
     return Finding(subject="server", mark="error", told=f"does not answer at {server.url}", advice=advice)
 
 
+def _ui() -> Finding:
+    home = local_home()
+    if left := leftovers(home):
+        ids = ", ".join(str(pid_of(process)) for process in left)
+        told = f"was killed; {len(left)} processes of it still run: {ids}"
+        return Finding(subject="ui", mark="warning", told=told, advice="`deltasnap ui` stops them, and starts anew.")
+    ui = last_ui(home)
+    if ui is None or not ui.is_running:
+        return Finding(subject="ui", mark="ok", told="none runs here")
+    return Finding(subject="ui", mark="ok", told=f"runs at {ui.url}, process {pid_of(ui.process)}")
+
+
 def _runs(settings: Settings) -> Iterator[Finding]:
     """Runs under way; those whose process is gone are recorded as failed by the look."""
-    home = Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).absolute()
+    home = local_home()
     if not home.exists():
         yield Finding(subject="runs", mark="ok", told=f"none: there is no Dagster instance at {home}")
         return

@@ -47,12 +47,17 @@ def dagster_yaml(home: Path, storage: str = _LOCAL_STORAGE) -> str:
     return (_DAGSTER_YAML + storage).format(tag=TABLE_TAG, home=json.dumps(str(home)))
 
 
+def local_home() -> Path:
+    """Return the folder of the instance, which need not be there."""
+    return Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).absolute()
+
+
 def use_local_instance() -> Path:
     """Set DAGSTER_HOME for this process and its children where it is not set; returns the folder, made if need be.
 
     Its settings follow the folder where it is moved, and later versions of deltasnap, until the user takes them over.
     """
-    home = Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).absolute()
+    home = local_home()
     home.mkdir(parents=True, exist_ok=True)
     settings, wanted = home / "dagster.yaml", dagster_yaml(home)
     found = settings.read_text(encoding="utf-8") if settings.exists() else None

@@ -16,7 +16,8 @@ from dagster._core.launcher.base import LaunchRunContext  # no public name
 from dagster._grpc.types import ExecuteRunArgs  # no public name
 from dagster._serdes import ConfigurableClassData, serialize_value  # no public name
 
-from deltasnap_assets.runs.run_process import HIDDEN_TAG_PREFIX, PROCESS_TAG, has_ended, name_of, pid_of
+from deltasnap_assets.processes import has_ended, name_of, pid_of
+from deltasnap_assets.runs.run_process import HIDDEN_TAG_PREFIX, PROCESS_TAG
 
 MODULE = "deltasnap_assets.definitions"
 _HANDED_OVER_TAG = f"{HIDDEN_TAG_PREFIX}handed_over"

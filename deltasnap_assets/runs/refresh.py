@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs.condition_report import FailedRun, report_condition
 from deltasnap_assets.runs.damage import condition_of_failure, look_or_report, report_where_nothing_is_new
 from deltasnap_assets.runs.handed_on import Look, handed_on
@@ -21,7 +22,7 @@ from deltasnap_assets.runs.plan import (
     run_tags,
     what_is_stored,
 )
-from deltasnap_assets.runs.run_process import PROCESS_TAG, this_process
+from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, TableCondition

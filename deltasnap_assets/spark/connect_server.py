@@ -1,8 +1,9 @@
 """A warm Spark Connect server on this machine: started from pip's PySpark, stopped, asked for.
 
-Everything of it lies in one folder: `server.json` says where it listens, `server.log` what it printed, and whoever
-holds the lock on `lock` is the server. Its processes inherit the lock and lose it as they end, however they end: a
-process id that another program has by now can never be taken for the server.
+Everything of it lies in one folder: `server.json` says where it listens and which process it is, `server.log` what it
+printed. The process is known by its id and the time of its start, and what it started by a variable of its environment,
+so another program that has its id by now is never taken for the server. The lock on `lock` is held only while a server
+is being started; nothing else takes it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
+from deltasnap_assets.processes import has_ended, name_of, stop_all, with_variable
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.jvm_options import find_spark_home
@@ -28,6 +31,7 @@ from deltasnap_core import DeltaSnapError
 
 DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
 HOST = "127.0.0.1"
+MARK_VARIABLE = "DELTASNAP_SPARK_SERVER"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _POLL_SECONDS = 0.2
 _ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
@@ -39,10 +43,16 @@ class SparkServerError(DeltaSnapError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkServer:
-    """A server that runs. process_group: the process group of its launcher and its JVM."""
+    """A server that runs.
+
+    process_group: the process group of its launcher and its JVM. process: the name of the launcher, which `exec` makes
+    the JVM. mark: the value of MARK_VARIABLE in the environment of all that it started.
+    """
 
     port: int
     process_group: int
+    process: str = ""
+    mark: str = ""
 
     @property
     def url(self) -> str:
@@ -51,16 +61,19 @@ class SparkServer:
 
 
 def running_server(folder: Path) -> SparkServer | None:
-    """Return the server of a folder, whether it answers already or not; None: there is none."""
-    if not (folder / "lock").exists():
-        return None
-    with (folder / "lock").open("rb") as lock:
-        if _take(lock.fileno()):
-            return None
+    """Return the server of a folder, whether it answers already or not; None: there is none.
+
+    Errors: SparkServerError where `server.json` cannot be understood.
+    """
+    file = folder / "server.json"
     try:
-        return SparkServer(**json.loads((folder / "server.json").read_text(encoding="utf-8")))
+        server = SparkServer(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError, TypeError) as error:
-        raise SparkServerError(f"A server holds {folder / 'lock'}, but {folder / 'server.json'}: {error}") from error
+        advice = "delete it where no server runs"
+        raise SparkServerError(f"{file} does not say which server runs ({error}): {advice}.") from error
+    return server if _processes_of(server) else None
 
 
 def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_seconds: float = 180) -> SparkServer:
@@ -80,25 +93,27 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     properties = folder / "spark.properties"
     _write_properties(properties, server_config(spark, port))
     log = folder / "server.log"
-    with _locked(folder / "lock") as lock, log.open("wb") as sink:
+    with _locked(folder / "lock"), log.open("wb") as sink:
+        if (running := running_server(folder)) is not None:  # started since
+            return running
+        server = SparkServer(port=port, process_group=0, mark=uuid4().hex)
+        _record(folder, server)  # before it runs: whoever kills this process, the server is found by its mark
         process = subprocess.Popen(
             [*_command(), "--load-spark-defaults", "--properties-file", str(properties.absolute())],
-            env=_environment(),
+            env={**_environment(), MARK_VARIABLE: server.mark},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=(lock,),
         )
-        server = SparkServer(port=port, process_group=process.pid)
-        (folder / "server.json").write_text(json.dumps(asdict(server)), encoding="utf-8")
+        server = replace(server, process_group=process.pid, process=name_of(process.pid))
+        _record(folder, server)
     try:
         _wait_until_it_answers(process, port, log, timeout_seconds)
     except BaseException:
-        _signal(server, signal.SIGKILL)
+        process.kill()
         process.wait()
-        while running_server(folder) == server:  # what it started ends a moment later
-            time.sleep(_POLL_SECONDS)
+        stop_all(partial(_processes_of, server), timeout_seconds=0)
         raise
     return server
 
@@ -124,13 +139,7 @@ def stop_server(folder: Path, *, timeout_seconds: float = 30) -> SparkServer | N
     server = running_server(folder)
     if server is None:
         return None
-    _signal(server, signal.SIGTERM)
-    deadline = time.monotonic() + timeout_seconds
-    while running_server(folder) is not None:
-        if time.monotonic() > deadline:
-            _signal(server, signal.SIGKILL)
-            deadline = float("inf")
-        time.sleep(_POLL_SECONDS)
+    stop_all(partial(_processes_of, server), timeout_seconds=timeout_seconds)
     return server
 
 
@@ -199,27 +208,28 @@ def _escaped(text: str) -> str:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[int]:
-    """Hold the lock and yield its descriptor; a child process that inherits it keeps it held."""
+def _locked(file: Path) -> Iterator[None]:
+    """Hold the lock of those that start a server. Errors: SparkServerError where another one holds it."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not _take(descriptor):
-            raise SparkServerError(f"A server is being started here already: {file} is held.")
-        yield descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SparkServerError(f"A server is being started here already: {file} is held.") from error
+        yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _processes_of(server: SparkServer) -> list[str]:
+    """Return the processes of a server that run, and no others."""
+    marked = with_variable(MARK_VARIABLE, server.mark) if server.mark else []
+    is_running = server.process not in marked and has_ended(server.process) is False
+    return [server.process, *marked] if is_running else marked
 
 
-def _signal(server: SparkServer, number: signal.Signals) -> None:
-    try:
-        os.killpg(server.process_group, number)
-    except ProcessLookupError:
-        return
+def _record(folder: Path, server: SparkServer) -> None:
+    """Write `server.json` in one piece."""
+    temporary = folder / f".server-{server.mark}.json"
+    temporary.write_text(json.dumps(asdict(server)), encoding="utf-8")
+    temporary.replace(folder / "server.json")

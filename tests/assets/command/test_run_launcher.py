@@ -14,7 +14,8 @@ from dagster._core.launcher.base import LaunchRunContext  # no public name
 from deltasnap_assets.command.local_instance import use_local_instance
 from deltasnap_assets.command.run_launcher import MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.run_process import PROCESS_TAG, pid_of
+from deltasnap_assets.processes import pid_of
+from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import load_settings
 from tests.builders import add, metadata, protocol, write_log
 

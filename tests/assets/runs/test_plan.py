@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.plan import (
     ASSET_NAMES,
     Known,
@@ -24,7 +25,7 @@ from deltasnap_assets.runs.plan import (
     prepare,
     run_tags,
 )
-from deltasnap_assets.runs.run_process import PROCESS_TAG, has_ended, heartbeat, this_process
+from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import LogStatus

@@ -1,0 +1,108 @@
+"""Which `deltasnap ui` has the Dagster instance of a folder, and what is left of one that was killed.
+
+Two of them would run two daemons on one instance. `ui.json` in the folder of the instance says which process has it.
+All that a UI starts has a variable in its environment, by which it is found when the UI is gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from deltasnap_assets.processes import arguments_of, has_ended, pid_of, send, stop_all, this_process, with_variable
+from deltasnap_core import DeltaSnapError
+
+MARK_VARIABLE = "DELTASNAP_UI"
+_RECORD = "ui.json"
+_OF_RUNS = ("execute_run", "execute_step", "deltasnap_assets.command.standby")
+_SECONDS_TO_END = 10
+
+
+class UiRunsError(DeltaSnapError):
+    """A `deltasnap ui` has this instance already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ui:
+    """A `deltasnap ui`. process: its name. mark: the value of MARK_VARIABLE for all that it starts."""
+
+    url: str
+    process: str
+    mark: str
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process still runs."""
+        return has_ended(self.process) is False
+
+
+def last_ui(home: Path) -> Ui | None:
+    """Return the UI that had the instance last, whether it still runs or not; None: there was none.
+
+    Errors: UiRunsError where its record cannot be understood.
+    """
+    try:
+        return Ui(**json.loads((home / _RECORD).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        advice = "delete it where no `deltasnap ui` runs"
+        raise UiRunsError(f"{home / _RECORD} does not say which `deltasnap ui` runs ({error}): {advice}.") from error
+
+
+def leftovers(home: Path) -> list[str]:
+    """Return the processes that are left of a UI that is gone: webserver, daemon, code servers, runs."""
+    ui = last_ui(home)
+    return [] if ui is None or ui.is_running else with_variable(MARK_VARIABLE, ui.mark)
+
+
+def take_instance(home: Path, url: str) -> int:
+    """Take the instance for the UI that this process becomes; return how many processes of an earlier one it stopped.
+
+    Errors: UiRunsError where another one has it.
+    """
+    with _locked(home / "ui.lock"):
+        ui = last_ui(home)
+        if ui is not None and ui.is_running and ui.process != this_process():
+            raise UiRunsError(f"deltasnap ui is already running at {ui.url}, process {pid_of(ui.process)}.")
+        left = leftovers(home)
+        if ui is not None and left:
+            _stop(ui.mark)
+        taken = Ui(url=url, process=this_process(), mark=uuid4().hex)
+        temporary = home / f".{_RECORD}"
+        temporary.write_text(json.dumps(asdict(taken)), encoding="utf-8")
+        temporary.replace(home / _RECORD)
+    os.environ[MARK_VARIABLE] = taken.mark
+    return len(left)
+
+
+def _stop(mark: str) -> None:
+    stop_all(partial(_services, mark), timeout_seconds=_SECONDS_TO_END)
+    # A run would record a signal as its cancellation; one that is killed counts as lost, and is made up for.
+    for process in with_variable(MARK_VARIABLE, mark):
+        send(process, signal.SIGKILL)
+    stop_all(partial(with_variable, MARK_VARIABLE, mark), timeout_seconds=0)
+
+
+def _services(mark: str) -> list[str]:
+    found = with_variable(MARK_VARIABLE, mark)
+    return [process for process in found if not set(_OF_RUNS) & set(arguments_of(process))]
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Wait for the lock of those that take the instance, and hold it; the kernel frees it when the process ends."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,108 @@
+"""One `deltasnap ui` an instance, and nothing left of one that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.command.running_ui import MARK_VARIABLE, UiRunsError, last_ui, leftovers, take_instance
+from deltasnap_assets.processes import has_ended, name_of, pid_of
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
+
+URL = "http://127.0.0.1:3000"
+# What `deltasnap ui` does: it takes the instance, becomes another program, and that starts others.
+UI = """\
+import os, sys
+from pathlib import Path
+from deltasnap_assets.command.running_ui import take_instance
+take_instance(Path(sys.argv[1]), sys.argv[2])
+script = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True);"
+script += "subprocess.Popen(['sleep', '601']); print('up', flush=True); import time; time.sleep(600)"
+os.execv(sys.executable, [sys.executable, "-c", script])
+"""
+
+
+@pytest.fixture
+def ui(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([sys.executable, "-c", UI, str(tmp_path), URL], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    yield process
+    process.kill()
+    process.wait()
+    take_instance(tmp_path, URL)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MARK_VARIABLE, "")
+
+
+def test_second_ui_is_refused_and_told_where_the_first_one_is(ui: subprocess.Popen[str], tmp_path: Path) -> None:
+    with pytest.raises(UiRunsError, match=f"already running at {URL}, process {ui.pid}"):
+        take_instance(tmp_path, "http://127.0.0.1:3001")
+    assert leftovers(tmp_path) == []
+    found = last_ui(tmp_path)
+    assert found is not None
+    assert found.is_running
+
+
+def test_what_a_killed_ui_left_is_found_and_stopped_by_the_next(ui: subprocess.Popen[str], tmp_path: Path) -> None:
+    ui.kill()
+    ui.wait()
+    left = leftovers(tmp_path)
+    assert len(left) == 2
+    assert take_instance(tmp_path, URL) == 2
+    assert all(map(has_ended, left))
+    assert leftovers(tmp_path) == []
+
+
+def test_program_that_has_the_id_of_a_dead_ui_is_left_alone(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "600"])
+    try:
+        machine, pid, _ = name_of(other.pid).split("#")
+        record = {"url": URL, "process": f"{machine}#{pid}#1", "mark": "gone"}
+        (tmp_path / "ui.json").write_text(json.dumps(record))
+        assert leftovers(tmp_path) == []
+        assert take_instance(tmp_path, URL) == 0
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_of_several_at_once_one_has_the_instance(tmp_path: Path) -> None:
+    def take(_: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", UI, str(tmp_path), URL]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    with ThreadPoolExecutor(4) as pool:
+        programs = list(pool.map(take, range(4)))
+    said = [program.stdout.readline() for program in programs if program.stdout is not None]
+    assert sorted(said) == ["", "", "", "up\n"]
+    for program in programs:
+        program.kill()
+        program.wait()
+    assert take_instance(tmp_path, URL) == 2
+
+
+def test_record_that_cannot_be_understood_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "ui.json").write_text("{")
+    with pytest.raises(UiRunsError, match=r"ui\.json"):
+        last_ui(tmp_path)
+
+
+def test_instance_is_taken_for_this_process(tmp_path: Path) -> None:
+    assert take_instance(tmp_path, URL) == 0
+    found = last_ui(tmp_path)
+    assert found is not None
+    assert pid_of(found.process) == os.getpid()
+    assert os.environ[MARK_VARIABLE] == found.mark

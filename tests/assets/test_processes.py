@@ -1,0 +1,84 @@
+"""A process is known by more than its id, and nothing else is ever stopped in its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from deltasnap_assets.processes import (
+    has_ended,
+    name_of,
+    pid_of,
+    send,
+    stop_all,
+    this_process,
+    with_variable,
+)
+
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="there is no /proc")  # noqa: PTH110
+
+
+@pytest.fixture
+def program() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, "DELTASNAP_TEST": "mine"})
+    yield process
+    process.kill()
+    process.wait()
+
+
+def other_start(process: str) -> str:
+    """Return the name of a process of the same id that started at another time."""
+    return f"{process.rpartition('#')[0]}#1"
+
+
+def test_process_runs_until_it_ends(program: subprocess.Popen[bytes]) -> None:
+    name = name_of(program.pid)
+    assert pid_of(name) == program.pid
+    assert has_ended(name) is False
+    assert has_ended(this_process()) is False
+    program.kill()
+    program.wait()
+    assert has_ended(name) is True
+    assert has_ended(name_of(program.pid)) is True  # named after its end
+
+
+def test_process_of_another_start_is_another_process(program: subprocess.Popen[bytes]) -> None:
+    other = other_start(name_of(program.pid))
+    assert has_ended(other) is True
+    send(other, signal.SIGKILL)
+    assert program.poll() is None
+
+
+def test_signal_reaches_the_process(program: subprocess.Popen[bytes]) -> None:
+    send(name_of(program.pid), signal.SIGTERM)
+    assert program.wait() == -signal.SIGTERM
+    send(name_of(program.pid), signal.SIGTERM)
+
+
+@needs_proc
+def test_processes_are_found_by_a_variable_and_their_children_too(program: subprocess.Popen[bytes]) -> None:
+    assert with_variable("DELTASNAP_TEST", "mine") == [name_of(program.pid)]
+    assert with_variable("DELTASNAP_TEST", "min") == []
+    script = "import subprocess; subprocess.run(['sleep', '600'])"
+    parent = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "DELTASNAP_TEST": "children"})
+    while len(with_variable("DELTASNAP_TEST", "children")) < 2:
+        assert parent.poll() is None
+    stop_all(lambda: with_variable("DELTASNAP_TEST", "children"), timeout_seconds=30)
+    parent.wait()
+    assert program.poll() is None
+
+
+@needs_proc
+def test_process_that_does_not_end_is_killed() -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
+    environment = {**os.environ, "DELTASNAP_TEST": "deaf"}
+    deaf = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE)
+    assert deaf.stdout is not None
+    deaf.stdout.readline()
+    stop_all(lambda: with_variable("DELTASNAP_TEST", "deaf"), timeout_seconds=0)
+    assert deaf.wait() == -signal.SIGKILL
