@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.urls import is_url
+    from deltasnap_core.store.format.layout import ManifestName
+    from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.generations import CommonVersion, LogRelation
-    from deltasnap_core.store.layout import ManifestName
-    from deltasnap_core.store.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
 
 _MODULES = {
@@ -195,8 +195,8 @@ _MODULES = {
         "CommonVersion",
         "LogRelation",
     ),
-    "store.layout": ("ManifestName",),
-    "store.manifest": (
+    "store.format.layout": ("ManifestName",),
+    "store.format.manifest": (
         "VersionChanges",
         "VersionManifest",
     ),

@@ -15,7 +15,8 @@
     ├── DataFileNotFoundError         a data file or deletion vector of a version is gone
     ├── PredicateError                a predicate cannot be understood; also a ValueError
     ├── StoredVersionNotFoundError    the snapshot store does not hold that version
-    └── CorruptStoreError             a file of the snapshot store cannot be understood
+    ├── CorruptStoreError             a file of the snapshot store cannot be understood
+    └── SparkRequiredError            the answer needs Spark, and there is no session
 
 Messages and reasons show no credentials (`redaction`): the base class removes them. Other attributes, such as paths,
 have them as they are.
@@ -232,6 +233,14 @@ class CorruptStoreError(DeltaSnapError):
         self.path = path
         self.reason = reason
         super().__init__(f"Corrupt file in the snapshot store, {path}: {reason}")
+
+
+class SparkRequiredError(DeltaSnapError):
+    """The answer needs Spark, and no session was given. reason: what needs it."""
+
+    def __init__(self, *, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Spark is required, and no Spark session was given: {reason}.")
 
 
 _MOST_SHOWN = 2_000

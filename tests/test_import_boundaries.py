@@ -40,10 +40,16 @@ PURE = (
     "deltasnap_core.storage",
     "deltasnap_core.rules",
     "deltasnap_core.log",
+    "deltasnap_core.replay.driver",
 )
 ALSO_PURE = (
     "deltasnap_core",
-    "deltasnap_core.replay.driver.reconciliation",
+    "deltasnap_core.replay.engine",
+    "deltasnap_core.replay.known_state",
+    "deltasnap_core.replay.sessions",
+    "deltasnap_core.replay.state_delta",
+    "deltasnap_core.replay.stats_policy",
+    "deltasnap_core.replay.version_range",
     "deltasnap_core.scan.data_paths",
     "deltasnap_core.scan.deletion_vectors",
     "deltasnap_core.scan.file_keys",
@@ -54,17 +60,17 @@ ALSO_PURE = (
     "deltasnap_core.scan.table_columns",
     "deltasnap_core.snapshot.checksum_validation",
     "deltasnap_core.snapshot.options",
-    "deltasnap_core.store.change_sets",
-    "deltasnap_core.store.commit_facts",
+    "deltasnap_core.store.writing.change_sets",
+    "deltasnap_core.store.format.commit_facts",
     "deltasnap_core.store.generations",
-    "deltasnap_core.store.layout",
-    "deltasnap_core.store.log_identity",
-    "deltasnap_core.store.manifest",
+    "deltasnap_core.store.format.layout",
+    "deltasnap_core.store.format.log_identity",
+    "deltasnap_core.store.format.manifest",
     "deltasnap_core.store.pruning",
-    "deltasnap_core.store.shared_documents",
+    "deltasnap_core.store.format.shared_documents",
     "deltasnap_core.store.stored_table",
     "deltasnap_core.store.stored_versions",
-    "deltasnap_core.store.version_documents",
+    "deltasnap_core.store.format.version_documents",
     "deltasnap_assets.command.cli",
     "deltasnap_assets.settings.config",
     "deltasnap_assets.demo.demo_table",
@@ -139,6 +145,27 @@ def imported_modules(module: str) -> frozenset[str]:
 def test_every_layer_exists() -> None:
     assert len(MODULES) > 20
     assert {package for package in LAYERS if not any(is_within(name, (package,)) for name in MODULES)} == set()
+
+
+def test_engines_do_not_import_each_other() -> None:
+    engines = ("deltasnap_core.replay.spark", "deltasnap_core.replay.driver")
+    for engine, other in (engines, engines[::-1]):
+        modules = [module for module in MODULES if is_within(module, (engine,))]
+        assert len(modules) > 4
+        assert {
+            module for module in modules if any(is_within(name, (other,)) for name in imported_modules(module))
+        } == set()
+
+
+def test_one_module_names_the_limits_of_the_driver() -> None:
+    """Only the engine catches UnusualError, and only it knows how much the driver answers."""
+    catching = {
+        module
+        for module in MODULES
+        for node in nodes(module)
+        if isinstance(node, ast.ExceptHandler) and node.type is not None and "UnusualError" in ast.unparse(node.type)
+    }
+    assert catching == {"deltasnap_core.replay.engine"}
 
 
 def test_pure_modules_load_neither_pyspark_nor_dagster() -> None:

@@ -1,17 +1,20 @@
-"""A log that fails wherever it asks Spark."""
+"""A log without a Spark session: what needs one raises SparkRequiredError."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
 
 from deltasnap_core import DeltaLog, SnapshotOptions, TableLog
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.sessions import NoSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.snapshot.table_context import TableContext
 
 
 def log_without_spark(table: TableLog, *, clock: Callable[[], int]) -> DeltaLog:
-    """The snapshots of a table, for what they tell without a Spark session."""
-    nothing = cast("Any", None)
-    context = TableContext(spark=nothing, log=table, files=cast("SparkFiles", nothing), options=SnapshotOptions())
+    """Return the snapshots of a table without a Spark session."""
+    sessions = NoSession()
+    context = TableContext(
+        engine=ReplayEngine(sessions), log=table, files=SparkFiles.of(None, sessions), options=SnapshotOptions()
+    )
     return DeltaLog(context, clock=clock)

@@ -1,6 +1,6 @@
-"""What the files of one version are like: sizes, partitions, largest and smallest; and of its tombstones, when they go.
+"""Facts about the files of one version (sizes, partitions, largest, smallest) and its tombstones (when they expire).
 
-A Spark job each, so they are asked for the newest version of a run only; of a small version no job at all.
+A large version costs a Spark job each, so only the newest version of a run gets them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from deltasnap_assets.tables.pictures import SizeBin
+from deltasnap_core import SnapshotStore, VersionManifest
 
 MOST_PARTITIONS = 5_000
 
@@ -71,8 +72,28 @@ class TombstoneFacts:
     expired_bytes: int
 
 
-def file_facts(all_files: DataFrame) -> FileFacts:
-    """Return what the live files of a version are like. all_files: with the columns of AddFile."""
+def file_facts(store: SnapshotStore, table: str, version: int | VersionManifest) -> FileFacts:
+    """Return facts about the live files of a stored version."""
+    columns = ("path", "size", "partitionValues")
+    return store.query(table, version, "all_files", columns, driver=facts_of_rows, spark=facts_of_frame)
+
+
+def tombstone_facts(
+    store: SnapshotStore, table: str, version: int | VersionManifest, *, retention_ms: int, now_ms: int
+) -> TombstoneFacts:
+    """Return facts about the tombstones of a stored version, as of now."""
+    return store.query(
+        table,
+        version,
+        "tombstones",
+        ("deletionTimestamp", "size"),
+        driver=lambda rows: tombstone_facts_of_rows(rows, retention_ms=retention_ms, now_ms=now_ms),
+        spark=lambda frame: tombstone_facts_of_frame(frame, retention_ms=retention_ms, now_ms=now_ms),
+    )
+
+
+def facts_of_frame(all_files: DataFrame) -> FileFacts:
+    """Return facts about live files, on Spark. all_files: path, size, partitionValues."""
     bin_of_size = F.floor(F.log2(F.greatest("size", F.lit(1))) * _BINS_OF_A_DOUBLING).cast("int")
     files = all_files.select(
         "path",
@@ -96,11 +117,11 @@ def file_facts(all_files: DataFrame) -> FileFacts:
     )
 
 
-def small_file_facts(files: pa.Table) -> FileFacts:
-    """Return what `file_facts` does. files: of a small version, as `SnapshotStore.small_files` gives them."""
-    live = [file for file in files.to_pylist() if file["deleted_at"] is None]
+def facts_of_rows(all_files: pa.Table) -> FileFacts:
+    """Return facts about live files, in the driver. all_files: path, size, partitionValues."""
+    live = all_files.to_pylist()
     named = [(file["path"], file["size"]) for file in live]
-    partitions = _partitions((tuple(sorted(file["partition_values"] or ())), 1, file["size"]) for file in live)
+    partitions = _partitions((tuple(sorted(file["partitionValues"] or ())), 1, file["size"]) for file in live)
     return FileFacts(
         bins=_bins((_bin_of(size), 1) for _, size in named if size >= 0),
         largest=_largest(named),
@@ -110,8 +131,7 @@ def small_file_facts(files: pa.Table) -> FileFacts:
     )
 
 
-def tombstone_facts(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return what the tombstones of a version are like. tombstones: with the columns of RemoveFile."""
+def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
     expires = F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))  # null: never, as it were
     is_expired = expires <= F.lit(now_ms)
     row = tombstones.agg(
@@ -134,11 +154,10 @@ def tombstone_facts(tombstones: DataFrame, *, retention_ms: int, now_ms: int) ->
     )
 
 
-def small_tombstone_facts(files: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return what `tombstone_facts` does. files: of a small version, as `SnapshotStore.small_files` gives them."""
-    gone = [file for file in files.to_pylist() if file["deleted_at"] is not None]
-    expires = [file["deleted_at"] + retention_ms for file in gone if file["deleted_at"] + retention_ms <= _MOST]
-    expired = [file for file in gone if file["deleted_at"] + retention_ms <= min(now_ms, _MOST)]
+def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
+    gone = [{**file, "expires": (file["deletionTimestamp"] or 0) + retention_ms} for file in tombstones.to_pylist()]
+    expires = [file["expires"] for file in gone if file["expires"] <= _MOST]
+    expired = [file for file in gone if file["expires"] <= min(now_ms, _MOST)]
     return TombstoneFacts(
         num_files=len(gone),
         size_in_bytes=_summed(file["size"] or 0 for file in gone),

@@ -21,8 +21,6 @@ from deltasnap_assets.tables.file_facts import (
     FileFacts,
     TombstoneFacts,
     file_facts,
-    small_file_facts,
-    small_tombstone_facts,
     tombstone_facts,
 )
 from deltasnap_core import (
@@ -221,11 +219,7 @@ class RunSnapshots:
     def _file_facts(self, table: TableSettings, version: int) -> Future[FileFacts]:
         def find() -> FileFacts:
             manifest = self.manifests(table, [version])[version]
-            files = self.small_store.small_files(table.name, manifest)
-            if files is not None:
-                return small_file_facts(files)
-            self._sessions.session(f"facts about the files of table {table.name}, version {version}")
-            return file_facts(self.store.all_files(table.name, manifest))
+            return file_facts(self.store, table.name, manifest)
 
         return self._asked_once(("files", table.name, version), find)
 
@@ -234,12 +228,7 @@ class RunSnapshots:
             metadata = self.states_of(table, [version])[version].metadata
             retention_ms = deleted_file_retention_ms({} if metadata is None else metadata.configuration)
             manifest, now_ms = self.manifests(table, [version])[version], time.time_ns() // 1_000_000
-            files = self.small_store.small_files(table.name, manifest)
-            if files is not None:
-                return small_tombstone_facts(files, retention_ms=retention_ms, now_ms=now_ms)
-            self._sessions.session(f"facts about the tombstones of table {table.name}, version {version}")
-            gone = self.store.tombstones(table.name, manifest)
-            return tombstone_facts(gone, retention_ms=retention_ms, now_ms=now_ms)
+            return tombstone_facts(self.store, table.name, manifest, retention_ms=retention_ms, now_ms=now_ms)
 
         return self._asked_once(("tombstones", table.name, version), find)
 

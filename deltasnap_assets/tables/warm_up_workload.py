@@ -40,17 +40,17 @@ def exercise(spark: SparkSession) -> int:
     with tempfile.TemporaryDirectory(prefix="deltasnap-warm-up-") as folder:
         table = Path(folder, "table")
         write_table(table)
-        # Of a table so small, this process would otherwise compute and store most without Spark.
-        log = DeltaLog.for_table(spark, str(table), options=SnapshotOptions(local_actions=0))
+        # The driver would answer for a table this small.
+        log = DeltaLog.for_table(spark, str(table), options=SnapshotOptions(engine="spark"))
         snapshot = log.snapshot
         files = snapshot.computed_state.num_of_files
         for rows in (snapshot.all_files, snapshot.tombstones, snapshot.state):
             rows.collect()
-        store = SnapshotStore.open(spark, str(Path(folder, "store")))
+        store = SnapshotStore.open(spark, str(Path(folder, "store")), engine="spark")
         store.write_range("table", log, _CHECKPOINT, _LAST - 1, materialize_as="table")
         store.write_range("table", log, _LAST, _LAST)
-        file_facts(store.all_files("table", _LAST))
-        tombstone_facts(store.tombstones("table", _LAST), retention_ms=0, now_ms=0)
+        file_facts(store, "table", _LAST)
+        tombstone_facts(store, "table", _LAST, retention_ms=0, now_ms=0)
         return files
 
 

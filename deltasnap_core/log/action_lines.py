@@ -40,7 +40,7 @@ from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
 from deltasnap_core.rules.json_lines import BLANK, are_safe, parsed
-from deltasnap_core.rules.measures import FILE_DIGEST, digest_of
+from deltasnap_core.rules.measures import MEASURED_ACTION, measures_of
 
 MOST_LINE_BYTES = 32 << 20
 """A longer line is refused: no writer makes one, and it would have to be held in memory several times over."""
@@ -65,18 +65,18 @@ LINES_SCHEMA = pa.schema(
         pa.field("line_number", pa.int32(), nullable=False),
         pa.field("line", pa.string(), nullable=False),
         pa.field("action", pa.string()),
-        *FILE_DIGEST,
+        *MEASURED_ACTION,
     ]
 )
 """A line of actions: its version, its number from 1, its text with the line feed that ends it, the action it holds
-(null: none that we know), and the digest of a file action.
+(null: none that we know), and the measures of a file action.
 """
 
 UNREAD_LINES_SCHEMA = pa.schema([LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", "line")])
 """A line that was not looked into yet."""
 
-FILE_DIGEST_LINES = pa.schema(
-    [LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", *FILE_DIGEST.names)]
+MEASURED_LINES = pa.schema(
+    [LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", *MEASURED_ACTION.names)]
 )
 """A file action without its text."""
 
@@ -262,7 +262,7 @@ def _lines_of(content: bytes) -> pa.StringArray:
 
 
 def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Table | None:
-    """Return the action of each line (null: none that we know) and its digest.
+    """Return the action of each line (null: none that we know) and its measures.
 
     None: some line wants to be read exactly.
     """
@@ -284,7 +284,7 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
     is_one_each = count == found.num_rows - actions.null_count
     if not is_one_each or not _has_required_fields(found):
         return None
-    return digest_of(found).add_column(0, LINES_SCHEMA.field("action"), actions)
+    return measures_of(found).add_column(0, LINES_SCHEMA.field("action"), actions)
 
 
 def _fields_of(*samples: str) -> pa.Schema | None:

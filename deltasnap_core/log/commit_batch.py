@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.action_lines import (
     FILE_ACTIONS,
-    FILE_DIGEST_LINES,
     LINES_SCHEMA,
+    MEASURED_LINES,
     action_at,
     lines_with,
     structs,
@@ -77,20 +77,20 @@ class CommitBatch:
     commits: every commit of the batch, ascending.
     lines:   LINES_SCHEMA; the lines with actions, in the order of the log, as `action_lines` reads them: those of the
              large commits without their file actions.
-    large_digests: FILE_DIGEST_LINES; the file actions of the large commits; None: they are too many to hold.
+    large_measures: MEASURED_LINES; the file actions of the large commits; None: they are too many to hold.
     """
 
     commits: tuple[ReadCommit, ...]
     lines: pa.Table
-    large_digests: pa.Table | None
+    large_measures: pa.Table | None
 
     def __add__(self, newer: CommitBatch) -> CommitBatch:
         """Return these commits followed by newer ones."""
-        digests = (self.large_digests, newer.large_digests)
+        measures = (self.large_measures, newer.large_measures)
         return CommitBatch(
             commits=self.commits + newer.commits,
             lines=in_one_piece([self.lines, newer.lines], LINES_SCHEMA),
-            large_digests=None if any(each is None for each in digests) else in_one_piece(digests, FILE_DIGEST_LINES),
+            large_measures=None if any(each is None for each in measures) else in_one_piece(measures, MEASURED_LINES),
         )
 
     def after(self, version: int) -> CommitBatch:
@@ -98,7 +98,7 @@ class CommitBatch:
         return CommitBatch(
             commits=tuple(commit for commit in self.commits if commit.version > version),
             lines=_where(self.lines, version, above=True),
-            large_digests=None if self.large_digests is None else _where(self.large_digests, version, above=True),
+            large_measures=None if self.large_measures is None else _where(self.large_measures, version, above=True),
         )
 
     def up_to(self, version: int) -> CommitBatch:
@@ -106,7 +106,7 @@ class CommitBatch:
         return CommitBatch(
             commits=tuple(commit for commit in self.commits if commit.version <= version),
             lines=_where(self.lines, version, above=False),
-            large_digests=None if self.large_digests is None else _where(self.large_digests, version, above=False),
+            large_measures=None if self.large_measures is None else _where(self.large_measures, version, above=False),
         )
 
     @property
@@ -140,12 +140,12 @@ class CommitBatch:
         return self.size_in_bytes > LARGE_COMMIT_BYTES
 
     @property
-    def file_digests(self) -> pa.Table | None:
-        """The file actions of all the commits (FILE_DIGEST_LINES), any order. None: they are too many to hold."""
-        if self.large_digests is None:
+    def measures(self) -> pa.Table | None:
+        """The file actions of all the commits (MEASURED_LINES), any order. None: they are too many to hold."""
+        if self.large_measures is None:
             return None
-        held = lines_with(self.lines.drop_columns("line"), *FILE_ACTIONS).select(FILE_DIGEST_LINES.names)
-        return pa.concat_tables([held, self.large_digests])
+        held = lines_with(self.lines.drop_columns("line"), *FILE_ACTIONS).select(MEASURED_LINES.names)
+        return pa.concat_tables([held, self.large_measures])
 
     def lines_with(self, *actions: str) -> pa.Table:
         """Return the lines that hold one of these actions (LINES_SCHEMA); file actions of the small commits only."""
@@ -181,7 +181,7 @@ class CommitBatch:
         return changed_files(lines.filter(pc.equal(lines["commit_version"], version)), min(most, SAMPLE_FILES))
 
 
-EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_digests=FILE_DIGEST_LINES.empty_table())
+EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_measures=MEASURED_LINES.empty_table())
 
 
 def changed_files(lines: pa.Table, most: int) -> tuple[ChangedFile, ...]:

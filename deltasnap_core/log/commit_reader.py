@@ -18,8 +18,8 @@ from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log import action_lines, commit_batch
 from deltasnap_core.log.action_lines import (
     FILE_ACTIONS,
-    FILE_DIGEST_LINES,
     LINES_SCHEMA,
+    MEASURED_LINES,
     OTHER_ACTIONS,
     judged,
     lines_with,
@@ -37,10 +37,10 @@ from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 IN_MEMORY_BYTES = 128 << 20
-"""The commits of one batch held in memory, at most; of what is beyond no more is kept than its digest."""
+"""The commits of a batch that are held in memory, at most. Of the others only measures of file actions are kept."""
 
-DIGEST_BYTES = 512 << 20
-"""The digests held of commits that are not, at most: some three million file actions."""
+MEASURED_BYTES = 512 << 20
+"""The measures of all other commits, at most: about three million file actions."""
 
 PIECE_BYTES = 4 << 20
 _JUDGES = 4
@@ -65,7 +65,7 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
     return CommitBatch(
         commits=tuple(sorted(commits_read, key=lambda commit: commit.version)),
         lines=_in_order_of_the_log(in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)),
-        large_digests=parts.digests,
+        large_measures=parts.measures,
     )
 
 
@@ -103,32 +103,32 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """What is kept of a piece: of commits that are not held, no more of the file actions than digests and samples.
+    """What is kept of a piece: of commits that are not held, no more of the file actions than measures and samples.
 
     unusual: by version, the first line that had to be written anew; of commits that are not held.
     """
 
     lines: pa.Table
     counts: dict[int, int]
-    digests: pa.Table = field(default_factory=FILE_DIGEST_LINES.empty_table)
+    measures: pa.Table = field(default_factory=MEASURED_LINES.empty_table)
     samples: dict[int, tuple[ChangedFile, ...]] = field(default_factory=dict)
     unusual: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What was read of some commits. digests: None: too many to hold."""
+    """What was read of some commits. measures: None: too many to hold."""
 
     commits: tuple[ReadCommit, ...]
     lines: tuple[pa.Table, ...]
-    digests: pa.Table | None
+    measures: pa.Table | None
     unusual: dict[int, int]
 
     def joined(self, others: _Parts) -> _Parts:
         return _Parts(
             commits=self.commits + others.commits,
             lines=self.lines + others.lines,
-            digests=self.digests,
+            measures=self.measures,
             unusual={},
         )
 
@@ -139,7 +139,7 @@ class _Parts:
         return _Parts(
             commits=tuple(commit for commit in self.commits if commit.version not in versions),
             lines=tuple(map(rest, self.lines)),
-            digests=None if self.digests is None else rest(self.digests),
+            measures=None if self.measures is None else rest(self.measures),
             unusual=self.unusual,
         )
 
@@ -179,7 +179,7 @@ def _holdable(file: FileStatus, parts: _Parts) -> FileStatus:
 
 def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Parts:
     hashes = {commit_version(file.path): hashlib.sha256() for file in files}
-    lines, digests, digest_bytes = [], [FILE_DIGEST_LINES.empty_table()], 0
+    lines, measures, measured_bytes = [], [MEASURED_LINES.empty_table()], 0
     counts: dict[int, int] = dict.fromkeys(hashes, 0)
     samples: dict[int, tuple[ChangedFile, ...]] = {}
     unusual: dict[int, int] = {}
@@ -192,11 +192,11 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
 
     for found in _in_order(_judge_held if is_held else _judge_streamed, read(), at_once=_at_once(files)):
         lines.append(found.lines)
-        digest_bytes += found.digests.nbytes
-        if digest_bytes <= DIGEST_BYTES:
-            digests.append(found.digests)
+        measured_bytes += found.measures.nbytes
+        if measured_bytes <= MEASURED_BYTES:
+            measures.append(found.measures)
         else:
-            digests.clear()
+            measures.clear()
         for version, count in found.counts.items():
             counts[version] += count
         for version, sample in found.samples.items():
@@ -214,7 +214,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
             for version, file in zip(hashes, files, strict=True)
         ),
         lines=tuple(lines),
-        digests=pa.concat_tables(digests) if digests else None,
+        measures=pa.concat_tables(measures) if measures else None,
         unusual=unusual,
     )
 
@@ -286,11 +286,11 @@ def _judge_streamed(piece: _Piece) -> _Judged:
     unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
     lines = judged(piece.path_of, unread)
     is_change = pc.is_in(lines["action"], pa.array(FILE_ACTIONS))
-    digests = lines.select(FILE_DIGEST_LINES.names).filter(is_change)
+    measures = lines.select(MEASURED_LINES.names).filter(is_change)
     return _Judged(
         lines=lines_with(lines, *OTHER_ACTIONS),
-        counts=_counts(digests),
-        digests=digests,
+        counts=_counts(measures),
+        measures=measures,
         samples=_samples(lines, np.flatnonzero(is_change.to_numpy())),
         unusual=_first_differences(unread, lines),
     )

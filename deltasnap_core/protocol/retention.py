@@ -13,7 +13,7 @@ class Retention:
     """Tombstones deleted at `expired_until` (ms since the epoch) or before have expired; None: none has.
 
     A tombstone without a deletion time counts as one of 1970.
-    Where rows are told apart in Spark, the methods return SQL; `deleted_at` is SQL for the deletion time in ms.
+    `rules/expiry.py` has the same rule for rows, in SQL and in Arrow.
     Source: PROTOCOL.md, Action Reconciliation. Delta's `minFileRetentionTimestamp`.
     """
 
@@ -44,23 +44,6 @@ class Retention:
     def later_of(self, other: Retention) -> Retention:
         """Return the one of the two that keeps less: a tombstone that has expired stays so."""
         return self if self.is_within(other) else other
-
-    def kept(self, deleted_at: str) -> str:
-        """Return the condition for a row to be kept, which where `deleted_at` is null is no tombstone.
-
-        Example: `deleted_at is null or deleted_at > 5`.
-        """
-        return "true" if self.expired_until is None else f"{deleted_at} is null or {deleted_at} > {self.expired_until}"
-
-    def expires_by(self, later: Retention, deleted_at: str) -> str:
-        """Return the condition for a tombstone that this retention keeps and a later one does not.
-
-        Example: `deleted_at > 5 and deleted_at <= 9`.
-        """
-        if later.expired_until is None or self.is_within(later):
-            return "false"
-        expired = f"{deleted_at} <= {later.expired_until}"
-        return expired if self.expired_until is None else f"{deleted_at} > {self.expired_until} and {expired}"
 
 
 KEEP_ALL = Retention(expired_until=None)

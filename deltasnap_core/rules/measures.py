@@ -1,39 +1,42 @@
-"""File actions in short: what of them counts towards a computed state, taken by Arrow out of what it has parsed.
+"""The measures of a file action: what of it counts towards the computed state. In SQL and in Arrow.
 
-`DIGESTED` of `rules/aggregates.py` says the same of Spark's columns; a test holds the two together.
+size:       bytes of a live file; null for a tombstone.
+records:    rows that its statistics state, before deletion vectors (`num_records`); null: they state none.
+deleted:    rows that its deletion vector deletes; null: it has none.
+deleted_at: when (ms) a tombstone was made, 0 without a time; null for a live file.
+Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.rules.json_lines import parsed_texts
+from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
+from deltasnap_core.rules.num_records import num_records, num_records_sql
+from deltasnap_core.rules.one_action import check_one_action
 
-FILE_DIGEST = pa.schema(
-    [
-        ("path", pa.string()),
-        ("dv_id", pa.string()),
-        ("size", pa.int64()),
-        ("records", pa.int64()),
-        ("deleted", pa.int64()),
-        ("deleted_at", pa.int64()),
-    ]
-)
-"""A file action; all null for another action.
+DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
+"""SQL for `deleted_at` over add and remove."""
 
-path:  as the log has it. dv_id: the unique id of its deletion vector, empty without one.
-size, records, deleted, deleted_at: as in `DIGESTED` of `rules/aggregates.py`.
-Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
+MEASURES: Mapping[str, str] = {
+    "size": "add.size",
+    "records": num_records_sql("add.stats"),
+    "deleted": (
+        "case when add.deletionVector.storageType is not null then coalesce(add.deletionVector.cardinality, 0) end"
+    ),
+    "deleted_at": DELETED_AT,
+}
+"""SQL for each measure, a bigint, over add and remove."""
+
+MEASURED_ACTION = pa.schema([("path", pa.string()), ("dv_id", pa.string()), *((name, pa.int64()) for name in MEASURES)])
+"""A file action in Arrow: its path as the log has it, the id of its deletion vector (empty without one), its measures.
+All null for another action.
 """
 
-_VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
-DIGESTED_COLUMNS = (
+MEASURED_COLUMNS = (
     "add.path",
     "add.size",
     "add.stats",
@@ -41,24 +44,17 @@ DIGESTED_COLUMNS = (
     "add.deletionVector.cardinality",
     "remove.path",
     "remove.deletionTimestamp",
-    *(f"{kind}.deletionVector.{field}" for kind in ("add", "remove") for field in _VECTOR_KEY),
+    *(f"{kind}.deletionVector.{field}" for kind in ("add", "remove") for field in KEY_FIELDS),
 )
-"""What `digest_of` looks at, as columns of Parquet."""
-
-ONE_ACTION = "at most one action in a row"
-
-# Writers put it first. What is written otherwise is parsed as JSON.
-_NUM_RECORDS_FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
-_NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
-_NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
+"""The columns of Parquet that `measures_of` reads."""
 
 
-def digest_of(actions: pa.Table) -> pa.Table:
-    """Return the digest (FILE_DIGEST) of actions, row by row.
+def measures_of(actions: pa.Table) -> pa.Table:
+    """Return the measures (MEASURED_ACTION) of actions, row by row.
 
-    actions: columns `add` and `remove`, structs as the log has them; what they lack is null.
-    Errors: TypeError, pa.ArrowException where a field is of another type than the protocol's; ValueError where a row
-    holds both.
+    actions: columns `add` and `remove`, structs as the log has them; missing fields count as null.
+    Errors: TypeError, pa.ArrowException where a field has another type than the protocol's; ValueError where a row
+    holds two actions.
     """
     columns = {name: actions[name].combine_chunks() for name in ("add", "remove") if name in actions.column_names}
     add = _Fields(columns.get("add"), actions.num_rows)
@@ -67,7 +63,7 @@ def digest_of(actions: pa.Table) -> pa.Table:
     check_one_action(path, removed_path)
     vectors = [fields.struct("deletionVector") for fields in (add, remove)]
     path = _either(path, removed_path)
-    ids = pc.coalesce(*map(_vector_id, vectors), pa.scalar("", pa.string()))
+    ids = pc.coalesce(*map(_vector_ids, vectors), pa.scalar("", pa.string()))
     has_vector = vectors[0].text("storageType").is_valid()
     arrays = {
         "path": path,
@@ -77,25 +73,11 @@ def digest_of(actions: pa.Table) -> pa.Table:
         "deleted": pc.if_else(has_vector, pc.fill_null(vectors[0].integer("cardinality"), 0), None),
         "deleted_at": pc.if_else(removed_path.is_valid(), pc.fill_null(remove.integer("deletionTimestamp"), 0), None),
     }
-    return pa.table(arrays, schema=FILE_DIGEST)
-
-
-def check_one_action(added: pa.Array, removed: pa.Array | None = None) -> None:
-    """Raise ValueError where a row holds an `add` and a `remove`, by their paths. None: there is no such column."""
-    if removed is None or added.null_count == len(added) or removed.null_count == len(removed):
-        return
-    if pc.any(pc.and_(added.is_valid(), removed.is_valid())).as_py():
-        raise ValueError(f"expected {ONE_ACTION}, found add and remove")
-
-
-def one_action_sql() -> str:
-    """Return SQL that is true, and raises where a row holds an `add` and a `remove`."""
-    problem = f"raise_error('expected {ONE_ACTION}, found add and remove')"
-    return f"if(add.path is not null and remove.path is not null, cast({problem} as boolean), true)"
+    return pa.table(arrays, schema=MEASURED_ACTION)
 
 
 class _Fields:
-    """The fields of a struct column, of the type that is asked for; null where it lacks them."""
+    """The fields of a struct column, by type; null where the column lacks them."""
 
     def __init__(self, column: pa.StructArray | None, rows: int) -> None:
         if column is not None and not pa.types.is_struct(column.type):
@@ -132,13 +114,8 @@ _TEXTS = (
 )
 
 
-def _vector_id(vector: _Fields) -> pa.Array:
-    storage = vector.text("storageType")
-    if storage.null_count == len(storage):
-        return storage
-    offset = vector.integer("offset").cast(pa.string())
-    suffix = pc.fill_null(pc.binary_join_element_wise("@", offset, ""), "")
-    return pc.binary_join_element_wise(storage, vector.text("pathOrInlineDv"), suffix, "")
+def _vector_ids(vector: _Fields) -> pa.Array:
+    return vector_ids(vector.text("storageType"), vector.text("pathOrInlineDv"), vector.integer("offset"))
 
 
 def _either(first: pa.Array, second: pa.Array) -> pa.Array:
@@ -149,43 +126,10 @@ def _either(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def _records(add: _Fields) -> pa.Array:
-    """Return how many rows the statistics say that a file has: the JSON, and where there is none the struct."""
-    said = _records_of_json(add.text("stats"))
+    """Return the numbers of records: from the JSON, or without JSON from the struct."""
+    stats = add.text("stats")
+    stated = num_records(stats)
     parsed_stats = add.struct("stats_parsed")
     if "numRecords" not in parsed_stats:
-        return said
-    return pc.if_else(add.text("stats").is_valid(), said, parsed_stats.integer("numRecords"))
-
-
-def _records_of_json(stats: pa.StringArray) -> pa.Array:
-    if stats.null_count == len(stats):
-        return pa.nulls(len(stats), pa.int64())
-    number = pc.struct_field(pc.extract_regex(stats, _NUM_RECORDS_FIRST), "number")
-    # Arrow takes no sign before a number that is positive.
-    found = pc.ascii_ltrim(number, "+").cast(pa.int64())
-    others = pc.and_(stats.is_valid(), found.is_null())
-    if not pc.any(others).as_py():
-        return found
-    return pc.replace_with_mask(found, others, _parsed_records(stats.filter(others)))
-
-
-def _parsed_records(stats: pa.StringArray) -> pa.Array:
-    regular = parsed_texts(stats, _NUM_RECORDS)
-    if regular is not None:
-        return regular["numRecords"].combine_chunks()
-    if len(stats) > 1:  # one that is irregular costs the others no more than halving finds
-        middle = len(stats) // 2
-        return pa.concat_arrays([_parsed_records(stats.slice(0, middle)), _parsed_records(stats.slice(middle))])
-    return pa.array([_number_in(stats[0].as_py())], pa.int64())
-
-
-def _number_in(stats: str) -> int | None:
-    try:
-        values: Any = decode_json(stats)
-    except ValueError:
-        return None
-    number = values.get("numRecords") if isinstance(values, dict) else None
-    if isinstance(number, str) and _NUMBER_AS_TEXT.fullmatch(number):
-        number = int(number)
-    is_long = isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**63
-    return number if is_long else None
+        return stated
+    return pc.if_else(stats.is_valid(), stated, parsed_stats.integer("numRecords"))

@@ -136,7 +136,12 @@ class FileChanges:
             with self._reading():
                 return query(self.added)
 
-        return Scan(self._table, ScannedFiles(frame=lambda: self.added, ask=ask), where=where, columns=columns)
+        return Scan(
+            self._table,
+            ScannedFiles(frame=lambda: self.added, ask=ask, totals=lambda: None),
+            where=where,
+            columns=columns,
+        )
 
 
 def _without(files: DataFrame, others: DataFrame) -> DataFrame:

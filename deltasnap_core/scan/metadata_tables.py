@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.rules.sql_text import sql_type
+from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
+from deltasnap_core.rules.num_records import num_records_sql
+from deltasnap_core.rules.sql_text import sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.bounds import bounds_of
 from deltasnap_core.scan.partition_values import partition_value
@@ -128,7 +130,7 @@ class MetadataTables:
         """
         live = self._facts.files().selectExpr(
             "path",
-            f"{_VECTOR_ID.format(action='deletionVector')} as deletion_vector",
+            f"{vector_id_sql('deletionVector')} as deletion_vector",
             "size",
             "dataChange as data_change",
         )
@@ -180,7 +182,7 @@ class MetadataTables:
             f"({expires} <= {self._facts.now_ms}L) as expired",
             "size",
             "dataChange as data_change",
-            f"{_VECTOR_ID.format(action='deletionVector')} as deletion_vector",
+            f"{vector_id_sql('deletionVector')} as deletion_vector",
         ).orderBy("expires_at", "path")  # fmt: skip
 
     @property
@@ -196,7 +198,7 @@ class MetadataTables:
         counted = self._facts.files().selectExpr(f"{self._parsed} as s")
         totals = counted.selectExpr(*(_coverage(column, number) for number, column in enumerate(columns)))
         rows = ", ".join(
-            f"named_struct('column', {_text(column.name)}, 'type', {_text(column.data_type)}, 'c', c{number})"
+            f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
             for number, column in enumerate(columns)
         )
         if not rows:
@@ -243,7 +245,7 @@ class MetadataTables:
 
     @property
     def _records(self) -> str:
-        return "from_json(stats, 'struct<numRecords: bigint>').numRecords"
+        return num_records_sql("stats")
 
     @property
     def _parsed(self) -> str:
@@ -251,8 +253,7 @@ class MetadataTables:
         parts = [f"{kind}: {_nested(columns, 'string')}" for kind in ("minValues", "maxValues")]
         counts = _nested(columns, "bigint")
         schema = f"struct<numRecords: bigint, {', '.join(parts)}, nullCount: {counts}>" if columns else _NO_COLUMNS
-        escaped = schema.replace("\\", "\\\\").replace("'", "\\'")
-        return f"from_json(stats, '{escaped}')"
+        return f"from_json(stats, {string_sql(schema)})"
 
     @property
     def _readable_stats(self) -> str:
@@ -268,7 +269,6 @@ class MetadataTables:
 _KINDS = ("minValues", "maxValues")
 _NO_COLUMNS = "struct<numRecords: bigint>"
 _NULL_VERSIONS = ("cast(null as bigint) as added_version", "cast(null as bigint) as removed_version")
-_VECTOR_ID = "concat({action}.storageType, {action}.pathOrInlineDv, coalesce(concat('@', {action}.offset), ''))"
 _PARTITION_TOTALS = (
     "count(1) as files",
     "sum(size) as bytes",
@@ -298,8 +298,7 @@ def _lives(events: DataFrame) -> DataFrame:
     actions = events.selectExpr(
         "version", "path", "add.path is not null as is_add", "coalesce(add.size, remove.size) as size",
         "coalesce(add.dataChange, remove.dataChange) as data_change",
-        f"coalesce({_VECTOR_ID.format(action='add.deletionVector')}, "
-        f"{_VECTOR_ID.format(action='remove.deletionVector')}) as deletion_vector",
+        f"nullif({file_vector_id_sql()}, '') as deletion_vector",
     )  # fmt: skip
     over = "over (partition by path, deletion_vector order by version)"
     ordered = actions.selectExpr("*", f"lead(version) {over} as next_version", f"lag(version) {over} as last_version")
@@ -352,7 +351,3 @@ def _tree_sql(tree: object) -> str:
     if not isinstance(tree, dict):
         return str(tree)
     return f"struct<{', '.join(f'{quoted(name)}: {_tree_sql(inner)}' for name, inner in tree.items())}>"
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.log.partition_texts import PartitionTexts
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.load_actions import PARSED
-from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, says_of_files
-from deltasnap_core.scan.partition_values import text_of
-from deltasnap_core.scan.scanned_files import ScannedFiles
-from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.sieve import ranges_of
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, is_about_files
+from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.skipping import Skipping
 
 
@@ -51,48 +44,6 @@ class ScanReport:
         return "\n".join(lines)
 
 
-def chosen_here(table: ScannedTable, files: ScannedFiles, skipping: Skipping, fields: Sequence[str]) -> pa.Table | None:
-    """Return few files that may match (ADDS), found in this process. None: Spark is to find them.
-
-    Spark judges only which partition values are accepted, each once. Where no partition values are asked for, ranges of
-    values leave fewer. fields: of AddFile; the others are null. Errors: CorruptLogError.
-    """
-    if files.choose is None:
-        return None
-    condition = _by_partitions(skipping)
-    if condition is None:
-        # What ranges and partition values both leave would not tell how many files the latter leave.
-        ranges = ranges_of(skipping.ends, table.spark)
-        return files.choose(partitions=[], accepting=list, fields=fields, ranges=ranges) if ranges else None
-    names = [column.physical_path[0] for column in table.columns.partition if text_of(column) in condition]
-
-    def accepting(texts: Collection[PartitionTexts]) -> list[PartitionTexts] | None:
-        texts = list(texts)
-        maps = pa.array([list(zip(names, each, strict=True)) for each in texts], pa.map_(pa.string(), pa.string()))
-        values = table.spark.createDataFrame(pa.table({"place": range(len(texts)), "partitionValues": maps}))
-        try:
-            return [texts[row.place] for row in values.where(condition).select("place").collect()]
-        except SPARK_FAILURES:  # perhaps on the values of a file that is no longer one of the table
-            return None
-
-    return files.choose(partitions=names, accepting=accepting, fields=fields, ranges=())
-
-
-def report_of_chosen(files: pa.Table, skipping: Skipping, totals: tuple[int, int]) -> ScanReport:
-    """Return what a predicate on partition values alone does, from the files that it leaves (ADDS) of so many."""
-    size = pc.sum(files["size"]).as_py() or 0
-    return ScanReport(
-        files=totals[0],
-        bytes_in_files=totals[1],
-        files_after_partitions=files.num_rows,
-        bytes_after_partitions=size,
-        files_after_statistics=files.num_rows,
-        bytes_after_statistics=size,
-        used=skipping.used,
-        unused=skipping.unused,
-    )
-
-
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
     """Return the files that may hold rows for which the predicate is true.
 
@@ -107,7 +58,7 @@ def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
     try:
         files.agg(F.expr(f"count_if({_by_partitions(skipping)})")).collect()
     except SPARK_FAILURES as error:
-        if says_of_files(error):
+        if is_about_files(error):
             raise
         return False
     return True
@@ -157,9 +108,8 @@ def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
         return None
     if skipping.schema is None:
         return f"coalesce({skipping.statistics}, true)"
-    schema = skipping.schema.replace("\\", "\\\\").replace("'", "\\'")
     # Statistics that are no JSON, or of another shape, are nulls: the file is kept.
-    statistics = f"from_json(stats, '{schema}', map('mode', 'PERMISSIVE'))"
+    statistics = f"from_json(stats, {string_sql(skipping.schema)}, map('mode', 'PERMISSIVE'))"
     if parsed:
         statistics = f"coalesce({PARSED}, {statistics})"
     return f"coalesce(exists(array({statistics}), s -> {skipping.statistics}), true)"

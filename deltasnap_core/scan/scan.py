@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.replay.spark.schemas import ADD
 from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,
     chosen_files,
-    chosen_here,
     report_of,
-    report_of_chosen,
 )
 from deltasnap_core.scan.row_filter import checked_skipping, selected_names
 from deltasnap_core.scan.rows import DataFile, RowReader
@@ -59,12 +55,8 @@ class Scan:
 
     @once
     def files(self) -> DataFrame:
-        """The files that may hold rows for which the predicate is true, with the columns of AddFile.
-
-        Where the partition values leave few, those are looked up here; else when the frame is run.
-        """
-        found = self._chosen_here(self._skipping, ADD.names)
-        return chosen_files(self._all_files.frame() if found is None else self._frame(found), self._skipping)
+        """The files that may hold rows for which the predicate is true, with the columns of AddFile."""
+        return chosen_files(self._all_files.frame(), self._skipping)
 
     @once
     def report(self) -> ScanReport:
@@ -72,14 +64,8 @@ class Scan:
 
         Errors: CorruptLogError, CorruptStoreError.
         """
-        skipping = self._skipping
-        found = self._chosen_here(skipping, ["size"])
-        totals = self._all_files.totals(found is not None)
-        if found is None or totals is None:
-            return self._ask(lambda files: report_of(files, skipping, totals))
-        if skipping.statistics is None:
-            return report_of_chosen(found, skipping, totals)
-        return report_of(self._frame(found), skipping, totals)
+        skipping, totals = self._skipping, self._all_files.totals()
+        return self._ask(lambda files: report_of(files, skipping, totals))
 
     def to_df(self) -> DataFrame:
         """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
@@ -89,12 +75,11 @@ class Scan:
         """
         skipping = self._skipping
         reader = RowReader(self._table, skipping.pushed)
-        found = self._chosen_here(skipping, reader.COLUMNS)
 
         def look_up(files: DataFrame) -> list[DataFile]:
             return reader.looked_up(chosen_files(files, skipping))
 
-        rows = reader.read(self._ask(look_up) if found is None else look_up(self._frame(found)))
+        rows = reader.read(self._ask(look_up))
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)
@@ -105,18 +90,9 @@ class Scan:
         checked = self._checked
         if self.where is None or not checked.may_fail:
             return checked
-        is_judged = self._chosen_here(checked, ["size"]) is not None
-        if is_judged or self._all_files.ask(frozenset(), lambda files: can_evaluate(files, checked)):
+        if self._all_files.ask(frozenset(), lambda files: can_evaluate(files, checked)):
             return checked
         return skipping_of(self.where, self._table.columns, may_fail=False)
-
-    def _chosen_here(self, skipping: Skipping, fields: Sequence[str]) -> pa.Table | None:
-        """Return the files that the partition values leave, with some fields and with what else chooses among them."""
-        others = [] if skipping.statistics is None else ["stats"]
-        return chosen_here(self._table, self._all_files, skipping, [*fields, *others])
-
-    def _frame(self, found: pa.Table) -> DataFrame:
-        return self._table.spark.createDataFrame(found)
 
     def _ask(self, query: Callable[[DataFrame], T]) -> T:
         return self._all_files.ask(self._skipping.fields, query)

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.spark.table_schema import parse_schema
@@ -26,7 +27,7 @@ class ScannedTable:
 
     def __init__(
         self,
-        spark: SparkSession,
+        sessions: SparkProvider,
         *,
         table_path: str,
         version: int | None,
@@ -39,7 +40,7 @@ class ScannedTable:
 
         store: reads deletion vectors. spark_files: gives Spark the data files.
         """
-        self.spark = spark
+        self.sessions = sessions
         self.table_path = table_path
         self.version = version
         self.metadata = metadata
@@ -49,6 +50,11 @@ class ScannedTable:
         roots = self.options.data_roots
         self.url_of = partial(data_file_url, table_path=table_path, roots=roots)
         self.vectors = DeletionVectors(store=store, table_path=table_path, version=version, roots=roots)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, which runs every scan."""
+        return self.sessions.session("a scan of rows")
 
     @once
     def schema(self) -> StructType:

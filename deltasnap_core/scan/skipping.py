@@ -22,7 +22,6 @@ from deltasnap_core.scan.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicate_values import PredicateValue, value_of
-from deltasnap_core.scan.sieve import End, ends_in
 from deltasnap_core.scan.table_columns import TableColumns
 
 NEVER = "false"
@@ -48,7 +47,6 @@ class Skipping:
     fields:      the statistics that `statistics` asks for.
     used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
     may_fail:    whether `partitions` may be more than Spark can evaluate, as a text cast to a number.
-    ends:        of the values that single columns may have, as far as `statistics` asks for them.
     pushed:      conditions on rows that Spark may push down into data files, as SQL over their columns.
     """
 
@@ -58,7 +56,6 @@ class Skipping:
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     may_fail: bool = False
-    ends: tuple[End, ...] = ()
     pushed: tuple[str, ...] = ()
 
     @property
@@ -86,7 +83,6 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
     statistics: list[str] = []
     used: list[str] = []
     unused: list[str] = []
-    ends: list[End] = []
     pushed: list[str] = []
     full = _Rewriting(columns, strings_are_sure, with_statistics=True)
     fails = False
@@ -102,7 +98,6 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         partitions += [by_partition] if by_partition is not None else []
         if by_statistics is not None:
             statistics.append(by_statistics)
-            ends += ends_in(conjunct.tree, columns) if strings_are_sure else ()
         pushed += pushed_conditions(conjunct.tree, columns) if strings_are_sure else ()
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
     sql = _and(statistics)
@@ -114,7 +109,6 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         used=tuple(used),
         unused=tuple(unused),
         may_fail=fails,
-        ends=tuple(ends),
         pushed=tuple(pushed),
     )
 

@@ -21,8 +21,10 @@ from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_failures import translated
-from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.snapshot.history_frame import history_frame
@@ -61,7 +63,7 @@ class DeltaLog:
     @classmethod
     def for_table(
         cls,
-        spark: SparkSession,
+        spark: SparkSession | SparkProvider | None,
         path: str | os.PathLike[str],
         storage_options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
@@ -71,6 +73,7 @@ class DeltaLog:
     ) -> DeltaLog:
         """Return the one DeltaLog of a table and session, for the same of everything else.
 
+        spark:              a session; or what provides one when it is needed; None: only what the driver answers.
         path:               folder or URL of the table.
         storage_options:    for fsspec, as the URL's filesystem takes them.
         clock:              the present in ms since the epoch; the system's by default.
@@ -82,9 +85,10 @@ class DeltaLog:
         Errors: ValueError for a session property that cannot be understood.
         """
         url = to_url(path)
-        options = with_session_defaults(spark, options or SnapshotOptions())
+        sessions = provider_of(spark)
+        options = with_session_defaults(sessions, options or SnapshotOptions())
         if staleness_limit_ms is None:
-            staleness_limit_ms = session_staleness_limit_ms(spark)
+            staleness_limit_ms = session_staleness_limit_ms(sessions)
         # Every object named by its id here is held by the DeltaLog, and so lives as long as the key.
         storage = repr(sorted((storage_options or {}).items()))
         key = (url, storage, options, staleness_limit_ms, id(spark), id(clock), id(store))
@@ -92,7 +96,7 @@ class DeltaLog:
             log = cls._all.get(key)
             if log is None:
                 log = cls(
-                    _context(spark, url, storage_options, options, store),
+                    _context(sessions, url, storage_options, options, store),
                     clock=clock or system_clock,
                     staleness_limit_ms=staleness_limit_ms,
                 )
@@ -237,7 +241,10 @@ class DeltaLog:
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first; the columns are those of `history_frame.HISTORY`."""
-        return history_frame(self._context.spark, self.history.get_history(limit=limit, start=start, end=end))
+        return history_frame(
+            self._context.session("the history as a DataFrame"),
+            self.history.get_history(limit=limit, start=start, end=end),
+        )
 
     def close(self) -> None:
         """Release what Spark keeps for this table; the next use loads it anew."""
@@ -245,15 +252,15 @@ class DeltaLog:
 
 
 def _context(
-    spark: SparkSession,
+    sessions: SparkProvider,
     url: str,
     storage_options: Mapping[str, Any] | None,
     options: SnapshotOptions,
     store: LogStore | None,
 ) -> TableContext:
     return TableContext(
-        spark=spark,
+        engine=ReplayEngine(sessions, options.engine),
         log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER)),
-        files=SparkFiles(storage_options, partial(can_read, spark)),
+        files=SparkFiles.of(storage_options, sessions),
         options=options,
     )

@@ -37,7 +37,7 @@ def named_files(context: TableContext, newest: _Version | None, *, every_commit:
         return NamedFiles(files=files, tombstones=tombstones)
     store = context.log.store
     batch = read_commits(store, tuple(list_log(store, context.log.log_path).commits.values()))
-    actions = context.reader().commit_actions(batch)
+    actions = context.reader(context.session("files that the log names")).commit_actions(batch)
     removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
     return NamedFiles(files=files, tombstones=[*tombstones, *removed], change_data=_change_data(batch))
 

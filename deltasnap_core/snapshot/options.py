@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.replay.stats_policy import StatsPolicy
 
 
@@ -24,8 +25,8 @@ class SnapshotOptions:
     cache_state:    whether Spark keeps the `state` of the current snapshot once it was computed; and whether the digest
                     of its files is kept, to compute the state of the next version from: in this process 130 bytes a
                     file, in Spark's storage 50.
-    local_actions:  of how many file actions Spark computes a state; of fewer this process does, without Spark, in less
-                    than a gigabyte.
+    engine:         auto: the driver answers what fits into it, Spark everything else (see `replay/engine.py`). spark:
+                    Spark answers every question.
     cached_counts_from: of how many actions, at least, a checkpoint is whose digest Spark keeps. Those of a smaller one
                     are read again in the time that it takes to keep them.
     snapshot_partitions: into how many partitions actions are shuffled, where the commits are too large to do without
@@ -36,7 +37,7 @@ class SnapshotOptions:
     validate_state: bool | None = None
     check_pages: bool = False
     cache_state: bool = True
-    local_actions: int = 1_500_000
+    engine: EngineUse = "auto"
     cached_counts_from: int = 50_000
     snapshot_partitions: int | None = None
 

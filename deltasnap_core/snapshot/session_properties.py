@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from pyspark.sql import SparkSession
-
+from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.snapshot.options import SnapshotOptions
 
 _PREFIX = "spark.databricks.delta."
@@ -23,29 +22,29 @@ _TIME = re.compile(r"(\d+)\s*([a-z]*)")
 T = TypeVar("T")
 
 
-def staleness_limit_ms(spark: SparkSession | None) -> int:
+def staleness_limit_ms(sessions: SparkProvider) -> int:
     """Return how old (ms) an update may be for a snapshot not to be stale, as the session says; 0 where it does not.
 
     Errors: ValueError naming the property.
     """
-    return _read(spark, STALENESS_LIMIT, _milliseconds, "a time such as 500ms, 30s or 1h") or 0
+    return _read(sessions, STALENESS_LIMIT, _milliseconds, "a time such as 500ms, 30s or 1h") or 0
 
 
-def with_session_defaults(spark: SparkSession | None, options: SnapshotOptions) -> SnapshotOptions:
+def with_session_defaults(sessions: SparkProvider, options: SnapshotOptions) -> SnapshotOptions:
     """Return options with what the caller left open taken from the session.
 
     Errors: ValueError naming the property.
     """
     validate, partitions = options.validate_state, options.snapshot_partitions
     if validate is None:
-        validate = _read(spark, VALIDATE_STATE, _boolean, "true or false")
+        validate = _read(sessions, VALIDATE_STATE, _boolean, "true or false")
     if partitions is None:
-        partitions = _read(spark, SNAPSHOT_PARTITIONS, _positive, "an integer above 0")
+        partitions = _read(sessions, SNAPSHOT_PARTITIONS, _positive, "an integer above 0")
     return replace(options, validate_state=validate is not False, snapshot_partitions=partitions)
 
 
-def _read(spark: SparkSession | None, name: str, parse: Callable[[str], T | None], expected: str) -> T | None:
-    text = None if spark is None else spark.conf.get(name, None)
+def _read(sessions: SparkProvider, name: str, parse: Callable[[str], T | None], expected: str) -> T | None:
+    text = sessions.setting(name)
     if text is None:
         return None
     value = parse(text.strip().lower())

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.value_ranges import ValueRange
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import forget, once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
@@ -23,22 +21,13 @@ from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mappi
 from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, safe_repr
-from deltasnap_core.replay.chosen_adds import Accepting, chosen_adds
-from deltasnap_core.replay.driver.held_files import LocalFiles, action_count
-from deltasnap_core.replay.driver.whole_actions import UnusualError
-from deltasnap_core.replay.spark.load_actions import PARSED, ActionReader
+from deltasnap_core.replay.known_state import KnownState
+from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark.spark_failures import on_ladder
 from deltasnap_core.replay.spark.state_cache import StateCache
-from deltasnap_core.replay.spark.state_computation import (
-    ComputedVersion,
-    FilesDigest,
-    KnownFiles,
-    can_advance,
-    digest_files,
-    reconciled_files,
-)
+from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.spark.table_schema import parse_schema
 from deltasnap_core.replay.stats_policy import StatsPolicy
@@ -52,10 +41,12 @@ from deltasnap_core.scan.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.snapshot.named_files import named_files
 from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
+from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
 
 _logger = logger_of(__name__)
+_FRAMES = "file actions as a DataFrame"
 T = TypeVar("T")
 
 
@@ -85,7 +76,7 @@ class Snapshot:
         log: VersionLog,
         *,
         min_file_retention_timestamp: int | None = None,
-        known_state: ComputedVersion | None = None,
+        known_state: KnownState | None = None,
         keep_state: bool = False,
     ) -> None:
         self._context = context
@@ -93,8 +84,8 @@ class Snapshot:
         self._chosen_retention_timestamp = min_file_retention_timestamp
         self._known_state = known_state
         name = f"#{self.version} - {redacted(self.path)}"
-        self._cache = StateCache(context.spark, f"Delta Table State {name}") if keep_state else None
-        self._digests = StateCache(context.spark, f"Delta Table Counts {name}") if keep_state else None
+        self._cache = StateCache(f"Delta Table State {name}") if keep_state else None
+        self._replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
         _logger.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:
@@ -155,7 +146,8 @@ class Snapshot:
         as its `cachedState`.
         Source: PROTOCOL.md, Action Reconciliation.
         """
-        actions = state_actions(self._context.spark, self._files, self._log.non_file, self._retention)
+        files = self._files
+        actions = state_actions(self._context.session(_FRAMES), files, self._log.non_file, self._retention)
         return actions if self._cache is None else self._cache.cached(actions)
 
     @once
@@ -164,7 +156,7 @@ class Snapshot:
         if self._cache is not None and self._cache.is_cached:
             return self.state.where("add.path is not null").select("add.*")
         if self._files is None:
-            return no_rows(self._context.spark, ADD)
+            return no_rows(self._context.session(_FRAMES), ADD)
         return live_files(self._files)
 
     def scan(
@@ -179,9 +171,7 @@ class Snapshot:
         where: a condition over the table's columns, as Spark SQL. columns: None: all.
         Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
         """
-        files = ScannedFiles(
-            frame=lambda: self._files_with_stats, ask=self._ask_files, choose=self._choose_files, totals=self._totals
-        )
+        files = ScannedFiles(frame=lambda: self._files_with_stats, ask=self._ask_files, totals=self._totals)
         return Scan(self.scanned_table(options), files, where=where, columns=columns)
 
     @once
@@ -206,7 +196,7 @@ class Snapshot:
 
     def _as_scanned(self, options: ScanOptions | None) -> ScannedTable:
         return ScannedTable(
-            self._context.spark,
+            self._context.engine.sessions,
             table_path=self._context.log.table_path,
             version=self.version,
             metadata=self.metadata,
@@ -219,14 +209,23 @@ class Snapshot:
     def tombstones(self) -> DataFrame:
         """The files removed whose tombstones have not expired, with the columns of RemoveFile."""
         if self._files is None:
-            return no_rows(self._context.spark, REMOVE)
+            return no_rows(self._context.session(_FRAMES), REMOVE)
         return unexpired_tombstones(self._files, self._retention)
 
-    @once
+    @property
     def computed_state(self) -> SnapshotState:
         """What the state amounts to, always computed from the log: counts, sizes, histograms, the other actions."""
+        return self._computed.state
+
+    @property
+    def computed_by(self) -> str:
+        """What computed `computed_state`: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`."""
+        return self._computed.computed_by
+
+    @once
+    def _computed(self) -> KnownState:
         self._known_state = computed = self._on_ladder(self._compute)
-        return computed.state
+        return computed
 
     @property
     def size_in_bytes(self) -> int:
@@ -306,15 +305,14 @@ class Snapshot:
 
     def close(self, successor: Snapshot | None = None) -> None:
         """Release what Spark keeps of the state, but for what a successor builds on. The snapshot still answers."""
-        if self._cache is None or self._digests is None:
+        if self._cache is None:
             return
         self._cache.release()
+        self._replay.close()
         known = self._known_state
         handed_on = None if successor is None else successor.known_state
         if known is not None and (handed_on is None or handed_on.files is not known.files):
             known.files.release()
-        if known is None or known.files.cache is not self._digests:
-            self._digests.release()
 
     @property
     def log(self) -> VersionLog:
@@ -322,7 +320,7 @@ class Snapshot:
         return self._log
 
     @property
-    def known_state(self) -> ComputedVersion | None:
+    def known_state(self) -> KnownState | None:
         """The computed state, or while nobody has asked for it that of an earlier version; None: neither."""
         return self._known_state
 
@@ -331,54 +329,21 @@ class Snapshot:
         """The live files, with their statistics also where `all_files` goes without."""
         if self._context.options.load_stats:
             return self.all_files
-        files = self._on_ladder(lambda log: self._reconciled(log, self._context.reader()))
-        return no_rows(self._context.spark, ADD) if files is None else live_files(files)
+        files = self._on_ladder(lambda log: self._reconciled(log, self._reader()))
+        return no_rows(self._context.session(_FRAMES), ADD) if files is None else live_files(files)
 
     @once
     def _files(self) -> DataFrame | None:
-        return self._on_ladder(lambda log: self._reconciled(log, self._context.reader(self._context.options.stats)))
+        return self._on_ladder(lambda log: self._reconciled(log, self._reader(self._context.options.stats)))
 
     def _ask_files(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
         """Return what a query over the live files gives; with PARSED where a checkpoint has statistics as values."""
+        return self._on_ladder(
+            lambda log: query(self._replay.files_to_query(log, statistics, lambda: self._files_with_stats))
+        )
 
-        def ask(log: LoadedLog) -> T:
-            parts = () if log.contents is None else log.contents.files_with_file_actions
-            if not statistics or all(part.stats_parsed is None for part in parts):
-                return query(self._files_with_stats)
-            files = self._reconciled(log, self._context.reader(parsed=statistics))
-            return query(self._files_with_stats if files is None else live_files(files, PARSED))
-
-        return self._on_ladder(ask)
-
-    def _choose_files(
-        self,
-        *,
-        partitions: Sequence[str],
-        accepting: Accepting,
-        fields: Sequence[str],
-        ranges: Sequence[ValueRange] = (),
-    ) -> pa.Table | None:
-        """Return the live files that partition values and ranges leave, where this process computes the state too."""
-
-        def chosen(log: LoadedLog) -> pa.Table:
-            return chosen_adds(
-                self._context.log.store,
-                log,
-                self.path,
-                partitions=partitions,
-                accepting=accepting,
-                fields=fields,
-                ranges=ranges,
-            )
-
-        try:
-            return self._on_ladder(lambda log: chosen(log) if self._is_looked_at_here(log) else None)
-        except UnusualError:
-            return None
-
-    def _is_looked_at_here(self, log: LoadedLog) -> bool:
-        count = action_count(log)
-        return count is not None and count < self._context.options.local_actions
+    def _reader(self, stats: StatsPolicy = StatsPolicy.ALL) -> ActionReader:
+        return self._context.reader(self._context.session(_FRAMES), stats)
 
     def _reconciled(self, log: LoadedLog, reader: ActionReader) -> DataFrame | None:
         options = self._context.options
@@ -387,34 +352,9 @@ class Snapshot:
             files.write.format("noop").mode("overwrite").save()
         return files
 
-    def _compute(self, replayable: LoadedLog) -> ComputedVersion:
-        log, retention = replace(replayable, non_file=self._log.non_file), self._retention
-        files, state = self._files_and_state(log, retention)
-        return ComputedVersion(log=log, state=state, retention=retention, files=files)
-
-    def _files_and_state(self, log: LoadedLog, retention: Retention) -> tuple[KnownFiles, SnapshotState]:
-        known = self._known_state
-        if known is not None and can_advance(known, log, retention):
-            advanced = known.files.advanced_state(known, log, retention)
-            if advanced is not None:
-                return known.files, advanced
-        files: KnownFiles
-        if self._is_looked_at_here(log):
-            store, hold = self._context.log.store, self._digests is not None
-            files, state = LocalFiles.computed(store, self.path, log, retention, hold=hold)
-        else:
-            files = digests = self._digested(log)
-            state = digests.state(log, retention)
-        if known is not None and self._digests is not None:
-            known.files.release()
-        return files, state
-
-    def _digested(self, log: LoadedLog) -> FilesDigest:
-        options = self._context.options
-        is_large = log.contents is not None and log.contents.num_rows >= options.cached_counts_from
-        cache = self._digests if is_large or options.cached_counts_from <= 0 else None
-        reader = self._context.reader(StatsPolicy.NUM_RECORDS)
-        return digest_files(reader, log, cache, partitions=options.snapshot_partitions)
+    def _compute(self, replayable: LoadedLog) -> KnownState:
+        log = replace(replayable, non_file=self._log.non_file)
+        return self._replay.computed(log, self._retention, self._known_state)
 
     def _on_ladder(self, query: Callable[[LoadedLog], T]) -> T:
         return on_ladder(self._log.replayable, query, self._next_rung)
@@ -431,10 +371,10 @@ class Snapshot:
 
     @property
     def _checksum_hint(self) -> VersionChecksum | None:
-        return self.checksum if value_if_computed(self, "computed_state") is None else None
+        return self.checksum if value_if_computed(self, "_computed") is None else None
 
-    def _totals(self, look: bool) -> tuple[int, int] | None:
-        is_known = look or self._checksum_hint is not None or value_if_computed(self, "computed_state") is not None
+    def _totals(self) -> tuple[int, int] | None:
+        is_known = self._checksum_hint is not None or value_if_computed(self, "_computed") is not None
         return (self.num_of_files, self.size_in_bytes) if is_known else None
 
     def _named_elsewhere(self, every_commit: bool) -> NamedFiles:
@@ -445,11 +385,13 @@ class Snapshot:
     def every_tombstone(self) -> DataFrame:
         """Return every tombstone that the log has, expired or not, with the columns of RemoveFile."""
         files = self._files
-        return no_rows(self._context.spark, REMOVE) if files is None else unexpired_tombstones(files, KEEP_ALL)
+        return (
+            no_rows(self._context.session(_FRAMES), REMOVE) if files is None else unexpired_tombstones(files, KEEP_ALL)
+        )
 
     def _live_files_with_stats(self) -> list[AddFile]:
         def collected(log: LoadedLog) -> list[AddFile]:
-            files = reconciled_files(self._context.reader(), log)
+            files = reconciled_files(self._reader(), log)
             rows = [] if files is None else live_files(files).toArrow().to_pylist(maps_as_pydicts="strict")
             return [AddFile.from_json(row) for row in rows]
 

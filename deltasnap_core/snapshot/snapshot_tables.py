@@ -11,7 +11,7 @@ from deltasnap_core.log.commit_reader import read_commits
 from deltasnap_core.log.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
-from deltasnap_core.replay.spark.version_range import changes_of_versions
+from deltasnap_core.replay.spark.state_deltas import changes_of_versions
 from deltasnap_core.scan.log_tables import listed_versions, log_files_table, versions_table
 from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -20,6 +20,8 @@ from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.storage.urls import join_url
+
+_REASON = "metadata tables"
 
 
 def snapshot_tables(
@@ -58,19 +60,19 @@ class _SnapshotLog:
 
     def events(self) -> DataFrame | None:
         batch = read_commits(self.context.log.store, tuple(self._listing().commits.values()))
-        actions = self.context.reader().commit_actions(batch)
+        actions = self.context.reader(self.context.session(_REASON)).commit_actions(batch)
         return None if actions is None else changes_of_versions(actions)
 
     def history(self) -> DataFrame:
-        return history_frame(self.context.spark, self.context.log.history.get_history(end=self.log.version))
+        return history_frame(self.context.session(_REASON), self.context.log.history.get_history(end=self.log.version))
 
     def versions(self) -> DataFrame:
         timestamps = self.context.log.history.commit_timestamps(end=self.log.version)
-        return versions_table(self.context.spark, listed_versions(self._listing(), timestamps))
+        return versions_table(self.context.session(_REASON), listed_versions(self._listing(), timestamps))
 
     def log_files(self) -> DataFrame:
         files = self.context.log.store.list_from(join_url(self.context.log.log_path, ""))
-        return log_files_table(self.context.spark, files, self.log.segment)
+        return log_files_table(self.context.session(_REASON), files, self.log.segment)
 
     def listed_files(self) -> FolderListing:
         return list_below(self.context.log.table_path, self.context.files.storage_options)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.stats_policy import StatsPolicy
@@ -18,13 +19,20 @@ from deltasnap_core.snapshot.options import SnapshotOptions
 class TableContext:
     """Where a table is, and what reads it; nothing in it changes."""
 
-    spark: SparkSession
+    engine: ReplayEngine
     log: TableLog
     files: SparkFiles
     options: SnapshotOptions
 
+    def session(self, reason: str) -> SparkSession:
+        """Return the Spark session. reason: what it is for. Errors: SparkRequiredError."""
+        return self.engine.sessions.session(reason)
+
     def reader(
-        self, stats: StatsPolicy = StatsPolicy.ALL, parsed: frozenset[StatisticPath] = frozenset()
+        self,
+        spark: SparkSession,
+        stats: StatsPolicy = StatsPolicy.ALL,
+        parsed: frozenset[StatisticPath] = frozenset(),
     ) -> ActionReader:
-        """Return what reads the file actions. parsed: as ActionReader has it."""
-        return ActionReader(spark=self.spark, files=self.files, log_path=self.log.log_path, stats=stats, parsed=parsed)
+        """Return what reads the file actions on Spark. parsed: as ActionReader has it."""
+        return ActionReader(spark=spark, files=self.files, log_path=self.log.log_path, stats=stats, parsed=parsed)

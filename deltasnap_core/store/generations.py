@@ -16,10 +16,10 @@ from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.store.layout import ManifestName
-from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_core.store.format.layout import ManifestName
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.version_documents import DELTAS, deltas_of, last_commit_file_of
 from deltasnap_core.store.stored_table import StoredTable, name_of
-from deltasnap_core.store.version_documents import DELTAS, deltas_of, last_commit_file_of
 
 
 class LogRelation(Enum):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.store.layout import ManifestName
+from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.stored_versions import StoredVersions
 

@@ -37,7 +37,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -48,10 +48,13 @@ from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
+from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark.spark_failures import translated
-from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.rules.file_actions import ADDS, REMOVES
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
@@ -60,21 +63,23 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.change_sets import ChangePolicy
+from deltasnap_core.store.format.layout import ManifestName
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.version_documents import non_file_actions_of
 from deltasnap_core.store.generations import CommonVersion, find_common_version
-from deltasnap_core.store.layout import ManifestName
-from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.parquet_files import ParquetFiles
 from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
-from deltasnap_core.store.range_writer import Progress
-from deltasnap_core.store.small_rows import MOST_ROWS, SmallRows
-from deltasnap_core.store.store_writer import StoredRange, StoreWriter
-from deltasnap_core.store.stored_rows import StoredRows
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
+from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.stored_scan import scanned_files, scanned_version, stored_history, stored_tables
 from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.version_documents import non_file_actions_of
+from deltasnap_core.store.writing.change_sets import ChangePolicy
+from deltasnap_core.store.writing.range_writer import Progress
+from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
 MaterializeAs = Literal["view", "table"]
+FileKind = Literal["all_files", "tombstones"]
+T = TypeVar("T")
 
 Version = int | VersionManifest
 """A stored version: its number, or its manifest."""
@@ -95,16 +100,16 @@ class SnapshotStore:
 
     def __init__(
         self,
-        spark: SparkSession | None,
+        engine: ReplayEngine,
         root: str,
         *,
         storage: WritableFiles,
-        spark_files: SparkFiles | None,
+        spark_files: SparkFiles,
         policy: ChangePolicy | None = None,
         storage_options: Mapping[str, Any] | None = None,
         check_pages: bool = False,
     ) -> None:
-        self._spark = spark
+        self._engine = engine
         self._storage_options = storage_options
         self._check_pages = check_pages
         self._storage = storage
@@ -115,27 +120,29 @@ class SnapshotStore:
     @classmethod
     def open(
         cls,
-        spark: SparkSession | None,
+        spark: SparkSession | SparkProvider | None,
         root_url: str | os.PathLike[str],
         storage_options: Mapping[str, Any] | None = None,
         *,
+        engine: EngineUse = "auto",
         policy: ChangePolicy | None = None,
         check_pages: bool = False,
     ) -> SnapshotStore:
         """Open a store; the folder need not be there yet.
 
-        spark:           None: only what needs no Spark can be asked (versions, manifests, the small values).
+        spark:           a session; or what provides one when it is needed; None: only what needs no Spark.
         root_url:        local path or fsspec URL. storage_options: for fsspec.
+        engine:          auto: the driver reads versions that fit into it; spark: Spark reads all (`SnapshotOptions`).
         policy:          when changes are merged and when a new base is written.
         check_pages:     whether every frame is read once before it is handed out.
         """
         root = to_url(root_url)
-        spark_files = None if spark is None else SparkFiles(storage_options, partial(can_read, spark))
+        sessions = provider_of(spark)
         return cls(
-            spark,
+            ReplayEngine(sessions, engine),
             root,
             storage=WritableFiles(root, storage_options),
-            spark_files=spark_files,
+            spark_files=SparkFiles.of(storage_options, sessions),
             policy=policy,
             storage_options=storage_options,
             check_pages=check_pages,
@@ -221,7 +228,9 @@ class SnapshotStore:
         rows = self._rows(stored, manifest)
 
         def frame() -> DataFrame:
-            return state_actions(self._session, rows.state_of(manifest), non_file, retention)
+            return state_actions(
+                self._session("a stored state as a DataFrame"), rows.state_of(manifest), non_file, retention
+            )
 
         return self._checked(rows, manifest, frame)
 
@@ -237,17 +246,57 @@ class SnapshotStore:
         rows = self._rows(stored, manifest)
         return self._checked(rows, manifest, lambda: _tombstones(rows, manifest, min_file_retention_timestamp))
 
-    def small_files(self, table: str, version: Version) -> pa.Table | None:
-        """Return the live files and the tombstones of a version in short, without Spark; None: there are too many.
+    def read_arrow(
+        self,
+        table: str,
+        version: Version,
+        kind: FileKind = "all_files",
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Return `all_files` or `tombstones` of a version in Arrow, in any order. A small version needs no Spark.
 
-        Columns: path (as in `all_files`), size (bytes; null: a tombstone that does not say), deleted_at (ms; null: a
-        live file, 0: a tombstone that does not say), partition_values (null: a tombstone's). In any order.
+        columns: some of those of AddFile or RemoveFile; None: all. Errors: ValueError on one that is not there.
         """
-        (manifest,) = self._manifests(table, [version])
-        if manifest.base.rows + manifest.change_rows > MOST_ROWS:
-            return None
-        folder = self._table(table).generation_folder(manifest.generation)
-        return SmallRows(storage=self._storage, folder=folder, log_path=manifest.log_path).files(manifest)
+        return self.query(
+            table,
+            version,
+            kind,
+            columns,
+            driver=lambda rows: rows,
+            spark=lambda rows: rows.toArrow().cast(_schema_of(kind, columns)),
+        )
+
+    def query(
+        self,
+        table: str,
+        version: Version,
+        kind: FileKind,
+        columns: Sequence[str] | None = None,
+        *,
+        driver: Callable[[pa.Table], T],
+        spark: Callable[[DataFrame], T],
+    ) -> T:
+        """Return what a question about the files or tombstones of a version comes to, on the engine that fits.
+
+        driver, spark: the question, on the rows in Arrow and on those in Spark. columns: those that it reads.
+        """
+        stored, manifest = self._found(table, version)
+        rows, on_driver = self._rows(stored, manifest), self._driver_rows(stored, manifest)
+
+        def in_driver() -> T:
+            if kind == "all_files":
+                return driver(on_driver.all_files(manifest, columns))
+            return driver(on_driver.tombstones(manifest, manifest.retention, columns))
+
+        def on_spark(_: SparkSession) -> T:
+            frame = _all_files(rows, manifest) if kind == "all_files" else _tombstones(rows, manifest, None)
+            with translated(stored_files=_stored_files(rows, manifest)):
+                return spark(frame if columns is None else frame.select(*columns))
+
+        size = _size_of(manifest)
+        return self._engine.answer(
+            {Question.ROWS: size}, work=f"{size:,} rows read", driver=in_driver, spark=on_spark
+        ).value
 
     def scan(
         self,
@@ -264,8 +313,15 @@ class SnapshotStore:
         """
         stored, manifest = self._found(table, version)
         state = stored.computed_states([manifest])[manifest.version]
+
+        def in_frame(rows: pa.Table) -> DataFrame:
+            return self._session("planning of a scan").createDataFrame(rows)
+
         files = scanned_files(
-            self.all_files(table, manifest), state, _stored_files(self._rows(stored, manifest), manifest)
+            lambda: self.all_files(table, manifest),
+            lambda: self.query(table, manifest, "all_files", driver=in_frame, spark=lambda frame: frame),
+            state,
+            _stored_files(self._rows(stored, manifest), manifest),
         )
         return Scan(self._scanned(stored, manifest, options), files, where=where, columns=columns)
 
@@ -389,7 +445,7 @@ class SnapshotStore:
         return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
     def _scanned(self, stored: StoredTable, manifest: VersionManifest, options: ScanOptions | None) -> ScannedTable:
-        return scanned_version(self._session, stored, manifest, options or ScanOptions(), self._storage_options)
+        return scanned_version(self._engine.sessions, stored, manifest, options or ScanOptions(), self._storage_options)
 
     def _table(self, name: str) -> StoredTable:
         return StoredTable(storage=self._storage, root=self.root, name=name)
@@ -406,41 +462,50 @@ class SnapshotStore:
         stored.check_files(manifest)
         return stored, manifest
 
-    def _checked(self, rows: StoredRows, manifest: VersionManifest, frame: Callable[[], DataFrame]) -> DataFrame:
+    def _checked(self, rows: SparkRows, manifest: VersionManifest, frame: Callable[[], DataFrame]) -> DataFrame:
         with translated(stored_files=_stored_files(rows, manifest)):
             found = frame()
             if self._check_pages:
                 found.write.format("noop").mode("overwrite").save()
             return found
 
-    def _rows(self, stored: StoredTable, manifest: VersionManifest) -> StoredRows:
+    def _rows(self, stored: StoredTable, manifest: VersionManifest) -> SparkRows:
         parquet = self._parquet(stored.generation_folder(manifest.generation))
-        return StoredRows(parquet=parquet, log_path=manifest.log_path)
+        return SparkRows(parquet=parquet, log_path=manifest.log_path)
+
+    def _driver_rows(self, stored: StoredTable, manifest: VersionManifest) -> DriverRows:
+        folder = stored.generation_folder(manifest.generation)
+        return DriverRows(storage=self._storage, folder=folder, log_path=manifest.log_path)
 
     def _parquet(self, folder: str) -> ParquetFiles:
-        if self._spark_files is None:
-            raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
-        return ParquetFiles(spark=self._session, storage=self._storage, spark_files=self._spark_files, folder=folder)
+        sessions = self._engine.sessions
+        return ParquetFiles(sessions=sessions, storage=self._storage, spark_files=self._spark_files, folder=folder)
 
-    @property
-    def _session(self) -> SparkSession:
-        if self._spark is None:
-            raise ValueError(f"{self} was opened without a Spark session: it has no DataFrames")
-        return self._spark
+    def _session(self, reason: str) -> SparkSession:
+        return self._engine.sessions.session(reason)
 
 
-def _stored_files(rows: StoredRows, manifest: VersionManifest) -> list[str]:
+def _size_of(manifest: VersionManifest) -> int:
+    return manifest.base.rows + manifest.change_rows
+
+
+def _schema_of(kind: FileKind, columns: Sequence[str] | None) -> pa.Schema:
+    schema = ADDS if kind == "all_files" else REMOVES
+    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+
+def _stored_files(rows: SparkRows, manifest: VersionManifest) -> list[str]:
     return [join_url(rows.parquet.folder, file.path) for file in manifest.data_files]
 
 
-def _all_files(rows: StoredRows, manifest: VersionManifest) -> DataFrame:
+def _all_files(rows: SparkRows, manifest: VersionManifest) -> DataFrame:
     if manifest.plain_parquet is not None:
         return rows.parquet.read_file(manifest.plain_parquet.all_files, ADD)
     files = rows.state_of(manifest)
     return rows.parquet.no_rows(ADD) if files is None else live_files(files)
 
 
-def _tombstones(rows: StoredRows, manifest: VersionManifest, min_file_retention_timestamp: int | None) -> DataFrame:
+def _tombstones(rows: SparkRows, manifest: VersionManifest, min_file_retention_timestamp: int | None) -> DataFrame:
     if manifest.plain_parquet is not None and min_file_retention_timestamp is None:
         return rows.parquet.read_file(manifest.plain_parquet.tombstones, REMOVE)
     files = rows.state_of(manifest)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
@@ -15,8 +15,10 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.spark_failures import translated
-from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.log_tables import log_files_table, versions_table
 from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
@@ -31,14 +33,14 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import list_below
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.store.manifest import VersionManifest
+from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
 
 T = TypeVar("T")
 
 
 def scanned_version(
-    spark: SparkSession,
+    sessions: SparkProvider,
     stored: StoredTable,
     manifest: VersionManifest,
     options: ScanOptions,
@@ -56,24 +58,29 @@ def scanned_version(
         raise ActionNotFoundError(action="metadata", version=manifest.version, path=path)
     data_options = storage_options if options.storage_options is None else options.storage_options
     return ScannedTable(
-        spark,
+        sessions,
         table_path=path,
         version=manifest.version,
         metadata=state.metadata,
         store=FsspecLogStore(data_options),
-        spark_files=SparkFiles(data_options, partial(can_read, spark)),
+        spark_files=SparkFiles.of(data_options, sessions),
         options=options,
     )
 
 
-def scanned_files(files: DataFrame, state: SnapshotState, urls: Sequence[str]) -> ScannedFiles:
-    """Return the files of a stored version for a scan. urls: of the files of the store that they are read from."""
+def scanned_files(
+    frame: Callable[[], DataFrame], to_query: Callable[[], DataFrame], state: SnapshotState, urls: Sequence[str]
+) -> ScannedFiles:
+    """Return the files of a stored version for a scan.
+
+    frame: gives them to hand out; to_query: for a query that runs now. urls: of the files of the store.
+    """
 
     def ask(_: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
         with translated(stored_files=urls):
-            return query(files)
+            return query(to_query())
 
-    return ScannedFiles(frame=lambda: files, ask=ask, totals=lambda _: (state.num_of_files, state.size_in_bytes))
+    return ScannedFiles(frame=frame, ask=ask, totals=lambda: (state.num_of_files, state.size_in_bytes))
 
 
 def stored_history(table: ScannedTable, manifest: VersionManifest, first: int, last: int) -> list[DeltaHistory]:
@@ -114,7 +121,8 @@ def stored_tables(
 def _named_by_log(table: ScannedTable, manifest: VersionManifest, every_commit: bool) -> NamedFiles:
     """Return what the table's own log names by now: it may be another one, or gone."""
     log = TableLog(table.store, manifest.log_path)
-    context = TableContext(spark=table.spark, log=log, files=table.spark_files, options=SnapshotOptions())
+    engine = ReplayEngine(table.sessions)
+    context = TableContext(engine=engine, log=log, files=table.spark_files, options=SnapshotOptions())
     try:
         return named_files(context, Snapshot(context, log.latest()), every_commit=every_commit)
     except DeltaTableNotFoundError:

@@ -12,7 +12,7 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.layout import (
+from deltasnap_core.store.format.layout import (
     MANIFESTS,
     ManifestName,
     check_table_name,
@@ -21,10 +21,10 @@ from deltasnap_core.store.layout import (
     fork_of,
     parse_fork_marker,
 )
-from deltasnap_core.store.manifest import VersionManifest
-from deltasnap_core.store.shared_documents import JsonObject, decode, digest, encode
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.shared_documents import JsonObject, decode, digest, encode
+from deltasnap_core.store.format.version_documents import computed_state_of, log_segment_of
 from deltasnap_core.store.stored_versions import StoredVersions
-from deltasnap_core.store.version_documents import computed_state_of, log_segment_of
 
 T = TypeVar("T")
 

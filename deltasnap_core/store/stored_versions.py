@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deltasnap_core.store.layout import Fork, ManifestName, fork_of, forked_name, generation_name, generation_ordinal
+from deltasnap_core.store.format.layout import (
+    Fork,
+    ManifestName,
+    fork_of,
+    forked_name,
+    generation_name,
+    generation_ordinal,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.state_computation import reconciled_files
-from deltasnap_core.replay.spark.version_range import RangeBase, changes_of_versions, replay_range
+from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
 from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.replay.version_range import RangeBase, never_falling, versions_of
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, counts, expected_counts, expected_facts, facts, load_golden_tables
 
@@ -62,7 +63,7 @@ LogOf = Callable[[GoldenTable], DeltaLog]
 
 @pytest.fixture
 def log_of(spark: SparkSession, clock: FixedClock) -> Iterator[LogOf]:
-    in_spark = SnapshotOptions(cache_state=False, local_actions=0)
+    in_spark = SnapshotOptions(cache_state=False, engine="spark")
     yield lambda table: DeltaLog.for_table(spark, table.path, clock=clock, options=in_spark)
     DeltaLog.clear_cache()
 
@@ -168,15 +169,11 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     )
     non_file, by_version = start.log.non_file, non_file_actions_by_version(batch)
     states = {version: (non_file := non_file.advanced(by_version.get(version, ()))) for version in rest}
-    versions = replay_range(
-        base,
-        reconciled_files(reader, start.log.loaded),
-        None if actions is None else changes_of_versions(actions),
-        states,
-        dict.fromkeys(rest, Retention.after(KEEP_ALL)),
-        broadcast=True,
-    )
-    found = {each.version: commit_counts(counts(each.computed_state)) for each in versions}
+    retentions = never_falling(base, dict.fromkeys(rest, Retention.after(KEEP_ALL)))
+    changes = None if actions is None else changes_of_versions(actions)
+    files = reconciled_files(reader, start.log.loaded)
+    deltas = deltas_of_range(files, changes, states, retentions, broadcast=True)
+    found = {each.version: commit_counts(counts(each.computed_state)) for each in versions_of(base, deltas, retentions)}
     assert found == {version: commit_counts(expected_counts(table.states[version])) for version in rest}
 
 

@@ -38,7 +38,7 @@ PROPERTY = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-IN_SPARK = SnapshotOptions(cache_state=False, local_actions=0)
+IN_SPARK = SnapshotOptions(cache_state=False, engine="spark")
 
 
 def rows(frame: Any) -> list[Action]:
@@ -110,7 +110,7 @@ def test_following_a_log_gives_what_a_cold_load_gives(spark: SparkSession, made:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "table")
         log = DeltaLog.for_table(
-            spark, table, clock=clock, options=SnapshotOptions(local_actions=0, cached_counts_from=0)
+            spark, table, clock=clock, options=SnapshotOptions(engine="spark", cached_counts_from=0)
         )
         assert log.update().version == -1
         for version, commit in enumerate(made.commits):

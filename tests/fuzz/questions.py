@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.replay.spark.schemas import ADD
+from deltasnap_core.replay.driver.whole_actions import live_adds
+from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import Action
 from tests.conftest import NOW_MS
@@ -104,7 +105,7 @@ def log_answers(
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
     snapshots = log_without_spark(log, clock=lambda: NOW_MS)
     answers += [ask("computed state", v, partial(_counts_at, snapshots, v), seconds=seconds) for v in versions]
-    answers += [ask("files by partition", v, partial(_files_at, snapshots, v), seconds=seconds) for v in versions]
+    answers += [ask("files by the driver", v, partial(_files_at, snapshots, v), seconds=seconds) for v in versions]
     answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]
     _release_pipes(folder)
     return answers
@@ -115,11 +116,13 @@ def _counts_at(log: DeltaLog, version: int) -> dict[str, Any]:
 
 
 def _files_at(log: DeltaLog, version: int) -> list[str] | None:
-    """The live files, found by partition values that are all accepted; None: Spark is to find them."""
-    found = log.get_snapshot_at(version)._choose_files(
-        partitions=["p"], accepting=lambda texts: texts, fields=ADD.names
-    )
-    return None if found is None else sorted(found["path"].to_pylist())
+    """Return the live files as the driver reads them whole; None: only Spark reads them."""
+    snapshot = log.get_snapshot_at(version)
+    try:
+        found = live_adds(log.context.log.store, snapshot.log.replayable, log.path)
+    except UnusualError:
+        return None
+    return sorted(found["path"].to_pylist())
 
 
 def _of_a_version(log: TableLog, version: int | None, seconds: float) -> list[Answer]:
@@ -168,7 +171,7 @@ def spark_answers(
     seconds: float = 120,
 ) -> list[Answer]:
     """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
-    options = SnapshotOptions(cache_state=False, check_pages=check_pages, local_actions=0)
+    options = SnapshotOptions(cache_state=False, check_pages=check_pages, engine="spark")
     store = WatchedStore(folder, vanishing)
     log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options, store=store)
     answers = [answer for version in versions for answer in _of_a_snapshot(log, version, seconds)]

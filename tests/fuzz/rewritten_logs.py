@@ -67,7 +67,7 @@ class _Readers:
         """Begin anew with the snapshots, which know a commit that they have read by its size and time."""
         DeltaLog.clear_cache()
         if self.delta_log is not None:
-            spark = self.delta_log.context.spark
+            spark = self.delta_log.context.session("the same table again")
             self.delta_log = DeltaLog.for_table(spark, self._table.folder)
 
     def read_all(self) -> None:

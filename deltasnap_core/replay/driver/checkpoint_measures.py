@@ -18,37 +18,37 @@ from deltasnap_core.replay.driver.checkpoint_shares import (
     shares_of,
     unreadable,
 )
-from deltasnap_core.rules.measures import DIGESTED_COLUMNS, FILE_DIGEST, digest_of
+from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.storage.log_store import LogStore
 
 T = TypeVar("T")
 
 
-def map_file_digests(store: LogStore, contents: CheckpointContents, function: Callable[[pa.Table], T]) -> list[T]:
-    """Return `function` of all the file actions (FILE_DIGEST), called with some at a time, in several threads.
+def map_measures(store: LogStore, contents: CheckpointContents, function: Callable[[pa.Table], T]) -> list[T]:
+    """Return `function` of all the file actions (MEASURED_ACTION), called with some at a time, in several threads.
 
     Errors: CorruptLogError naming the file that cannot be read.
     """
 
     def of_share(share: Share, use_threads: bool) -> list[T]:
-        return [function(digest) for digest in _gathered(_digests(store, share, use_threads=use_threads))]
+        return [function(rows) for rows in _gathered(_measures(store, share, use_threads=use_threads))]
 
-    shares = [share for part in contents.files_with_file_actions for share in shares_of(part, _digested(part))]
-    in_json = lines_with(contents.lines, *FILE_ACTIONS).select(FILE_DIGEST.names)
+    shares = [share for part in contents.files_with_file_actions for share in shares_of(part, _measured(part))]
+    in_json = lines_with(contents.lines, *FILE_ACTIONS).select(MEASURED_ACTION.names)
     found = [function(in_json)] if in_json.num_rows else []
     return found + list(chain.from_iterable(map_shares(shares, of_share)))
 
 
-def _digested(part: CheckpointFile) -> tuple[str, ...]:
-    wanted = set(DIGESTED_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
+def _measured(part: CheckpointFile) -> tuple[str, ...]:
+    wanted = set(MEASURED_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
     return leaves_of(part, wanted)
 
 
-def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield digests some together: wide rows come few at a time."""
+def _gathered(measures: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield measures in larger tables: wide rows come few at a time."""
     found: list[pa.Table] = []
-    for digest in digests:
-        found.append(digest)
+    for rows in measures:
+        found.append(rows)
         if sum(each.num_rows for each in found) >= BATCH_ROWS:
             yield pa.concat_tables(found).combine_chunks()
             found.clear()
@@ -56,10 +56,10 @@ def _gathered(digests: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(found).combine_chunks()
 
 
-def _digests(store: LogStore, share: Share, *, use_threads: bool) -> Iterator[pa.Table]:
+def _measures(store: LogStore, share: Share, *, use_threads: bool) -> Iterator[pa.Table]:
     for actions in share.batches(store, use_threads=use_threads):
         try:
-            digest = digest_of(actions)
+            rows = measures_of(actions)
         except UNREADABLE as error:
             raise unreadable(share.part.file.path, error) from error
-        yield digest.filter(digest["path"].is_valid()) if digest["path"].null_count else digest
+        yield rows.filter(rows["path"].is_valid()) if rows["path"].null_count else rows

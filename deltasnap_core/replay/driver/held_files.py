@@ -1,10 +1,9 @@
-"""The files of a version held in this process, and its computed state without Spark."""
+"""The files of a version counted by the driver, and held in its memory to follow the versions after it."""
 
 from __future__ import annotations
 
-from itertools import chain
+import weakref
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,120 +11,129 @@ import pyarrow.compute as pc
 from deltasnap_core.log.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.computed_state import state_with, totals_of
-from deltasnap_core.replay.driver.checkpoint_measures import map_file_digests
-from deltasnap_core.replay.driver.reconciliation import newest, touched_or_expiring, unexpired, with_path_keys, without
-from deltasnap_core.rules.aggregates import FileTotals, Group, groups_of
+from deltasnap_core.replay.driver.checkpoint_measures import map_measures
+from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
+from deltasnap_core.replay.driver.state_deltas import counted, delta_between
+from deltasnap_core.replay.engine import Answer
+from deltasnap_core.replay.known_state import KnownState
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.rules.aggregates import Group, groups_of
+from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.storage.log_store import LogStore
-
-if TYPE_CHECKING:
-    from deltasnap_core.replay.spark.state_computation import ComputedVersion
-
-HELD_BYTES = 256 << 20
-"""What all the tables of a process may hold of their files: of two million, about."""
 
 
 def action_count(log: LoadedLog) -> int | None:
-    """Return how many actions a replay in this process would look at; None: it cannot."""
-    if log.batch.file_digests is None:
+    """Return how many actions a count of the files of a log reads; None: the driver cannot hold them."""
+    if log.batch.measures is None:
         return None
     return log.batch.num_file_actions + (0 if log.contents is None else log.contents.num_rows)
 
 
-class LocalFiles:
-    """The files of a version as digests in memory, where there is room; else nothing. KnownFiles.
+class Room:
+    """Bytes of memory that may be held at a time. Threads may share it."""
 
-    version: that they are of. cache: they are not in Spark's storage.
-    """
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._lock = RLock()  # the same thread may free some while it collects garbage
 
-    cache = None
+    @property
+    def free(self) -> int:
+        """Bytes that are free now."""
+        return self._free
 
-    _held_bytes: ClassVar[int] = 0
-    _counting = RLock()  # again by the same thread, where it collects garbage that holds files
+    def take(self, size: int) -> bool:
+        """Take some bytes, and return whether there were so many."""
+        with self._lock:
+            if size > self._free:
+                return False
+            self._free -= size
+            return True
 
-    def __init__(self, version: int, log_path: str) -> None:
+    def give_back(self, size: int) -> None:
+        """Free bytes that were taken."""
+        with self._lock:
+            self._free += size
+
+
+ROOM = Room(256 << 20)
+"""What all the tables of this process share: of about two million files."""
+
+
+class HeldFiles:
+    """The measured files of a version, in memory while there is room; else nothing. KnownFiles."""
+
+    def __init__(self, version: int, log_path: str, room: Room | None = None) -> None:
         self.version = version
         self._log_path = log_path
+        self._room = ROOM if room is None else room
         self._rows: pa.Table | None = None
-
-    def __del__(self) -> None:
-        self.release()
+        self._give_back: weakref.finalize[..., HeldFiles] | None = None
 
     @classmethod
-    def held_bytes(cls) -> int:
-        """Return what all the tables of this process hold."""
-        return cls._held_bytes
-
-    @classmethod
-    def computed(
+    def count(
         cls, store: LogStore, log_path: str, log: LoadedLog, retention: Retention, *, hold: bool
-    ) -> tuple[LocalFiles, SnapshotState]:
-        """Return the files of a version and its state, in one pass over its checkpoint.
+    ) -> tuple[HeldFiles, StateDelta]:
+        """Return the files of a version and what they count for, from one pass over its checkpoint.
 
-        hold: whether to keep the files, as far as there is room. Errors: CorruptLogError, MissingSizeError.
+        hold: keep the files, as far as there is room. Errors: CorruptLogError, MissingSizeError.
         """
         files = cls(log.version, log_path)
-        changed = newest(files._actions(log.batch))
-        held = _Held(HELD_BYTES - cls._held_bytes if hold else -1)
-        held.add(changed.drop_columns(["commit_version", "line_number"]))
+        changed = newest(files._measured(log.batch))
+        gathered = _Gathered(files._room.free if hold else -1)
+        gathered.add(changed.drop_columns(["commit_version", "line_number"]))
 
-        def look(batch: pa.Table) -> list[Group]:
+        def groups_in(batch: pa.Table) -> list[Group]:
             rows = with_path_keys(batch, log_path) if hold or changed.num_rows else batch
             rows = without(rows, changed) if changed.num_rows else rows
-            held.add(rows)
+            gathered.add(rows)
             return groups_of(unexpired(rows, retention))
 
-        found = [] if log.contents is None else map_file_digests(store, log.contents, look)
-        totals = FileTotals()
-        for group in chain(groups_of(unexpired(changed, retention)), *found):
-            totals.add(group)
-        files._hold(held.tables)
-        return files, state_with(totals, log.non_file)
+        groups = groups_of(unexpired(changed, retention))
+        for found in [] if log.contents is None else map_measures(store, log.contents, groups_in):
+            groups += found
+        files._hold(gathered.tables)
+        return files, counted(groups, log.non_file)
 
-    def advanced_state(self, known: ComputedVersion, log: LoadedLog, retention: Retention) -> SnapshotState | None:
-        """Return the state of a later version: see KnownFiles.
-
-        Of the files that the commits since touch, and of tombstones that expire, what counted is taken away and what
-        counts now is added.
-        """
-        rows = self._rows
-        if rows is None:
+    def delta(self, known: KnownState, log: LoadedLog, retention: Retention) -> Answer[StateDelta] | None:
+        """Return what the commits after a known state change: see KnownFiles."""
+        if self._rows is None:
             return None
-        since = self._actions(log.batch.after(self.version))
-        earlier = since.filter(pc.less_equal(since["commit_version"], known.log.version))
-        held = touched_or_expiring(rows, since, known.retention, retention)
-        totals = totals_of(known.state)
-        for commits, kept, sign in ((earlier, known.retention, -1), (since, retention, 1)):
-            changed = newest(commits).select(held.column_names)
-            for group in groups_of(unexpired(pa.concat_tables([without(held, changed), changed]), kept), sign=sign):
-                totals.add(group)
-        return state_with(totals, log.non_file)
+        since = self._measured(log.batch.after(self.version))
+        is_newer = pc.greater(since["commit_version"], known.log.version)
+        newer = since.filter(is_newer)
+        change = delta_between(
+            self._rows,
+            since.filter(pc.invert(is_newer)),
+            newer,
+            log.non_file,
+            before=known.retention,
+            after=retention,
+        )
+        work = f"{newer.num_rows:,} actions applied to version {known.log.version}"
+        return Answer(value=change, computed_by=f"driver: {work}")
 
     def release(self) -> None:
-        """Drop them. They are still there, from the log."""
-        with self._counting:
-            rows, self._rows = self._rows, None
-            if rows is not None:
-                LocalFiles._held_bytes -= rows.nbytes
+        """Free what is held."""
+        self._rows = None
+        if self._give_back is not None:
+            self._give_back()
 
-    def _actions(self, batch: CommitBatch) -> pa.Table:
-        digests = batch.file_digests
-        assert digests is not None
-        return with_path_keys(digests, self._log_path)
+    def _measured(self, batch: CommitBatch) -> pa.Table:
+        measures = batch.measures
+        assert measures is not None
+        return with_path_keys(measures, self._log_path)
 
     def _hold(self, tables: list[pa.Table] | None) -> None:
         if tables is None:
             return
         rows = pa.concat_tables(tables)
-        with self._counting:
-            if LocalFiles._held_bytes + rows.nbytes <= HELD_BYTES:
-                LocalFiles._held_bytes += rows.nbytes
-                self._rows = rows
+        if self._room.take(rows.nbytes):
+            self._rows = rows
+            self._give_back = weakref.finalize(self, self._room.give_back, rows.nbytes)
 
 
-class _Held:
-    """Tables gathered by several threads; all are dropped as soon as they are more than there is room for."""
+class _Gathered:
+    """Tables gathered by several threads; all are dropped as soon as they exceed the room for them."""
 
     def __init__(self, room: int) -> None:
         self._room = room

@@ -1,4 +1,4 @@
-"""The two column layouts of file actions: FULL, all that the log says, and DIGEST, what the computed state sums.
+"""The two column layouts of file actions: FULL, all that the log says, and MEASURED, what the computed state sums.
 
 A frame of file actions has one row a logical file, in one of the two. The full one is what users get and what is
 stored; the digest is six longs a file (50 MB a million files), so that it can be kept from version to version.
@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.rules.aggregates import DELETED_AT, DIGESTED
+from deltasnap_core.rules.expiry import kept_sql
+from deltasnap_core.rules.measures import DELETED_AT, MEASURES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class FileActionLayout:
 
     def unexpired(self, files: DataFrame, retention: Retention) -> DataFrame:
         """Return the files without expired tombstones."""
-        return files if retention.expired_until is None else files.where(retention.kept(f"({self.deleted_at})"))
+        return files if retention.expired_until is None else files.where(kept_sql(retention, f"({self.deleted_at})"))
 
     def partitioned(self, files: DataFrame, partitions: int | None) -> DataFrame:
         """Return files shuffled into so many partitions, for a join that shuffles them anyway; None: as Spark does."""
@@ -62,8 +63,8 @@ without one), add, remove (structs as the log has them, one of them set), path (
 made canonical).
 """
 
-DIGEST = FileActionLayout(
-    columns=("key_high", "key_low", *DIGESTED),
+MEASURED = FileActionLayout(
+    columns=("key_high", "key_low", *MEASURES),
     key=("key_high", "key_low"),
     is_add="deleted_at is null",
     deleted_at="deleted_at",
@@ -71,26 +72,26 @@ DIGEST = FileActionLayout(
     is_same="key_high = other_key_high and (key_low ^ other_key_low) = 0",
     shuffle_key=("key_high",),
 )
-"""key_high, key_low (longs, not null: stand for the logical file in 128 bits), and the longs of DIGESTED."""
+"""key_high, key_low (longs, not null: stand for the logical file in 128 bits), and the longs of MEASURES."""
 
 
-def digest(actions: DataFrame, *others: str) -> DataFrame:
-    """Return the digest (DIGEST) of file actions (FULL). others: columns to keep besides."""
-    return actions.selectExpr(*others, *_keys("path_key"), *digested())
+def measured(actions: DataFrame, *others: str) -> DataFrame:
+    """Return the digest (MEASURED) of file actions (FULL). others: columns to keep besides."""
+    return actions.selectExpr(*others, *_keys("path_key"), *measures_sql())
 
 
-def keyed_digests(digests: DataFrame, path_key: str, *others: str) -> DataFrame:
-    """Return the digest (DIGEST) of file actions whose columns of DIGESTED, and dv_id, are there already.
+def keyed_measures(digests: DataFrame, path_key: str, *others: str) -> DataFrame:
+    """Return the digest (MEASURED) of file actions whose columns of MEASURES, and dv_id, are there already.
 
     path_key: SQL. others: columns to keep besides.
     """
-    return digests.selectExpr(*others, *_keys(path_key), *DIGESTED)
+    return digests.selectExpr(*others, *_keys(path_key), *MEASURES)
 
 
 def _keys(path_key: str) -> tuple[str, str]:
     return f"xxhash64({path_key}, dv_id) as key_high", f"xxhash64(dv_id, {path_key}) as key_low"
 
 
-def digested() -> list[str]:
+def measures_sql() -> list[str]:
     """Return the columns of the digest but for its key, as SQL over FULL."""
-    return [f"{sql} as {name}" for name, sql in DIGESTED.items()]
+    return [f"{sql} as {name}" for name, sql in MEASURES.items()]

@@ -19,12 +19,13 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from deltasnap_core.log.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
 from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.replay.spark.file_action_layout import digest, keyed_digests
+from deltasnap_core.replay.spark.file_action_layout import keyed_measures, measured
 from deltasnap_core.replay.spark.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.spark.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.rules.measures import one_action_sql
+from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_sql
+from deltasnap_core.rules.one_action import one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
 
@@ -32,7 +33,6 @@ PARSED = "parsed_statistics"
 """Of files: some of their statistics as values, in the type of `text_schema`; null: see the JSON."""
 
 _PLACE = ("commit_version", "line_number")
-_VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 
 
 def _only(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
@@ -40,9 +40,10 @@ def _only(action: StructType, *names: str, vector: tuple[str, ...]) -> StructTyp
     return StructType([*(action[name] for name in names), StructField("deletionVector", deletion_vector)])
 
 
-DIGESTED_ADD = _only(ADD, "path", "size", "stats", vector=(*_VECTOR_KEY, "cardinality"))
-DIGESTED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=_VECTOR_KEY)
-"""No more of an action than the digest is made of."""
+MEASURED_ADD = _only(ADD, "path", "size", "stats", vector=(*KEY_FIELDS, "cardinality"))
+MEASURED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=KEY_FIELDS)
+MEASURED_FILE_ACTIONS = StructType([StructField("add", MEASURED_ADD), StructField("remove", MEASURED_REMOVE)])
+"""No more of an action than its measures are made of."""
 
 
 _NO_LIMIT = str(2**31 - 1)
@@ -66,18 +67,18 @@ class ActionReader:
     parsed: frozenset[StatisticPath] = frozenset()
 
     @property
-    def _is_digest(self) -> bool:
+    def _is_measured(self) -> bool:
         return self.stats is StatsPolicy.NUM_RECORDS
 
     @property
     def add_schema(self) -> StructType:
         """The type of `add` as this reader gives it."""
-        return DIGESTED_ADD if self._is_digest else ADD
+        return MEASURED_ADD if self._is_measured else ADD
 
     @property
     def remove_schema(self) -> StructType:
         """The type of `remove` as this reader gives it."""
-        return DIGESTED_REMOVE if self._is_digest else REMOVE
+        return MEASURED_REMOVE if self._is_measured else REMOVE
 
     @property
     def schema(self) -> StructType:
@@ -119,15 +120,15 @@ class ActionReader:
             return None
         return self._keyed(frames, *_PLACE)
 
-    def commit_digests(self, batch: CommitBatch) -> DataFrame | None:
-        """Return the file actions of commits (commit_version, line_number, DIGEST), any order. None: they hold none."""
-        if batch.file_digests is None:
+    def commit_measures(self, batch: CommitBatch) -> DataFrame | None:
+        """Return the measured file actions of commits (commit_version, line_number, MEASURED); None: there are none."""
+        if batch.measures is None:
             actions = self.commit_actions(batch)
-            return None if actions is None else digest(actions, *_PLACE)
-        if not batch.file_digests.num_rows:
+            return None if actions is None else measured(actions, *_PLACE)
+        if not batch.measures.num_rows:
             return None
-        rows = self._of_arrow(batch.file_digests, is_large=batch.is_large)
-        return keyed_digests(rows, path_key_sql("path", self.log_path), *_PLACE)
+        rows = self._of_arrow(batch.measures, is_large=batch.is_large)
+        return keyed_measures(rows, path_key_sql("path", self.log_path), *_PLACE)
 
     def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
         # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
@@ -154,7 +155,7 @@ class ActionReader:
         """
         action = F.from_json("line", self.schema, _FAIL_FAST)
         parsed = lines.select(*_PLACE, action.alias("action")).select(*_PLACE, "action.add", "action.remove")
-        if self._is_digest:
+        if self._is_measured:
             return parsed
         return parsed.selectExpr(*_PLACE, _with_unique_keys("add"), _with_unique_keys("remove"))
 
@@ -219,17 +220,11 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     return of_files.selectExpr(
         *others,
         f"{path_key_sql(raw, log_path)} as path_key",
-        f"coalesce({_deletion_vector_id('add')}, {_deletion_vector_id('remove')}, '') as dv_id",
+        f"{file_vector_id_sql()} as dv_id",
         "add",
         "remove",
         f"{canonical_path_sql(raw, log_path)} as path",
     )
-
-
-def _deletion_vector_id(kind: str) -> str:
-    vector = f"{kind}.deletionVector"
-    offset = f"coalesce(concat('@', {vector}.offset), '')"
-    return f"concat({vector}.storageType, {vector}.pathOrInlineDv, {offset})"
 
 
 def _stats_shape(part: CheckpointFile) -> str:

@@ -6,6 +6,8 @@ Source: PROTOCOL.md, Actions; Checkpoint Schema.
 
 from __future__ import annotations
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -18,6 +20,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from deltasnap_core.rules import file_actions
+
 _STRING_MAP = MapType(StringType(), StringType())
 
 
@@ -25,40 +29,13 @@ def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
-DELETION_VECTOR = _struct(
-    storageType=StringType(),
-    pathOrInlineDv=StringType(),
-    offset=IntegerType(),
-    sizeInBytes=IntegerType(),
-    cardinality=LongType(),
-    maxRowIndex=LongType(),
-)
-ADD = _struct(
-    path=StringType(),
-    partitionValues=_STRING_MAP,
-    size=LongType(),
-    modificationTime=LongType(),
-    dataChange=BooleanType(),
-    stats=StringType(),
-    tags=_STRING_MAP,
-    deletionVector=DELETION_VECTOR,
-    baseRowId=LongType(),
-    defaultRowCommitVersion=LongType(),
-    clusteringProvider=StringType(),
-)
-REMOVE = _struct(
-    path=StringType(),
-    deletionTimestamp=LongType(),
-    dataChange=BooleanType(),
-    extendedFileMetadata=BooleanType(),
-    partitionValues=_STRING_MAP,
-    size=LongType(),
-    stats=StringType(),
-    tags=_STRING_MAP,
-    deletionVector=DELETION_VECTOR,
-    baseRowId=LongType(),
-    defaultRowCommitVersion=LongType(),
-)
+def _spark_struct(kind: pa.StructType) -> StructType:
+    found = from_arrow_type(kind)
+    assert isinstance(found, StructType)
+    return found
+
+
+DELETION_VECTOR, ADD, REMOVE = map(_spark_struct, (file_actions.DELETION_VECTOR, file_actions.ADD, file_actions.REMOVE))
 METADATA = _struct(
     id=StringType(),
     name=StringType(),

@@ -19,19 +19,19 @@ from pyspark.errors import PySparkException
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.rules.aggregates import MissingSizeError
-from deltasnap_core.rules.measures import ONE_ACTION
+from deltasnap_core.rules.one_action import ONE_ACTION
 
 SPARK_FAILURES = (PySparkException, Py4JJavaError)
 """What fails inside Spark, in one process or over Connect."""
 
-_SAYS_OF_FILES = re.compile(
+_NAMES_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
     rf"|expected {ONE_ACTION}"
     # What is decoded after the file was read. No query of ours asks for places in arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )
-_SAYS_OF_STORAGE = re.compile(
+_NAMES_STORAGE = re.compile(
     r"ParentNotDirectoryException|FileAlreadyExistsException|AccessControlException|AccessDeniedException|Mkdirs failed"
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
@@ -53,7 +53,7 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
         yield
     except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError) as error:
         text = str(error)
-        if isinstance(error, SPARK_FAILURES) and not says_of_files(error):
+        if isinstance(error, SPARK_FAILURES) and not is_about_files(error):
             raise
         log, stored = tuple(log_files), tuple(stored_files)
         if not log and not stored:
@@ -63,9 +63,9 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
         raise corrupt(path=path, reason=f"Spark cannot read it: {spark_cause(error)}") from error
 
 
-def says_of_files(error: BaseException) -> bool:
+def is_about_files(error: BaseException) -> bool:
     """Whether what fails inside Spark is the reading of a file."""
-    return _SAYS_OF_FILES.search(str(error)) is not None
+    return _NAMES_FILES.search(str(error)) is not None
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def storing(target: str) -> Iterator[None]:
     try:
         yield
     except SPARK_FAILURES as error:
-        if not _SAYS_OF_STORAGE.search(str(error)):
+        if not _NAMES_STORAGE.search(str(error)):
             raise
         raise StorageError(path=target, reason=f"Spark cannot write there: {spark_cause(error)}") from error
 

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 
 from deltasnap_core.redaction import logger_of
+from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
@@ -51,6 +52,11 @@ class SparkFiles:
         self._known: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._folder: Path | None = None
+
+    @classmethod
+    def of(cls, storage_options: Mapping[str, Any] | None, sessions: SparkProvider) -> SparkFiles:
+        """Return the files for the session of a provider."""
+        return cls(storage_options, lambda url: can_read(sessions.session("files that Spark reads"), url))
 
     @property
     def storage_options(self) -> Mapping[str, Any]:

@@ -27,8 +27,8 @@ class StateCache:
     _in_use: ClassVar[WeakValueDictionary[str, StateCache]] = WeakValueDictionary()
     _naming: ClassVar[Lock] = Lock()
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
-        self._spark = spark
+    def __init__(self, name: str) -> None:
+        self._spark: SparkSession | None = None
         self._lock = Lock()
         self._is_cached = False
         self._is_released = False
@@ -46,6 +46,7 @@ class StateCache:
                 return frame
             # Spark finds the cache by the plan: the frame itself is served from it, and outlives the view.
             frame.createOrReplaceTempView(self._view)
+            self._spark = frame.sparkSession
             self._spark.catalog.cacheTable(self._view)
             self._is_cached = True
             return frame
@@ -54,7 +55,7 @@ class StateCache:
         """Drop what is kept, if anything, for good. A stopped Spark session keeps nothing."""
         with self._lock:
             self._is_released = True
-            if not self._is_cached:
+            if not self._is_cached or self._spark is None:
                 return
             self._is_cached = False
             try:

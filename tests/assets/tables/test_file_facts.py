@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 from deltasnap_assets.tables.file_facts import (  # noqa: E402
     FileFacts,
     TombstoneFacts,
-    file_facts,
-    small_file_facts,
-    small_tombstone_facts,
-    tombstone_facts,
+    facts_of_frame,
+    facts_of_rows,
+    tombstone_facts_of_frame,
+    tombstone_facts_of_rows,
 )
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA  # noqa: E402
-from deltasnap_core.store.small_rows import SMALL_FILES  # noqa: E402
+from deltasnap_core.rules.file_actions import ADDS, REMOVES  # noqa: E402
 
 LARGEST = (1 << 63) - 1
 
@@ -30,22 +30,17 @@ def frame(spark: SparkSession, schema: Any, *rows: dict[str, Any]) -> DataFrame:
 
 def facts_of(spark: SparkSession, *rows: dict[str, Any]) -> FileFacts:
     told = [{"modificationTime": 0, "dataChange": True, "partitionValues": {}, **row} for row in rows]
-    facts = file_facts(frame(spark, ALL_FILES_SCHEMA, *told))
-    assert small_file_facts(small_files(*told)) == facts
+    facts = facts_of_frame(frame(spark, ALL_FILES_SCHEMA, *told))
+    assert facts_of_rows(pa.Table.from_pylist(told, ADDS)) == facts
     return facts
 
 
 def gone_facts(spark: SparkSession, *rows: dict[str, Any], retention_ms: int, now_ms: int) -> TombstoneFacts:
     told = [{"dataChange": True, **row} for row in rows]
-    facts = tombstone_facts(frame(spark, TOMBSTONES_SCHEMA, *told), retention_ms=retention_ms, now_ms=now_ms)
-    gone = small_files(*({"deletionTimestamp": 0, **row, "partitionValues": None} for row in rows))
-    assert small_tombstone_facts(gone, retention_ms=retention_ms, now_ms=now_ms) == facts
+    facts = tombstone_facts_of_frame(frame(spark, TOMBSTONES_SCHEMA, *told), retention_ms=retention_ms, now_ms=now_ms)
+    gone = pa.Table.from_pylist(told, REMOVES)
+    assert tombstone_facts_of_rows(gone, retention_ms=retention_ms, now_ms=now_ms) == facts
     return facts
-
-
-def small_files(*rows: dict[str, Any]) -> pa.Table:
-    columns = {"path": "path", "size": "size", "deleted_at": "deletionTimestamp", "partition_values": "partitionValues"}
-    return pa.Table.from_pylist([{name: row.get(key) for name, key in columns.items()} for row in rows], SMALL_FILES)
 
 
 def test_live_files_are_told_by_partition_and_size(spark: SparkSession) -> None:
@@ -69,7 +64,10 @@ def test_partitions_beyond_those_shown_are_counted(spark: SparkSession, monkeypa
     monkeypatch.setattr("deltasnap_assets.tables.file_facts.MOST_PARTITIONS", 3)
     rows = ({"path": f"{day}", "size": 10, "partitionValues": {"day": f"{day}"}} for day in range(9))
     told = [{"modificationTime": 0, "dataChange": True, **row} for row in rows]
-    for facts in (file_facts(frame(spark, ALL_FILES_SCHEMA, *told)), small_file_facts(small_files(*told))):
+    for facts in (
+        facts_of_frame(frame(spark, ALL_FILES_SCHEMA, *told)),
+        facts_of_rows(pa.Table.from_pylist(told, ADDS)),
+    ):
         assert facts.num_partitions == 9
         assert len(facts.partitions) <= 4
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log import action_lines
 from deltasnap_core.log.action_lines import LINES_SCHEMA, read_lines, structs
-from deltasnap_core.rules.measures import FILE_DIGEST
+from deltasnap_core.rules.measures import MEASURED_ACTION
 from tests.builders import add, commit_info, content, protocol, remove
 
 PATH = "file:///t/_delta_log/00000000000000000007.json"
@@ -155,7 +155,7 @@ VECTOR_OF_FILE = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 1, 
     ],
 )
 def test_a_line_among_many_that_are_alike_is_read_as_it_is_alone(other: dict[str, Any]) -> None:
-    alone = lines_of(content([other]).strip()).select(["line", "action", *FILE_DIGEST.names])
+    alone = lines_of(content([other]).strip()).select(["line", "action", *MEASURED_ACTION.names])
 
     lines = read_lines(PATH, 7, content([*(add(f"f{n}") for n in range(99)), other, *map(add, "yz")]))
 

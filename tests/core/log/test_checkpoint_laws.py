@@ -18,8 +18,8 @@ from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.file_names import CheckpointKind
-from deltasnap_core.replay.driver.checkpoint_measures import map_file_digests
-from deltasnap_core.replay.driver.whole_actions import whole
+from deltasnap_core.replay.driver.checkpoint_measures import map_measures
+from deltasnap_core.replay.driver.whole_actions import whole_actions
 from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, metadata, protocol, remove
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -61,7 +61,7 @@ def read(data: bytes) -> tuple[int, int]:
     contents: CheckpointContents = open_checkpoint(store, provider, LOG_PATH)
     found = load_non_file_actions(store, contents, EMPTY_BATCH)
     others = [found.protocol, found.metadata, *found.transactions, *found.domains]
-    files = sum(map_file_digests(store, contents, lambda rows: rows.num_rows))
+    files = sum(map_measures(store, contents, lambda rows: rows.num_rows))
     return files, sum(other is not None for other in others)
 
 
@@ -86,4 +86,4 @@ def test_rows_of_one_action_or_none_are_read(rows: list[dict[str, Any]], rows_a_
 def test_whole_rows_with_two_file_actions_are_an_error() -> None:
     rows = pa.Table.from_pylist([{}, {"add": KINDS["add"], "remove": KINDS["remove"]}], schema=SCHEMA)
     with pytest.raises(ValueError, match="at most one action in a row"):
-        whole(rows)
+        whole_actions(rows)

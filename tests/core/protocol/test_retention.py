@@ -36,11 +36,3 @@ def test_retention_is_within_another_that_keeps_as_much(one: int, other: int, is
 @pytest.mark.parametrize(("one", "other", "later"), [(0, 5, 5), (5, 0, 5), (4, 5, 5), (0, 0, 0)])
 def test_later_of_two_keeps_less(one: int, other: int, later: int) -> None:
     assert Retention.after(one).later_of(Retention.after(other)) == Retention.after(later)
-
-
-def test_conditions_are_sql_without_a_sentinel() -> None:
-    assert (KEEP_ALL.kept("d"), Retention.after(5).kept("d")) == ("true", "d is null or d > 5")
-    assert Retention.after(5).expires_by(Retention.after(9), "d") == "d > 5 and d <= 9"
-    assert KEEP_ALL.expires_by(Retention.after(9), "d") == "d <= 9"
-    not_later = (KEEP_ALL, Retention.after(9), Retention.after(5))
-    assert {Retention.after(9).expires_by(retention, "d") for retention in not_later} == {"false"}

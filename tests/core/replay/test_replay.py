@@ -14,24 +14,19 @@ from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_ac
 from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.replay.computed_state import compute_state
+from deltasnap_core.replay.driver import state_deltas as driver_deltas
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
-from deltasnap_core.replay.spark.file_action_layout import DIGEST, FULL, FileActionLayout, digest
+from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measured
 from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import (
     live_files,
     reconcile,
     state_actions,
     unexpired_tombstones,
 )
-from deltasnap_core.replay.spark.version_range import (
-    RangeBase,
-    RangeVersion,
-    changes_of_versions,
-    replay_range,
-    replay_small_range,
-)
+from deltasnap_core.replay.version_range import RangeBase, RangeVersion, never_falling, versions_of
 from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
 
 if TYPE_CHECKING:
@@ -76,7 +71,7 @@ class Replay:
         return {row.path for row in unexpired_tombstones(self.files, Retention.after(retention)).collect()}
 
     def computed(self, retention: int = 0) -> SnapshotState:
-        return compute_state(digest(self.files), self.non_file, Retention.after(retention))
+        return counted(measured(self.files), self.non_file, Retention.after(retention)).applied_to(None)
 
 
 def test_a_file_removed_after_it_was_added_is_a_tombstone(spark: SparkSession) -> None:
@@ -156,7 +151,7 @@ def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: Spark
     assert (set(replay.live()), replay.tombstones()) == ({"b", "old"}, {"a", "v"})
 
 
-@pytest.mark.parametrize("layout", [FULL, DIGEST], ids=["full", "digest"])
+@pytest.mark.parametrize("layout", [FULL, MEASURED], ids=["full", "digest"])
 def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_asked_for(
     spark: SparkSession, layout: FileActionLayout
 ) -> None:
@@ -165,8 +160,8 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_a
     base, commits = replay.reader.checkpoint_actions(replay.contents), replay.reader.commit_actions(replay.batch)
     assert base is not None
     assert commits is not None
-    if layout is DIGEST:
-        base, commits = digest(base), digest(commits, "commit_version", "line_number")
+    if layout is MEASURED:
+        base, commits = measured(base), measured(commits, "commit_version", "line_number")
 
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
@@ -290,16 +285,17 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
         non_file = states[version] = non_file.advanced(by_version.get(version, ()))
     range_base = RangeBase(
         version=first - 1,
-        computed_state=base.computed(start) if first else compute_state(None, NonFileActions(), KEEP_ALL),
+        computed_state=base.computed(start) if first else counted(None, NonFileActions(), KEEP_ALL).applied_to(None),
         retention=Retention.after(start),
     )
     retentions = {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)}
     changes = None if commits is None else changes_of_versions(commits)
-    versions = replay_range(range_base, base.files if first else None, changes, states, retentions, broadcast=True)
-    files, actions = (with_path_keys(each.file_digests, LOG_PATH) for each in (rest.batch.up_to(first - 1), after))
+    in_force = never_falling(range_base, retentions)
+    on_spark = deltas_of_range(base.files if first else None, changes, states, in_force, broadcast=True)
+    files, actions = (with_path_keys(each.measures, LOG_PATH) for each in (rest.batch.up_to(first - 1), after))
     held = newest(files).drop_columns(["commit_version", "line_number"])
-    assert replay_small_range(range_base, held, actions, states, retentions) == versions
-    return versions
+    assert driver_deltas.deltas_of_range(held, actions, states, in_force) == on_spark
+    return versions_of(range_base, on_spark, in_force)
 
 
 @pytest.mark.parametrize("first", [0, 1, 3, 6])

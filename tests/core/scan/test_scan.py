@@ -15,8 +15,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
-from deltasnap_core.replay import chosen_adds
-from deltasnap_core.scan.planning import chosen_files, chosen_here
+from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.skipping import skipping_of
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
@@ -524,42 +523,3 @@ def test_changes_that_damage_keeps_from_being_told_are_an_error_that_names_the_f
         _ = changes.summary
     with pytest.raises(CorruptLogError, match=checkpoint.name):
         _ = changes.scan_added("id > 0").report
-
-
-def test_ranges_of_values_leave_what_spark_would_keep(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def of(number: int) -> Action:
-        day = f"2026-01-{number + 1:02}"
-        said = {"id": number * 10, "at": f"{day}T00:00:00.000Z", "day": day}
-        top = {"id": number * 10 + 9, "at": f"{day}T23:59:59.999Z", "day": day}
-        nulls = {"id": 0, "at": 0, "day": 0}
-        return add(
-            f"f{number}",
-            size=number,
-            stats=json.dumps({"numRecords": 10, "minValues": said, "maxValues": top, "nullCount": nulls}),
-        )
-
-    fields = schema(field("id", "long"), field("at", "timestamp"), field("day", "date"))
-    actions = [protocol(), metadata(schemaString=fields), *map(of, range(20)), add("unknown", size=100)]
-    log = write_log(tmp_path, {0: actions, 1: [{"remove": {"path": "f3", "deletionTimestamp": 1}}, of(4)]})
-    write_checkpoint(log, 0, "classic", actions)
-    monkeypatch.setattr(chosen_adds, "MOST_CHOSEN", 12)
-    here = DeltaLog.for_table(spark, tmp_path).snapshot
-    there = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(local_actions=0)).snapshot
-    for where, files in {
-        "id between 25 and 44": {"f2", "f4", "unknown"},
-        "id = 57": {"f5", "unknown"},
-        "9 > id": {"f0", "unknown"},
-        "at >= timestamp'2026-01-19 12:00:00'": {"f18", "f19", "unknown"},
-        "day = date'2026-01-07' and id < 1000": {"f6", "unknown"},
-        "id > 5000000000": {"unknown"},
-    }.items():
-        assert here._choose_files(partitions=[], accepting=list, fields=["size"]) is None
-        scan = here.scan(where)
-        sieved = chosen_here(scan._table, scan._all_files, scan._skipping, ["size", "stats"])
-        assert sieved is not None, where  # else it was Spark that found them
-        assert files <= set(sieved["path"].to_pylist()), where
-        assert {row.path for row in scan.files.collect()} == files, where
-        assert scan.report == there.scan(where).report, where
-    assert here.scan("id >= 0").report == there.scan("id >= 0").report  # more than a few: Spark's

@@ -12,6 +12,7 @@ import pytest
 
 from deltasnap_core import CorruptLogError, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.protocol import file_names
+from deltasnap_core.replay.engine import EngineUse
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES = [add(f"f{number}", size=number) for number in range(20)]
-ENGINES = [pytest.param(0, id="Spark"), pytest.param(10**6, id="Arrow")]
+ENGINES: tuple[EngineUse, ...] = ("auto", "spark")
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +75,11 @@ def test_error_names_the_checkpoint_where_nothing_replaces_it(tmp_path: Path, bl
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("local_actions", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("view", ["computed_state", "all_files", "state", "scan", "filtered scan", "store"])
-def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, local_actions: int, view: str) -> None:
+def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str) -> None:
     make_table(tmp_path / "t", blanks=5)
-    options = SnapshotOptions(local_actions=local_actions, check_pages=True)
+    options = SnapshotOptions(engine=engine, check_pages=True)
     log = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock(), options=options)
     snapshot = log.get_snapshot_at(2)
     match view:
@@ -102,12 +103,12 @@ def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, l
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("local_actions", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_each_engine_names_the_checkpoint_where_nothing_replaces_it(
-    spark: SparkSession, tmp_path: Path, local_actions: int
+    spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
     file = make_table(tmp_path, blanks=5, with_commits=False)
-    options = SnapshotOptions(local_actions=local_actions)
+    options = SnapshotOptions(engine=engine)
     snapshot = DeltaLog.for_table(spark, tmp_path, clock=FixedClock(), options=options).snapshot
     with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
         _ = snapshot.computed_state

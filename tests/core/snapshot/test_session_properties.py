@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core.replay.sessions import GivenSession, NoSession
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms, with_session_defaults
 from tests.builders import TABLE_PATH, MemoryLogStore
 
@@ -15,9 +16,10 @@ PREFIX = "spark.databricks.delta."
 
 
 def session(**properties: str) -> Any:
-    """Return what has the conf of a session: `session(stalenessLimit="1h")`; `_` stands for a dot."""
+    """Return a provider of a session with properties: `session(stalenessLimit="1h")`; `_` stands for a dot."""
     values = {PREFIX + name.replace("_", "."): value for name, value in properties.items()}
-    return SimpleNamespace(conf=SimpleNamespace(get=lambda name, default=None: values.get(name, default)))
+    conf: Any = SimpleNamespace(get=lambda name, default=None: values.get(name, default))
+    return GivenSession(cast("Any", SimpleNamespace(conf=conf)))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_options_take_what_the_session_says_and_the_caller_does_not() -> None:
 
 
 def test_session_that_says_nothing_leaves_deltas_defaults() -> None:
-    for spark in (None, session()):
+    for spark in (NoSession(), session()):
         resolved = with_session_defaults(spark, SnapshotOptions())
         assert (resolved.validate_state, resolved.snapshot_partitions) == (True, None)
         assert staleness_limit_ms(spark) == 0

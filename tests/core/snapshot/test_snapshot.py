@@ -112,7 +112,7 @@ def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
 def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
-    options = SnapshotOptions(local_actions=0, cached_counts_from=0)
+    options = SnapshotOptions(engine="spark", cached_counts_from=0)
     log = DeltaLog.for_table(spark, table, clock=clock, options=options)
     kept = [f"In-memory table `Delta Table Counts #2 - {log.path}`"]
     assert (log.snapshot.computed_state.num_of_files, stored_rdds(spark)) == (1, kept)
@@ -129,7 +129,7 @@ def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
 
 @pytest.mark.usefixtures("nothing_kept")
 def test_counts_of_a_small_table_are_not_kept(spark: SparkSession, table: Path) -> None:
-    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(local_actions=0))
+    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="spark"))
     assert log.snapshot.computed_state.num_of_files == 1
     assert stored_rdds(spark) == []
 

@@ -13,9 +13,9 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.commit_facts import CommitFacts
+from deltasnap_core.store.format.commit_facts import CommitFacts
+from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.generations import CommonVersion, find_common_version
-from deltasnap_core.store.manifest import DataSet, VersionManifest
 from deltasnap_core.store.stored_table import StoredTable
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol
 

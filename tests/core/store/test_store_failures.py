@@ -11,12 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
-from deltasnap_core.store.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.writing.change_sets import ChangePolicy
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 
@@ -48,7 +49,9 @@ def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
 def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
     """Give a store whose process is killed after so many steps."""
     files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
-    return SnapshotStore(spark, to_url(root), storage=files, spark_files=spark_files, policy=EAGER)
+    return SnapshotStore(
+        ReplayEngine(GivenSession(spark)), to_url(root), storage=files, spark_files=spark_files, policy=EAGER
+    )
 
 
 def survives(work: Callable[[], object]) -> bool:
@@ -94,21 +97,12 @@ def test_tables_killed_at_any_step_leave_the_versions_whole(
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (SnapshotOptions(), "nothing can be written there"),
-        (SnapshotOptions(local_actions=0), "Spark cannot write there"),
-    ],
-)
-def test_store_whose_root_is_a_file_is_told_as_a_fault_of_the_storage(
-    spark: SparkSession, tmp_path: Path, options: SnapshotOptions, told: str
-) -> None:
+def test_store_whose_root_is_a_file_is_told_as_a_fault_of_the_storage(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "events", 1)
-    log = DeltaLog.for_table(spark, tmp_path / "events", options=options)
+    log = DeltaLog.for_table(spark, tmp_path / "events")
     root = tmp_path / "store"
     root.write_text("a file", encoding="utf-8")
     store = SnapshotStore.open(spark, root)
     assert store.versions("events") == []
-    with pytest.raises(StorageError, match=told):
+    with pytest.raises(StorageError, match="Spark cannot write there"):
         store.write_range("events", log, 0, 0)

@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from deltasnap_core.errors import LogChangedError, VersionNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol import file_names
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -247,7 +249,9 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
     log_store = CountingLogStore(FsspecLogStore())
     files = CountingFiles(to_url(folder / "store"))
     spark_files = SparkFiles({}, partial(can_read, spark))
-    store = SnapshotStore(spark, to_url(folder / "store"), storage=files, spark_files=spark_files)
+    store = SnapshotStore(
+        ReplayEngine(GivenSession(spark)), to_url(folder / "store"), storage=files, spark_files=spark_files
+    )
     log = log_of(spark, folder / "events", log_store)
     store.write_range("events", log, 0, 0)
     for first, last in gaps.items():

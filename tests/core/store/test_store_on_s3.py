@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -110,7 +112,9 @@ def test_run_killed_on_s3_is_put_right_by_the_next(
         files = MortalFiles(root, steps, s3_options)
         spark_files = SparkFiles(s3_options, partial(can_read, spark))
         with pytest.raises(KilledError):
-            SnapshotStore(spark, root, storage=files, spark_files=spark_files).write_range("events", log, 0, LATEST)
+            SnapshotStore(ReplayEngine(GivenSession(spark)), root, storage=files, spark_files=spark_files).write_range(
+                "events", log, 0, LATEST
+            )
         assert len(reader.versions("events")) <= LATEST
         reader.computed_states("events", reader.versions("events"))
     reader.write_range("events", log, 0, LATEST)

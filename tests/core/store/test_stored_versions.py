@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.store.layout import Fork, ManifestName, fork_marker, fork_of, parse_fork_marker
+from deltasnap_core.store.format.layout import Fork, ManifestName, fork_marker, fork_of, parse_fork_marker
 from deltasnap_core.store.stored_versions import StoredVersions
 
 FIRST = "000001-id"

@@ -33,14 +33,13 @@ def main() -> None:
         tables += 1
         for text in one.wrong:
             print(text, flush=True)
-        for name in ("predicates", "refused", "failing", "chances", "skipped", "scanned", "here", "sieved"):
+        for name in ("predicates", "refused", "failing", "chances", "skipped", "scanned"):
             setattr(tried, name, getattr(tried, name) + getattr(one, name))
         tried.wrong += one.wrong
     print(
         f"{tried.predicates} predicates on {tables} tables in {time.monotonic() - started:.0f} s: "
         f"{tried.refused} have no sense, {tried.failing} fail on some row; "
         f"{tried.skipped} of {tried.chances} files without a row left out; "
-        f"{tried.here} found without Spark too, {tried.sieved} sieved by ranges; "
         f"{tried.scanned} scans read; {len(tried.wrong)} wrong"
     )
     spark.stop()

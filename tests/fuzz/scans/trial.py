@@ -22,7 +22,7 @@ from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.physical_schema import logical_schema
-from deltasnap_core.scan.planning import chosen_here, condition_on_files
+from deltasnap_core.scan.planning import condition_on_files
 from tests.fuzz.scans.predicates import ZONES, RandomPredicates
 from tests.fuzz.scans.rewriting import rewrite
 from tests.fuzz.scans.tables import ROW, RandomTable, written_table
@@ -48,8 +48,6 @@ class Tried:
     chances: int = 0
     skipped: int = 0
     scanned: int = 0
-    here: int = 0
-    sieved: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
@@ -105,8 +103,6 @@ class _Trial:
         kept = self._evaluated(files, "path", conditions)
         for where in sensible:
             self._compare(where, matching.get(where), kept.get(where), conditions[where])
-        self._compare_chosen_here(sensible, files)
-        self._compare_sieved(sensible, kept)
         chosen = self._rng.sample(sorted(sensible), min(scans, len(sensible)))
         for begin in range(0, len(chosen), _READ_AT_ONCE):
             some = chosen[begin : begin + _READ_AT_ONCE]
@@ -121,35 +117,6 @@ class _Trial:
         alike = {where: replace(each, fields=fields) if each.fields else each for where, each in skipping.items()}
         conditions = {where: condition_on_files(each, parsed=parsed) or "true" for where, each in alike.items()}
         return files, conditions
-
-    def _compare_chosen_here(self, scans: dict[str, Scan], files: DataFrame) -> None:
-        """Compare the files that are found without Spark with those that Spark finds by the same partition values."""
-        plain = {where: replace(scan._skipping, statistics=None, fields=frozenset()) for where, scan in scans.items()}
-        conditions = {
-            where: condition for where, each in plain.items() if (condition := condition_on_files(each, parsed=False))
-        }
-        by_spark = self._evaluated(files, "path", conditions)
-        for where, wanted in by_spark.items():
-            scan = scans[where]
-            found = chosen_here(scan._table, scan._all_files, plain[where], ["size"])
-            if found is None:
-                continue
-            self._tried.here += 1
-            if sorted(found["path"].to_pylist()) != sorted(wanted):
-                self._tell(where, f"found {found['path'].to_pylist()} without Spark, {sorted(wanted)} with it")
-
-    def _compare_sieved(self, scans: dict[str, Scan], kept: dict[str, set[str]]) -> None:
-        """See that ranges of values leave no file out, without Spark, that Spark keeps."""
-        for where, scan in scans.items():
-            skipping = scan._skipping
-            if skipping.partitions is not None or not skipping.ends or where not in kept:
-                continue
-            found = chosen_here(scan._table, scan._all_files, skipping, ["size", "stats"])
-            if found is None:
-                continue
-            self._tried.sieved += 1
-            if lost := kept[where] - set(found["path"].to_pylist()):
-                self._tell(where, f"lost {sorted(lost)} by ranges of values")
 
     def _kept(self, files: DataFrame) -> DataFrame:
         """Return files read once; mostly as a local relation, of which Spark evaluates expressions while it plans."""

@@ -12,7 +12,7 @@ from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_chec
 from deltasnap_core.log.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.replay.driver import checkpoint_measures, checkpoint_shares
-from deltasnap_core.replay.driver.checkpoint_measures import map_file_digests
+from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint
 
 STATISTICS = [("stats", pa.string()), ("stats_parsed", pa.struct([("numRecords", pa.int64())]))]
@@ -39,7 +39,7 @@ def records_of(**fields: object) -> list[int | None]:
     """The numbers of records of a checkpoint of one file, whose add has these fields besides."""
     store = MemoryLogStore()
     contents = checkpoint_with(store, [{"path": "a", "size": 1, **fields}], rows_a_group=1)
-    (found,) = map_file_digests(store, contents, lambda digest: digest["records"].to_pylist())
+    (found,) = map_measures(store, contents, lambda digest: digest["records"].to_pylist())
     return list(found)
 
 
@@ -53,7 +53,7 @@ def test_row_groups_too_small_for_a_look_of_their_own_are_looked_at_together() -
     contents = checkpoint_of(files, 50, rows_a_group=5)
     store = CountingLogStore(files)
 
-    assert map_file_digests(store, contents, sizes) == [list(range(50))]
+    assert map_measures(store, contents, sizes) == [list(range(50))]
     assert len(store.opens) == 1
 
 
@@ -61,7 +61,7 @@ def test_rows_too_wide_to_be_read_at_once_are_looked_at_together(monkeypatch: py
     monkeypatch.setattr(checkpoint_shares, "_BATCH_BYTES", 1)
     files = MemoryLogStore()
 
-    assert map_file_digests(files, checkpoint_of(files, 9, rows_a_group=9), sizes) == [list(range(9))]
+    assert map_measures(files, checkpoint_of(files, 9, rows_a_group=9), sizes) == [list(range(9))]
 
 
 def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pyte
     monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 4)
     files = MemoryLogStore()
 
-    found = map_file_digests(files, checkpoint_of(files, 20, rows_a_group=3), sizes)
+    found = map_measures(files, checkpoint_of(files, 20, rows_a_group=3), sizes)
 
     assert [number for part in found for number in part] == list(range(20))
     assert max(map(len, found)) <= 8

@@ -1,4 +1,4 @@
-"""What Arrow replays in this process is what Spark's queries say: keys of paths, digests, groups."""
+"""What Arrow replays in this process is what Spark's queries say: keys of paths, measures, groups."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pytest
 from deltasnap_core.log.action_lines import read_lines
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.computed_state import aggregated
-from deltasnap_core.replay.driver.reconciliation import newest, touched_or_expiring, unexpired, with_path_keys, without
-from deltasnap_core.replay.spark.file_action_layout import digested
+from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
+from deltasnap_core.replay.driver.state_deltas import touched_or_expiring
+from deltasnap_core.replay.spark.file_action_layout import measures_sql
 from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
-from deltasnap_core.rules.aggregates import DIGESTED, FileTotals, groups_of
+from deltasnap_core.replay.spark.state_deltas import grouped
+from deltasnap_core.rules.aggregates import FileTotals, Group, groups_of
+from deltasnap_core.rules.expiry import unexpired
+from deltasnap_core.rules.measures import MEASURES
 from tests.builders import add, remove
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 1}
 SIZES = (-1, 0, 1, 2**62, *(size + step for size in DEFAULT_BIN_BOUNDARIES for step in (-1, 0, 1)))
 
 
-def digests_of(*actions: dict[str, Any], version: int = 0) -> pa.Table:
+def measured(*actions: dict[str, Any], version: int = 0) -> pa.Table:
     lines = read_lines("file:///t/x.json", version, b"\n".join(json.dumps(action).encode() for action in actions))
     return with_path_keys(lines, LOG)
 
@@ -51,39 +54,31 @@ def keys(rows: pa.Table) -> list[str]:
 
 
 @pytest.mark.spark
-def test_digests_and_their_groups_are_those_of_the_query(spark: SparkSession) -> None:
+def test_measures_and_their_groups_are_those_of_the_query(spark: SparkSession) -> None:
     actions = [add(f"s{i}", stats=stats) for i, stats in enumerate(STATISTICS)]
     actions += [add(f"z{size}", size=size) for size in SIZES]
     counts = (None, -1, 0, 1, 9, 10, 2**31 - 1, 2**40)
     actions += [add(f"v{n}", deletionVector={**VECTOR, **({} if n is None else {"cardinality": n})}) for n in counts]
     actions += [remove("r0"), remove("r1", deletion_timestamp=None)]
-    found = digests_of(*actions)
+    found = measured(*actions)
     text = pa.table({"line": pa.array([json.dumps(action) for action in actions])})
     rows = spark.createDataFrame(text).selectExpr(f"from_json(line, '{FILE_ACTIONS.simpleString()}') as a")
-    digests = rows.selectExpr("a.*").selectExpr(*digested())
-    assert digests.toArrow().to_pylist() == found.select(list(DIGESTED)).to_pylist()
-    totals, expected = FileTotals(), FileTotals()
-    for group in groups_of(found):
-        totals.add(group)
-    for group in aggregated(digests):
-        expected.add(group)
-    assert totals.numbers == expected.numbers
-    for name in ("file_counts", "total_bytes", "deleted_record_counts"):
-        assert totals.bins(name) == expected.bins(name)
+    rows = rows.selectExpr("a.*").selectExpr(*measures_sql())
+    assert rows.toArrow().to_pylist() == found.select(list(MEASURES)).to_pylist()
+    expected = FileTotals(Group.of_row(row.asDict()) for row in grouped(rows))
+    assert FileTotals(groups_of(found)) == expected
 
 
 def test_groups_cancel_each_other_out_by_their_sign() -> None:
-    rows, totals = digests_of(add("a", size=2**40), remove("b")), FileTotals()
-    for group in (*groups_of(rows), *groups_of(rows, sign=-1)):
-        totals.add(group)
-    assert totals.numbers == FileTotals().numbers
+    rows = measured(add("a", size=2**40), remove("b"))
+    assert FileTotals([*groups_of(rows), *groups_of(rows, sign=-1)]) == FileTotals()
 
 
 def test_newest_action_of_a_file_is_that_of_the_last_commit_and_an_add_before_a_remove() -> None:
     commits = pa.concat_tables(
         [
-            digests_of(add("a%20b", size=1), add("c", size=1), remove("d")),
-            digests_of(remove("a b"), remove("c"), add("c", size=2), add("d", deletionVector=VECTOR), version=3),
+            measured(add("a%20b", size=1), add("c", size=1), remove("d")),
+            measured(remove("a b"), remove("c"), add("c", size=2), add("d", deletionVector=VECTOR), version=3),
         ]
     )
     rows = newest(commits).select(["path_key", "dv_id", "size"]).to_pylist()
@@ -96,21 +91,21 @@ def test_newest_action_of_a_file_is_that_of_the_last_commit_and_an_add_before_a_
 
 
 def test_nothing_among_no_commits_is_newest() -> None:
-    assert newest(digests_of()).num_rows == 0
+    assert newest(measured()).num_rows == 0
 
 
 def test_only_the_logical_files_that_changed_are_taken_out() -> None:
-    rows = digests_of(add("a"), add("a", deletionVector=VECTOR), add("b"))
-    assert keys(without(rows, digests_of(remove("a")))) == ["a", "b"]
-    assert keys(without(rows, digests_of(remove("c")))) == ["a", "a", "b"]
-    assert keys(without(rows, digests_of(add("a"), add("a", deletionVector=VECTOR), add("b")))) == []
+    rows = measured(add("a"), add("a", deletionVector=VECTOR), add("b"))
+    assert keys(without(rows, measured(remove("a")))) == ["a", "b"]
+    assert keys(without(rows, measured(remove("c")))) == ["a", "a", "b"]
+    assert keys(without(rows, measured(add("a"), add("a", deletionVector=VECTOR), add("b")))) == []
 
 
 def test_tombstones_expire_up_to_a_time_and_are_looked_up_when_they_do() -> None:
-    rows = digests_of(add("a"), remove("b", deletion_timestamp=5), remove("c", deletion_timestamp=6))
+    rows = measured(add("a"), remove("b", deletion_timestamp=5), remove("c", deletion_timestamp=6))
     assert keys(unexpired(rows, Retention.after(5))) == ["a", "c"]
     assert keys(unexpired(rows, Retention.after(0))) == ["a", "b", "c"]
-    touched = digests_of(add("a"))
+    touched = measured(add("a"))
     assert keys(touched_or_expiring(rows, touched, Retention.after(4), Retention.after(5))) == ["a", "b"]
     assert keys(touched_or_expiring(rows, touched, Retention.after(0), Retention.after(6))) == ["a", "b", "c"]
     assert keys(touched_or_expiring(rows, touched, Retention.after(6), Retention.after(6))) == ["a"]

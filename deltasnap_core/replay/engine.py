@@ -1,0 +1,159 @@
+"""Which engine answers a question, Spark or the driver, and why. All limits are here.
+
+**Spark reconstructs**: what is materialized from a checkpoint or from version 0, and everything large. **The driver
+follows**: it reads commits anyway, and applies a few of them to a known version. **The driver answers a person** about
+a table that fits: counts, pages, pandas and Arrow inputs, the planning of a scan. `use="spark"` leaves everything to
+Spark.
+
+The driver reads some forms of an action only as Spark would after a conversion; there it raises UnusualError, and Spark
+answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from deltasnap_core.replay.sessions import SparkProvider
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+EngineUse = Literal["auto", "spark"]
+"""auto: by the rules of this module. spark: Spark answers every question."""
+
+
+class Question(Enum):
+    """What an engine is chosen for."""
+
+    RECONSTRUCT = "the whole state of a version, to be stored"
+    COUNT = "the computed state of a version"
+    ROWS = "the file actions of a version"
+    FOLLOW = "commits applied to a stored version"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Up to how many (`most`) of something (`unit`) the driver answers; what that costs here, and on Spark."""
+
+    most: int
+    unit: str
+    driver: str
+    spark: str
+
+
+LIMITS: Mapping[Question, Limit] = {
+    Question.COUNT: Limit(
+        most=1_500_000,
+        unit="file actions",
+        driver="0.4 s and less than 1 GiB for a million",
+        spark="1.3 s for a million, 0.5 s for any table; 5 s more where a session starts",
+    ),
+    Question.ROWS: Limit(
+        most=50_000,
+        unit="rows",
+        driver="0.1 to 0.5 s for 50,000, about 100 MiB",
+        spark="0.3 to 0.6 s for any version",
+    ),
+    Question.FOLLOW: Limit(
+        most=10_000,
+        unit="file actions",
+        driver="0.4 s for 10,000",
+        spark="0.6 to 1 s for any commit",
+    ),
+}
+"""The limits. RECONSTRUCT has none: Spark answers it whatever the size."""
+
+
+class UnusualError(Exception):
+    """Something is written in a form that Spark may read otherwise than Arrow and Python."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The engine that answers, what it answers, and why this one does."""
+
+    engine: Literal["driver", "spark"]
+    subject: str
+    why: str
+
+    @property
+    def reason(self) -> str:
+        """The subject and why, in one line."""
+        return f"{self.subject}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[T]):
+    """The answer to a question. computed_by: `Spark 4.3.0, local[2]` or `driver: 12 actions applied to version 40`."""
+
+    value: T
+    computed_by: str
+
+
+def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Choice:
+    """Return the engine for a question. size: how large the answer's input is; None: the driver cannot hold it."""
+    subject, limit = question.value, LIMITS.get(question)
+    if use == "spark":
+        return Choice(engine="spark", subject=subject, why="Spark answers every question here")
+    if limit is None:
+        return Choice(engine="spark", subject=subject, why="Spark reconstructs")
+    if size is None:
+        return Choice(engine="spark", subject=subject, why=f"more {limit.unit} than the driver holds in memory")
+    if size > limit.most:
+        return Choice(engine="spark", subject=subject, why=f"{size:,} {limit.unit}, more than {limit.most:,}")
+    return Choice(engine="driver", subject=subject, why=f"{size:,} {limit.unit}, at most {limit.most:,}")
+
+
+class ReplayEngine:
+    """Answers questions about tables on the engine chosen for each. Threads may share it."""
+
+    def __init__(self, sessions: SparkProvider, use: EngineUse = "auto") -> None:
+        self.sessions = sessions
+        self.use = use
+        self._lock = Lock()
+        self._description: str | None = None
+
+    def answer(
+        self,
+        sizes: Mapping[Question, int | None],
+        *,
+        work: str,
+        driver: Callable[[], T],
+        spark: Callable[[SparkSession], T],
+    ) -> Answer[T]:
+        """Return the answer of the engine that `choose` names; of Spark where the driver meets an unusual form.
+
+        sizes: by question, as `choose` takes them; the driver answers where it may answer all of them.
+        work: what the driver does, as in `12 actions applied to version 40`.
+        Errors: those of the answer; SparkRequiredError where Spark must answer and there is none.
+        """
+        choice = self.choose(sizes)
+        if choice.engine == "driver":
+            try:
+                return Answer(value=driver(), computed_by=f"driver: {work}")
+            except UnusualError as error:
+                choice = Choice(engine="spark", subject=choice.subject, why=f"only Spark reads {error}")
+        return self.on_spark(choice.reason, spark)
+
+    def choose(self, sizes: Mapping[Question, int | None]) -> Choice:
+        """Return the engine for some questions that are answered together."""
+        choices = [choose(question, size, self.use) for question, size in sizes.items()]
+        return next((choice for choice in choices if choice.engine == "spark"), choices[0])
+
+    def on_spark(self, reason: str, spark: Callable[[SparkSession], T]) -> Answer[T]:
+        """Return the answer of Spark."""
+        session = self.sessions.session(reason)
+        return Answer(value=spark(session), computed_by=self._described(session))
+
+    def _described(self, session: SparkSession) -> str:
+        with self._lock:
+            if self._description is None:
+                master = session.conf.get("spark.master", None)
+                self._description = f"Spark {session.version}" + ("" if master is None else f", {master}")
+            return self._description

@@ -1,0 +1,184 @@
+"""What commits change of the computed state (StateDelta), in Spark. Counterpart: `replay/driver/state_deltas.py`.
+
+For a range of versions (a, b] the commits are read once, and the state at `a` only at the keys that they touch. Each
+action counts from its version to the next one of its key; what begins and what ends at a version is its StateDelta.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
+from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.rules.aggregates import FileTotals, Group, grouping, sums
+from deltasnap_core.rules.expiry import expiring_sql
+from deltasnap_core.rules.measures import MEASURES
+
+
+def counted(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> StateDelta:
+    """Return the change from no files to some, by one aggregation. Delta's `extractComputedState`.
+
+    files: reconciled file actions (MEASURED), one row a logical file; None: no files.
+    Errors: MissingSizeError.
+    """
+    rows = [] if files is None else grouped(MEASURED.unexpired(files, retention))
+    return StateDelta(begun=FileTotals(map(_group, rows)), ended=FileTotals(), non_file=non_file)
+
+
+def delta_between(
+    files: DataFrame | None,
+    earlier: DataFrame | None,
+    newer: DataFrame | None,
+    non_file: NonFileActions,
+    *,
+    before: Retention,
+    after: Retention,
+) -> StateDelta:
+    """Return what some commits change, from one scan for the files that they touch.
+
+    files:    of the version before the newer commits, or of an earlier one (MEASURED). None: no files.
+    earlier:  the commits between the version of `files` and the version before the newer commits, with commit_version
+              and line_number; newer: the commits to apply. None: no file action. Their keys go to every task.
+    non_file: after the newer commits.
+    before, after: the retention before the newer commits, and after them: it keeps no more.
+    Errors:   MissingSizeError.
+    """
+    known = reconcile(files, earlier, MEASURED, broadcast=True)
+    newest = None if newer is None else newest_file_actions(newer, MEASURED)
+    changes = []
+    if known is not None:
+        gone = touched_or_expiring(known, newest, MEASURED, before, after, broadcast=True)
+        changes.append(MEASURED.unexpired(gone, before).selectExpr("-1 as sign", *MEASURES))
+    if newest is not None:
+        changes.append(MEASURED.unexpired(newest, after).selectExpr("1 as sign", *MEASURES))
+    begun, ended = FileTotals(), FileTotals()
+    if changes:
+        change = changes[0] if len(changes) == 1 else changes[0].union(changes[1])
+        for row in grouped(change, "sign", sign="sign"):
+            (begun if row["sign"] > 0 else ended).add(_group(row))
+    return StateDelta(begun=begun, ended=ended, non_file=non_file)
+
+
+def deltas_of_range(
+    files: DataFrame | None,
+    changes: DataFrame | None,
+    non_file: Mapping[int, NonFileActions],
+    retentions: Mapping[int, Retention],
+    *,
+    broadcast: bool,
+) -> dict[int, StateDelta]:
+    """Return what each version of a range changes of the one before, in one pass over the changes of all.
+
+    files:      of the version before the first, reconciled (FULL); None: no files.
+    changes:    as `changes_of_versions` gives them, read with the schema of the files; None: no version changed a file.
+    non_file:   by version, the non-file actions in force.
+    retentions: by version, ascending, from the version before the first on; none keeps more than the one before.
+    broadcast:  whether the keys of the changes are few enough to send to every task.
+    Errors: MissingSizeError.
+    """
+    begun: dict[int, FileTotals] = defaultdict(FileTotals)
+    ended: dict[int, FileTotals] = defaultdict(FileTotals)
+    timeline = _timeline(files, changes, retentions, broadcast=broadcast)
+    if timeline is not None:
+        for row in grouped(_events(timeline, retentions), "event_version", "begins", sign="if(begins, 1, -1)"):
+            (begun if row["begins"] else ended)[row["event_version"]].add(_group(row))
+    return {
+        version: StateDelta(begun=begun[version], ended=ended[version], non_file=actions)
+        for version, actions in non_file.items()
+    }
+
+
+def changes_of_versions(commits: DataFrame) -> DataFrame:
+    """Return what each version changed: version (long), and FULL; one row a version and logical file.
+
+    In: as ActionReader.commit_actions gives them.
+    """
+    newest = newest_file_actions(commits, within=("commit_version",))
+    return newest.select(F.col("commit_version").alias("version"), *FULL.columns)
+
+
+def grouped(rows: DataFrame, *by: str, sign: str | None = None) -> Iterator[Row]:
+    """Yield the groups of some rows (MEASURES), as `Group.of_row` reads them. by: more columns. sign: see `sums`."""
+    yield from rows.groupBy(*by, *map(F.expr, grouping())).agg(*map(F.expr, sums(sign))).collect()
+
+
+def touched_or_expiring(
+    files: DataFrame,
+    changed: DataFrame | None,
+    layout: FileActionLayout,
+    before: Retention,
+    after: Retention,
+    *,
+    broadcast: bool,
+) -> DataFrame:
+    """Return the rows whose key occurs in `changed`, and tombstones that expire between two retentions; in one scan.
+
+    Out: the columns of the files, and perhaps others.
+
+    files:   in the layout. changed: has its key of what is changed, each once; None: nothing is.
+    before, after: see `delta_between`. broadcast: send the keys to every task.
+    """
+    expires = expiring_sql(before, after, f"({layout.deleted_at})")
+    if changed is None:
+        return files.where(expires)
+    if before.is_within(after):
+        return layout.join(files, changed, how="left_semi", broadcast=broadcast)
+    looked_up = layout.join(files, changed, "true as is_touched", how="left", broadcast=broadcast)
+    return looked_up.where(f"is_touched or {expires}")
+
+
+def _group(row: Row) -> Group:
+    return Group.of_row(row.asDict())
+
+
+def _timeline(
+    files: DataFrame | None, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
+) -> DataFrame | None:
+    """Return the changes, and the rows before them that they touch or that expire meanwhile.
+
+    Out: version, FULL. The rows before have the version before the first.
+    """
+    known = None
+    if files is not None:
+        first, last = min(retentions), max(retentions)
+        keys = None if changes is None else changes.select(*FULL.key).distinct()
+        found = touched_or_expiring(files, keys, FULL, retentions[first], retentions[last], broadcast=broadcast)
+        known = found.select(F.lit(first).cast("long").alias("version"), *FULL.columns)
+    if changes is None or known is None:
+        return changes if known is None else known
+    return known.union(changes.select("version", *FULL.columns))
+
+
+def _events(timeline: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
+    """Return an event where an action begins to count and one where it ceases to: event_version, begins, MEASURES.
+
+    An action counts from its version to the next of its key; a tombstone no longer than until it expires.
+    """
+    next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
+    end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
+    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, measures_sql()))
+    begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
+    return (
+        lives.where("end is null or end > first")
+        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *MEASURES)
+        .where(f"event_version > {min(retentions)}")
+    )
+
+
+def _expiry_version(retentions: Mapping[int, Retention]) -> Column:
+    """Return the first version at which a tombstone has expired; null: none, or no tombstone."""
+    expired_until = {v: r.expired_until for v, r in retentions.items() if r.expired_until is not None}
+    if not expired_until:
+        return F.expr("cast(null as bigint)")
+    versions = ", ".join(f"{version}L" for version in expired_until)
+    times = ", ".join(f"{time}L" for time in expired_until.values())
+    still_kept = f"size(filter(array({times}), time -> time < ({FULL.deleted_at})))"
+    # Beyond the array, which is where it never expires, `get` returns null.
+    return F.expr(f"case when remove.path is not null then get(array({versions}), {still_kept}) end")

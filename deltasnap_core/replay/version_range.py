@@ -1,0 +1,69 @@
+"""The versions of a range, from the StateDelta of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.state_delta import StateDelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeBase:
+    """The version before the first of a range. retention: the tombstones that `computed_state` counts."""
+
+    version: int
+    computed_state: SnapshotState
+    retention: Retention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeVersion:
+    """One version of a range.
+
+    files_added, bytes_added:     files that this version added, or added again with other metadata.
+    files_removed, bytes_removed: files that it removed, or replaced so: such a file is in both.
+    retention:                    the tombstones that its computed state counts.
+    """
+
+    version: int
+    computed_state: SnapshotState
+    retention: Retention
+    files_added: int
+    bytes_added: int
+    files_removed: int
+    bytes_removed: int
+
+
+def never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
+    """Return the retention of the base and of each version after it, ascending; none keeps more than the one before.
+
+    A tombstone that has expired stays so: a version whose retention would bring it back takes that of the one before.
+    """
+    in_force = {base.version: base.retention}
+    for version in sorted(retentions):
+        in_force[version] = retentions[version].later_of(in_force[next(reversed(in_force))])
+    return in_force
+
+
+def versions_of(
+    base: RangeBase, deltas: Mapping[int, StateDelta], retentions: Mapping[int, Retention]
+) -> tuple[RangeVersion, ...]:
+    """Return the versions after the base, ascending. retentions: as `never_falling` gives them."""
+    state, versions = base.computed_state, []
+    for version, delta in sorted(deltas.items()):
+        state = delta.applied_to(state)
+        versions.append(
+            RangeVersion(
+                version=version,
+                computed_state=state,
+                retention=retentions[version],
+                files_added=delta.begun["num_of_files"],
+                bytes_added=delta.begun["size_in_bytes"],
+                files_removed=-delta.ended["num_of_files"],
+                bytes_removed=-delta.ended["size_in_bytes"],
+            )
+        )
+    return tuple(versions)

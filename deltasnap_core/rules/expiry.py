@@ -1,0 +1,46 @@
+"""Which tombstones a version keeps, and which expire between two versions. In SQL and in Arrow.
+
+`deleted_at` is the deletion time (ms); null: a live file, which never expires.
+Source: PROTOCOL.md, Action Reconciliation. Delta's `minFileRetentionTimestamp`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltasnap_core.protocol.retention import Retention
+
+
+def kept_sql(retention: Retention, deleted_at: str) -> str:
+    """Return the condition, as SQL, for a row that has not expired.
+
+    Example: `deleted_at is null or deleted_at > 5`.
+    """
+    until = retention.expired_until
+    return "true" if until is None else f"{deleted_at} is null or {deleted_at} > {until}"
+
+
+def unexpired(rows: pa.Table, retention: Retention) -> pa.Table:
+    """Return the rows (with `deleted_at`) that have not expired."""
+    if retention.expired_until is None:
+        return rows
+    return rows.filter(pc.fill_null(pc.greater(rows["deleted_at"], retention.expired_until), True))
+
+
+def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
+    """Return the condition, as SQL, for a tombstone that one retention keeps and a later one does not.
+
+    Example: `deleted_at > 5 and deleted_at <= 9`.
+    """
+    if after.expired_until is None or before.is_within(after):
+        return "false"
+    expired = f"{deleted_at} <= {after.expired_until}"
+    return expired if before.expired_until is None else f"{deleted_at} > {before.expired_until} and {expired}"
+
+
+def expiring(deleted_at: pa.ChunkedArray, before: Retention, after: Retention) -> pa.ChunkedArray | None:
+    """Return which tombstones one retention may keep and a later one does not; None: no row expires."""
+    if after.expired_until is None or before.is_within(after):
+        return None
+    return pc.fill_null(pc.less_equal(deleted_at, after.expired_until), False)

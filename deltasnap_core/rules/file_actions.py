@@ -1,0 +1,87 @@
+"""The types of `add` and `remove` in Arrow: what the driver holds, and what Spark's schemas are made from.
+
+Every field may be null: a required one is checked where it is read, with an error that names the file.
+Source: PROTOCOL.md, Add File and Remove File; Deletion Vector Descriptor Schema.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+
+DELETION_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("maxRowIndex", pa.int64()),
+    ]
+)
+ADD = pa.struct(
+    [
+        ("path", pa.string()),
+        ("partitionValues", _STRING_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", _STRING_MAP),
+        ("deletionVector", DELETION_VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("clusteringProvider", pa.string()),
+    ]
+)
+REMOVE = pa.struct(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", _STRING_MAP),
+        ("size", pa.int64()),
+        ("stats", pa.string()),
+        ("tags", _STRING_MAP),
+        ("deletionVector", DELETION_VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+    ]
+)
+
+WHOLE = pa.schema([("add", ADD), ("remove", REMOVE)])
+"""A file action with all its fields; one of `add` and `remove` is set in each row."""
+
+ADDS, REMOVES = pa.schema(list(ADD)), pa.schema(list(REMOVE))
+"""The columns of AddFile and of RemoveFile."""
+
+
+def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return values in one of the types above; fields that a struct lacks are null.
+
+    Errors: pa.ArrowException where the values are of another type.
+    """
+    found = values.type
+    if found.equals(kind):
+        return values
+    if pa.types.is_null(found):
+        return pa.nulls(len(values), kind)
+    if pa.types.is_struct(kind) and pa.types.is_struct(found):
+        fields = [fitted(_field(values, field.name), field.type) for field in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
+    for is_kind in (pa.types.is_map, pa.types.is_integer, pa.types.is_boolean, _is_text):
+        if is_kind(kind) and is_kind(found):
+            return values.cast(kind)
+    raise pa.ArrowTypeError(f"expected {kind}, found {found}")
+
+
+def _field(structs: pa.StructArray, name: str) -> pa.Array:
+    has_field = structs.type.get_field_index(name) >= 0
+    return pc.struct_field(structs, name) if has_field else pa.nulls(len(structs))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))

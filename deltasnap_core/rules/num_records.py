@@ -1,0 +1,65 @@
+"""The number of rows that the statistics of a file state, before deletion vectors. In SQL and in Arrow.
+
+Writers put `numRecords` first: it is cut out of the text for a tenth of what a JSON parser costs. All other texts are
+parsed. A number written as a string counts; text that is not JSON, or holds no 64-bit integer there, states nothing.
+Source: PROTOCOL.md, Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.rules.json_lines import parsed_texts
+
+_FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
+_NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
+_NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
+
+
+def num_records_sql(stats: str) -> str:
+    """Return SQL for the number of records, a bigint, from statistics as JSON; null: they state none."""
+    # `substring` would count the characters of the whole text first.
+    is_first = f"""startswith({stats}, '{{"numRecords":') and contains({stats}, ',')"""
+    first = f"try_cast(substring_index(substring_index({stats}, ',', 1), ':', -1) as bigint)"
+    parsed = f"try_cast(get_json_object({stats}, '$.numRecords') as bigint)"
+    return f"coalesce(case when {is_first} then {first} end, {parsed})"
+
+
+def num_records(stats: pa.StringArray) -> pa.Array:
+    """Return the numbers of records (int64) from statistics as JSON; null: they state none."""
+    if stats.null_count == len(stats):
+        return pa.nulls(len(stats), pa.int64())
+    number = pc.struct_field(pc.extract_regex(stats, _FIRST), "number")
+    # Arrow takes no sign before a number that is positive.
+    found = pc.ascii_ltrim(number, "+").cast(pa.int64())
+    others = pc.and_(stats.is_valid(), found.is_null())
+    if not pc.any(others).as_py():
+        return found
+    return pc.replace_with_mask(found, others, _parsed(stats.filter(others)))
+
+
+def _parsed(stats: pa.StringArray) -> pa.Array:
+    regular = parsed_texts(stats, _NUM_RECORDS)
+    if regular is not None:
+        return regular["numRecords"].combine_chunks()
+    if len(stats) > 1:  # halving: one irregular text costs the others little
+        middle = len(stats) // 2
+        return pa.concat_arrays([_parsed(stats.slice(0, middle)), _parsed(stats.slice(middle))])
+    return pa.array([_number_in(stats[0].as_py())], pa.int64())
+
+
+def _number_in(stats: str) -> int | None:
+    try:
+        values: Any = decode_json(stats)
+    except ValueError:
+        return None
+    number = values.get("numRecords") if isinstance(values, dict) else None
+    if isinstance(number, str) and _NUMBER_AS_TEXT.fullmatch(number):
+        number = int(number)
+    is_long = isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**63
+    return number if is_long else None

@@ -1,0 +1,25 @@
+"""A row of a log holds one action: an `add` or a `remove`, never both. In SQL and in Arrow.
+
+Source: PROTOCOL.md, Actions; Checkpoint Schema.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+ONE_ACTION = "at most one action in a row"
+
+
+def check_one_action(added: pa.Array, removed: pa.Array | None = None) -> None:
+    """Raise ValueError where a row holds an `add` and a `remove`, by their paths. None: there is no such column."""
+    if removed is None or added.null_count == len(added) or removed.null_count == len(removed):
+        return
+    if pc.any(pc.and_(added.is_valid(), removed.is_valid())).as_py():
+        raise ValueError(f"expected {ONE_ACTION}, found add and remove")
+
+
+def one_action_sql() -> str:
+    """Return SQL that is true, and raises where a row holds an `add` and a `remove`."""
+    problem = f"raise_error('expected {ONE_ACTION}, found add and remove')"
+    return f"if(add.path is not null and remove.path is not null, cast({problem} as boolean), true)"

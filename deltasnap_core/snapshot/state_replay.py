@@ -1,0 +1,101 @@
+"""StateReplay: the computed state and the live files of a version, on the engine chosen for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.driver.held_files import HeldFiles, action_count
+from deltasnap_core.replay.driver.whole_actions import live_adds
+from deltasnap_core.replay.engine import Answer, Question
+from deltasnap_core.replay.known_state import KnownFiles, KnownState
+from deltasnap_core.replay.spark.load_actions import PARSED
+from deltasnap_core.replay.spark.state_cache import StateCache
+from deltasnap_core.replay.spark.state_computation import measure_files, reconciled_files
+from deltasnap_core.replay.spark.state_reconstruction import live_files
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.snapshot.table_context import TableContext
+
+
+class StateReplay:
+    """Replays one snapshot's log. What it keeps serves the snapshots after it."""
+
+    def __init__(self, context: TableContext, name: str, *, keep: bool) -> None:
+        """name: of what Spark caches. keep: keep the files that were counted, to follow later versions."""
+        self._context = context
+        self._name = name
+        self._keep = keep
+
+    def computed(self, log: LoadedLog, retention: Retention, known: KnownState | None) -> KnownState:
+        """Return the computed state of a version. known: of an earlier version, or None; followed where that pays.
+
+        Errors: CorruptLogError, MissingSizeError, SparkRequiredError.
+        """
+        if known is not None and known.can_advance_to(log, retention):
+            change = known.files.delta(known, log, retention)
+            if change is not None:
+                return _known(log, retention, known.files, change.value.applied_to(known.state), change.computed_by)
+        answer = self._counted(log, retention)
+        if known is not None and self._keep:
+            known.files.release()
+        files, counted = answer.value
+        return _known(log, retention, files, counted.applied_to(None), answer.computed_by)
+
+    def files_to_query(
+        self, log: LoadedLog, statistics: frozenset[StatisticPath], frame: Callable[[], DataFrame]
+    ) -> DataFrame:
+        """Return the live files, for a query that runs now. frame: gives them as Spark reconstructs them.
+
+        Columns: those of AddFile, and PARSED where a checkpoint has the statistics asked for as values.
+        """
+        context, count = self._context, action_count(log)
+
+        def by_driver() -> DataFrame:
+            adds = live_adds(context.log.store, log, context.log.log_path)
+            return context.session("planning of a scan").createDataFrame(adds)
+
+        def on_spark(session: SparkSession) -> DataFrame:
+            parts = () if log.contents is None else log.contents.files_with_file_actions
+            if not statistics or all(part.stats_parsed is None for part in parts):
+                return frame()
+            reader = context.reader(session, parsed=statistics)
+            files = reconciled_files(reader, log, partitions=context.options.snapshot_partitions)
+            return frame() if files is None else live_files(files, PARSED)
+
+        work = f"{count or 0:,} actions read"
+        return context.engine.answer({Question.ROWS: count}, work=work, driver=by_driver, spark=on_spark).value
+
+    def close(self) -> None:
+        """Keep nothing from now on."""
+        self._keep = False
+
+    def _counted(self, log: LoadedLog, retention: Retention) -> Answer[tuple[KnownFiles, StateDelta]]:
+        context, count = self._context, action_count(log)
+
+        def by_driver() -> tuple[KnownFiles, StateDelta]:
+            return HeldFiles.count(context.log.store, context.log.log_path, log, retention, hold=self._keep)
+
+        def on_spark(session: SparkSession) -> tuple[KnownFiles, StateDelta]:
+            reader = context.reader(session, StatsPolicy.NUM_RECORDS)
+            files = measure_files(reader, log, self._cache(log), partitions=context.options.snapshot_partitions)
+            return files, files.count(log, retention)
+
+        work = f"{count or 0:,} actions counted"
+        return context.engine.answer({Question.COUNT: count}, work=work, driver=by_driver, spark=on_spark)
+
+    def _cache(self, log: LoadedLog) -> StateCache | None:
+        least = self._context.options.cached_counts_from
+        is_large = least <= 0 or (log.contents is not None and log.contents.num_rows >= least)
+        return StateCache(self._name) if self._keep and is_large else None
+
+
+def _known(
+    log: LoadedLog, retention: Retention, files: KnownFiles, state: SnapshotState, computed_by: str
+) -> KnownState:
+    return KnownState(log=log, state=state, retention=retention, files=files, computed_by=computed_by)

@@ -1,0 +1,48 @@
+"""What manifests keep of the commits of their versions: identity and summary, from the one reading of each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commit_summary import CommitSummary, summaries
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
+from deltasnap_core.store.format.manifest import VersionManifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFacts:
+    """By version: the digest of the bytes, the commitInfo, the summary."""
+
+    digests: Mapping[int, str]
+    infos: Mapping[int, CommitInfo | None]
+    summaries: Mapping[int, CommitSummary]
+
+    @classmethod
+    def of(cls, batch: CommitBatch) -> CommitFacts:
+        """Return what is known of the commits of a batch. Errors: CorruptLogError naming file and line."""
+        return cls(digests=batch.digests, infos=batch.commit_infos(), summaries=summaries(batch))
+
+    def added_to(
+        self, manifest: VersionManifest, previous: VersionIdentity | None, segment: LogSegment
+    ) -> VersionManifest:
+        """Return a manifest with identity and summary; previous: the identity of the version before."""
+        commit, version = segment.last_commit_file, manifest.version
+        info = self.infos.get(version)
+        identity = None
+        if commit is not None:
+            identity = CommitIdentity(
+                size=commit.size,
+                modification_time=commit.modification_time,
+                in_commit_timestamp=None if info is None else info.in_commit_timestamp,
+                digest=self.digests[version],
+            )
+        files = {file.name: (file.size, file.modification_time) for file in segment.checkpoint_provider.files}
+        return replace(
+            manifest,
+            identity=VersionIdentity.following(previous, identity, files),
+            commit=self.summaries.get(version),
+        )

@@ -1,0 +1,303 @@
+"""What one stored version consists of: pure.
+
+A manifest is one JSON document a version. It is written last and in one piece, so it is the commit point: what it
+names is there, and what no manifest names is not part of the store. It ends with the digest of its own bytes, so that
+a flipped one is damage and not another number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltasnap_core.log.commit_summary import CommitSummary
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.store.format.log_identity import VersionIdentity
+from deltasnap_core.store.format.shared_documents import JsonObject, Part
+
+FORMAT = 3
+"""Of the documents written here; a document of a higher format is refused, never misread."""
+
+_READABLE_FORMATS = (1, 2, FORMAT)
+"""Formats 1 and 2 have no digest, format 1 neither the identity of the version nor the summary of its commit."""
+
+_DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A Parquet file: its path below the folder of its generation, its bytes, its rows."""
+
+    path: str
+    size: int
+    rows: int
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> DataFile:
+        """Return the value from what `to_json` gave."""
+        return cls(path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, as the manifest has them."""
+        return {"path": self.path, "size": self.size, "rows": self.rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """Parquet files written together: a base (first equals last), or the changes of the versions first to last.
+
+    files: none where there are no rows.
+    """
+
+    first: int
+    last: int
+    files: tuple[DataFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all its files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(file.size for file in self.files)
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> DataSet:
+        """Return the value from what `to_json` gave."""
+        files = tuple(DataFile.from_json(file) for file in values["files"])
+        return cls(first=_integer(values, "first"), last=_integer(values, "last"), files=files)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, as the manifest has them."""
+        return {"first": self.first, "last": self.last, "files": [file.to_json() for file in self.files]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainParquetFiles:
+    """`all_files` and `tombstones` of one version for readers that know nothing of this store, one file each."""
+
+    all_files: DataFile
+    tombstones: DataFile
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> PlainParquetFiles:
+        """Return the value from what `to_json` gave."""
+        return cls(
+            all_files=DataFile.from_json(values["allFiles"]), tombstones=DataFile.from_json(values["tombstones"])
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, as the manifest has them."""
+        return {"allFiles": self.all_files.to_json(), "tombstones": self.tombstones.to_json()}
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChanges:
+    """What a version changed: files that came, files that went, and their bytes. A base alone does not know it."""
+
+    num_added_files: int
+    num_removed_files: int
+    added_bytes: int
+    removed_bytes: int
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> VersionChanges:
+        """Return the value from what `to_json` gave."""
+        return cls(
+            num_added_files=_integer(values, "numAddedFiles"),
+            num_removed_files=_integer(values, "numRemovedFiles"),
+            added_bytes=_integer(values, "addedBytes"),
+            removed_bytes=_integer(values, "removedBytes"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, as the manifest has them."""
+        return {
+            "numAddedFiles": self.num_added_files,
+            "numRemovedFiles": self.num_removed_files,
+            "addedBytes": self.added_bytes,
+            "removedBytes": self.removed_bytes,
+        }
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionManifest:
+    """One stored version of a table.
+
+    generation:      folder of its data; a table dropped and created again, or restored and written on, has another.
+    table_id:        the metadata id at this version.
+    log_path:        URL of the log it was read from.
+    timestamp:       of the commit, ms since the epoch.
+    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention;
+                     0 keeps every one.
+    base, changes:   the state is the base and then these changes up to this version, each set after the one before.
+    version_changes: None where the version before is not stored.
+    plain_parquet:   None unless it was asked for.
+    identity:        tells this version of the log from another of its number; None: not known (format 1).
+    commit:          what its commit says of itself; None: the log had lost it, or not known (format 1).
+    computed_by:     what computed it: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`; None: not
+                     known, it was stored by an earlier release.
+    computed_state, log_segment: the small values, without what is in `parts`.
+    parts:           by name, the objects that versions share most of.
+    """
+
+    table: str
+    version: int
+    generation: str
+    table_id: str
+    log_path: str
+    timestamp: int
+    min_file_retention_timestamp: int
+    base: DataSet
+    changes: tuple[DataSet, ...] = ()
+    version_changes: VersionChanges | None = None
+    plain_parquet: PlainParquetFiles | None = None
+    identity: VersionIdentity | None = None
+    commit: CommitSummary | None = None
+    computed_by: str | None = None
+    computed_state: JsonObject = field(default_factory=dict)
+    log_segment: JsonObject = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_sets(self)
+
+    @property
+    def retention(self) -> Retention:
+        """Which tombstones the version keeps."""
+        return Retention.after(self.min_file_retention_timestamp)
+
+    @property
+    def change_rows(self) -> int:
+        """Rows of all the changes since the base."""
+        return sum(changes.rows for changes in self.changes)
+
+    @property
+    def data_files(self) -> Iterator[DataFile]:
+        """Every Parquet file that the version consists of."""
+        for data_set in (self.base, *self.changes):
+            yield from data_set.files
+        if self.plain_parquet is not None:
+            yield from (self.plain_parquet.all_files, self.plain_parquet.tombstones)
+
+    @property
+    def documents(self) -> frozenset[str]:
+        """The digests of the shared documents that the version needs."""
+        return frozenset(part.shared for part in self.parts.values() if part.shared is not None)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> VersionManifest:
+        """Return the manifest of a document.
+
+        Errors: ValueError saying what is wrong with it.
+        """
+        try:
+            values = json.loads(content)
+            if values["format"] not in _READABLE_FORMATS:
+                raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
+            if values["format"] == FORMAT or "digest" in values:
+                _check_digest(content)
+            return cls._from_json(values)
+        except KeyError as error:
+            raise ValueError(f"expected a field {error}, found none") from error
+        except (TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"expected a manifest, found other JSON: {error}") from error
+
+    @classmethod
+    def _from_json(cls, values: JsonObject) -> VersionManifest:
+        changes, plain_parquet = values.get("versionChanges"), values.get("tables")
+        identity, commit = values.get("identity"), values.get("commit")
+        return cls(
+            table=_text(values, "table"),
+            version=_integer(values, "version"),
+            generation=_text(values, "generation"),
+            table_id=_text(values, "tableId"),
+            log_path=_text(values, "logPath"),
+            timestamp=_integer(values, "timestamp"),
+            min_file_retention_timestamp=_integer(values, "minFileRetentionTimestamp"),
+            base=DataSet.from_json(values["base"]),
+            changes=tuple(DataSet.from_json(data_set) for data_set in values["changes"]),
+            version_changes=None if changes is None else VersionChanges.from_json(changes),
+            plain_parquet=None if plain_parquet is None else PlainParquetFiles.from_json(plain_parquet),
+            identity=None if identity is None else VersionIdentity.from_json(identity),
+            commit=None if commit is None else CommitSummary.from_json(commit),
+            computed_by=None if values.get("computedBy") is None else _text(values, "computedBy"),
+            computed_state=dict(values["computedState"]),
+            log_segment=dict(values["logSegment"]),
+            parts={name: Part.from_json(part) for name, part in values["parts"].items()},
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the document: UTF-8 JSON, the fields in the order of this class."""
+        values: dict[str, Any] = {
+            "format": FORMAT,
+            "table": self.table,
+            "version": self.version,
+            "generation": self.generation,
+            "tableId": self.table_id,
+            "logPath": self.log_path,
+            "timestamp": self.timestamp,
+            "minFileRetentionTimestamp": self.min_file_retention_timestamp,
+            "base": self.base.to_json(),
+            "changes": [data_set.to_json() for data_set in self.changes],
+        }
+        if self.version_changes is not None:
+            values["versionChanges"] = self.version_changes.to_json()
+        if self.plain_parquet is not None:
+            values["tables"] = self.plain_parquet.to_json()
+        if self.identity is not None:
+            values["identity"] = self.identity.to_json()
+        if self.commit is not None:
+            values["commit"] = self.commit.to_json()
+        if self.computed_by is not None:
+            values["computedBy"] = self.computed_by
+        values["computedState"] = dict(self.computed_state)
+        values["logSegment"] = dict(self.log_segment)
+        values["parts"] = {name: part.to_json() for name, part in self.parts.items()}
+        content = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+        return b'%s,"digest":"%s"}' % (content[:-1], _digest(content))
+
+
+def _check_digest(content: bytes) -> None:
+    found = _DIGEST.search(content)
+    if found is None or found[1] != _digest(content[: found.start()] + b"}"):
+        raise ValueError("expected the bytes that its digest was made of, found others")
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _check_sets(manifest: VersionManifest) -> None:
+    """Check that the base and the changes lead to the version, without a gap."""
+    reached = manifest.base.last
+    for data_set in manifest.changes:
+        if data_set.first != reached + 1 or data_set.last < data_set.first:
+            raise ValueError(f"expected changes from version {reached + 1} on, found {data_set.first}-{data_set.last}")
+        reached = data_set.last
+    before_last = manifest.changes[-1].first if manifest.changes else manifest.base.last
+    if not before_last <= manifest.version <= reached:
+        raise ValueError(f"expected a base and changes that lead to version {manifest.version}, found up to {reached}")
+
+
+def _text(values: JsonObject, name: str) -> str:
+    value = values[name]
+    if not isinstance(value, str):
+        raise ValueError(f"expected {name} to be text, found {value!r}")
+    return value
+
+
+def _integer(values: JsonObject, name: str) -> int:
+    value = values[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"expected {name} to be an integer, found {value!r}")
+    return value

@@ -1,0 +1,165 @@
+"""The computed state and the log segment of a version as a manifest holds them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.shared_documents import JsonObject, Part, digest, encode, split
+
+METADATA = "metadata"
+TRANSACTIONS = "setTransactions"
+DOMAINS = "domainMetadata"
+DELTAS = "deltas"
+COMPACTIONS = "compactions"
+CHECKPOINT_FILES = "checkpointFiles"
+
+
+class VersionDocuments:
+    """Adds their documents to manifests, version after version, each sharing what it can with the one before.
+
+    previous:  the version before the first; None: share with none.
+    documents: by digest, the shared documents that `previous` needs.
+    """
+
+    def __init__(self, previous: VersionManifest | None, documents: Mapping[str, JsonObject]) -> None:
+        self._parts: Mapping[str, Part] = {} if previous is None else previous.parts
+        self._documents = dict(documents)
+        self.new: dict[str, JsonObject] = {}
+        """Shared documents by digest, which must be written before the manifests."""
+
+    def added_to(self, manifest: VersionManifest, state: SnapshotState, segment: LogSegment) -> VersionManifest:
+        """Return a manifest with the documents of its version."""
+        computed_state, of_state = _split_state(state)
+        log_segment, of_segment = _split_segment(segment)
+        self._parts = {name: self._part(name, whole) for name, whole in {**of_state, **of_segment}.items()}
+        return replace(manifest, computed_state=computed_state, log_segment=log_segment, parts=self._parts)
+
+    def _part(self, name: str, whole: JsonObject) -> Part:
+        found = split(whole, self._parts.get(name), self._documents)
+        if found.document is not None:
+            new = {digest(encode(found.document)): found.document}
+            self._documents.update(new)
+            self.new.update(new)
+        return found.part
+
+
+def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> SnapshotState:
+    """Return the computed state of a stored version.
+
+    Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
+    """
+    parts = manifest.parts
+    metadata = parts[METADATA].resolve(documents) if METADATA in parts else None
+    transactions, domains = parts[TRANSACTIONS].resolve(documents), parts[DOMAINS].resolve(documents)
+    return SnapshotState.from_json(
+        {
+            **manifest.computed_state,
+            "metadata": metadata,
+            "setTransactions": list(transactions.values()),
+            "domainMetadata": list(domains.values()),
+        }
+    )
+
+
+def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> LogSegment:
+    """Return the log segment of a stored version.
+
+    Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
+    """
+    small, log_path = manifest.log_segment, manifest.log_path
+    files = {
+        name: _statuses(manifest.parts[name].resolve(documents), log_path)
+        for name in (DELTAS, COMPACTIONS, CHECKPOINT_FILES)
+    }
+    checkpoint = small["checkpoint"]
+    return LogSegment.from_json(
+        {
+            **small,
+            "logPath": log_path,
+            "checkpoint": checkpoint and {**checkpoint, "files": [file.to_json() for file in files[CHECKPOINT_FILES]]},
+            "deltas": [file.to_json() for file in sorted(files[DELTAS], key=lambda file: commit_version(file.path))],
+            "compactions": [file.to_json() for file in files[COMPACTIONS]],
+        }
+    )
+
+
+def last_commit_file_of(manifest: VersionManifest) -> FileStatus | None:
+    """Return the commit of a stored version as it was in the log, without reading more than the manifest."""
+    values = manifest.log_segment.get("lastCommitFile")
+    return None if values is None else FileStatus.from_json(values)
+
+
+def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> dict[int, FileStatus]:
+    """Return the commits of the log segment of a stored version, by version.
+
+    Errors: as `log_segment_of`.
+    """
+    part = manifest.parts.get(DELTAS)
+    files = [] if part is None else _statuses(part.resolve(documents), manifest.log_path)
+    return {commit_version(file.path): file for file in files}
+
+
+def non_file_actions_of(state: SnapshotState) -> NonFileActions:
+    """Return the non-file actions of the version that a computed state is of."""
+    return NonFileActions(
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transactions={transaction.app_id: transaction for transaction in state.set_transactions},
+        domains={domain.domain: domain for domain in state.domain_metadata},
+    )
+
+
+def _split_state(state: SnapshotState) -> tuple[JsonObject, dict[str, JsonObject]]:
+    small = state.to_json()
+    metadata = small.pop("metadata")
+    parts: dict[str, JsonObject] = {
+        TRANSACTIONS: {value["appId"]: value for value in small.pop("setTransactions")},
+        DOMAINS: {value["domain"]: value for value in small.pop("domainMetadata")},
+    }
+    if metadata is not None:
+        parts[METADATA] = metadata
+    return small, parts
+
+
+def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObject]]:
+    checkpoint = segment.checkpoint_provider
+    checkpoint_json = checkpoint.to_json()
+    if checkpoint_json is not None:
+        checkpoint_json = {name: value for name, value in checkpoint_json.items() if name != "files"}
+    small: dict[str, Any] = {
+        "version": segment.version,
+        "checkpoint": checkpoint_json,
+        "checksumFile": segment.checksum_file and segment.checksum_file.to_json(),
+        "lastCommitFile": segment.last_commit_file and segment.last_commit_file.to_json(),
+        "lastCommitTimestamp": segment.last_commit_timestamp,
+    }
+    parts: dict[str, JsonObject] = {
+        DELTAS: _by_name(segment.deltas, segment.log_path),
+        COMPACTIONS: _by_name(segment.compactions, segment.log_path),
+        CHECKPOINT_FILES: _by_name(checkpoint.files, segment.log_path),
+    }
+    return small, parts
+
+
+def _by_name(files: Iterable[FileStatus], log_path: str) -> JsonObject:
+    """Return size and modification time of each file by its path below the log, or its URL where it is elsewhere."""
+    prefix = join_url(log_path, "")
+    return {file.path.removeprefix(prefix): [file.size, file.modification_time] for file in files}
+
+
+def _statuses(by_name: JsonObject, log_path: str) -> list[FileStatus]:
+    return [
+        FileStatus(
+            path=name if "://" in name else join_url(log_path, name), size=size, modification_time=modification_time
+        )
+        for name, (size, modification_time) in by_name.items()
+    ]

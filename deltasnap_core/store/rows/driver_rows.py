@@ -1,0 +1,194 @@
+"""The rows of a stored version, read and written by Arrow. Counterpart: `spark_rows.py`; the rows are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.log.action_lines import MEASURED_LINES
+from deltasnap_core.log.checkpoint_contents import UNREADABLE
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
+from deltasnap_core.replay.driver.state_deltas import deltas_of_range
+from deltasnap_core.replay.driver.whole_actions import decoded, newest_lines
+from deltasnap_core.rules.aggregates import MissingSizeError
+from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
+from deltasnap_core.rules.expiry import unexpired
+from deltasnap_core.rules.file_actions import ADDS, REMOVES, WHOLE, fitted
+from deltasnap_core.rules.key_hash import xxhash64
+from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
+from deltasnap_core.rules.paths import canonical_paths
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.manifest import DataFile, DataSet, VersionManifest
+from deltasnap_core.store.rows.follow_step import Followed, FollowStep
+
+CHANGES = pa.schema([("version", pa.int64()), ("key", pa.int64()), *WHOLE])
+"""The columns of the store's changes. A base has the last three."""
+
+_KEY_COLUMNS = tuple(
+    f"{kind}.{name}" for kind in WHOLE.names for name in ("path", *(f"deletionVector.{field}" for field in KEY_FIELDS))
+)
+_TIME_COLUMN = "remove.deletionTimestamp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverRows:
+    """Reads and writes the rows of one table's versions. folder: of the generation. Errors: CorruptStoreError."""
+
+    storage: WritableFiles
+    folder: str
+    log_path: str
+
+    def all_files(self, manifest: VersionManifest, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the live files of a version (ADDS, or some of its columns), in any order."""
+        names = _in_order(ADDS, columns)
+        rows = self._newest(manifest, [f"add.{name}" for name in names])
+        return self._columns(rows.filter(rows["deleted_at"].is_null())["add"], names)
+
+    def tombstones(
+        self, manifest: VersionManifest, retention: Retention, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return the tombstones of a version (REMOVES, or some of its columns) that a retention keeps, in any order."""
+        names = _in_order(REMOVES, columns)
+        rows = self._newest(manifest, [*(f"remove.{name}" for name in names), _TIME_COLUMN])
+        gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
+        return self._columns(gone["remove"], names)
+
+    def follow(self, step: FollowStep) -> Followed:
+        """Write the changes of a step, and return what they change: see Follower. Errors: UnusualError."""
+        changes = changes_of_commits(step.batch, self.log_path)
+        commits = with_path_keys(_measured(step.batch), self.log_path)
+        before = self._newest(step.previous, MEASURED_COLUMNS).select(["path_key", *MEASURED_ACTION.names[1:]])
+        try:
+            deltas = deltas_of_range(before, commits, step.non_file, step.retentions)
+        except MissingSizeError as error:
+            read = [join_url(self.folder, file.path) for file in step.previous.data_files]
+            raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
+        return Followed(changes=self._write_changes(changes, step), deltas=deltas)
+
+    def _write_changes(self, changes: pa.Table, step: FollowStep) -> DataSet:
+        """Write changes (CHANGES), with the merged ones up to the version before them."""
+        files = [file for data_set in step.merged for file in data_set.files]
+        earlier = [self._read(file, CHANGES.names, _as_changes) for file in files]
+        kept = [rows.filter(pc.less_equal(rows["version"], step.previous.version)) for rows in earlier]
+        written = self._write(pa.concat_tables([*kept, changes]), step.folder)
+        return DataSet(first=step.first, last=step.last, files=written)
+
+    def _write(self, rows: pa.Table, path: str) -> tuple[DataFile, ...]:
+        """Write rows into a new folder, sorted by their keys."""
+        if not rows.num_rows:
+            return ()
+        stream = BytesIO()
+        pq.write_table(rows.sort_by("key"), stream, compression="zstd", write_page_checksum=True)
+        name, content = f"{path}/part-0.parquet", stream.getvalue()
+        self.storage.write(join_url(self.folder, name), content)
+        return (DataFile(path=name, size=len(content), rows=rows.num_rows),)
+
+    def _newest(self, manifest: VersionManifest, columns: Iterable[str]) -> pa.Table:
+        """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
+
+        columns: of Parquet; measures that need others are null.
+        """
+        schema = _narrowed({*columns, *_KEY_COLUMNS})
+        files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
+
+        def made(rows: pa.Table) -> pa.Table:
+            return _measured_rows(rows, schema)
+
+        found = [self._read(file, ["version", *_leaves(schema)], made) for file in files]
+        rows = pa.concat_tables([_measured_rows(schema.empty_table(), schema), *found])
+        rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
+        # One row a version and file: any order within a version will do, but it must be one.
+        numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
+        rows = rows.set_column(1, MEASURED_LINES.field("line_number"), numbers)
+        return newest(with_path_keys(rows, self.log_path))
+
+    def _columns(self, structs: pa.ChunkedArray, names: Sequence[str]) -> pa.Table:
+        """Return some fields of actions as columns, with canonical paths."""
+        found = pa.Table.from_struct_array(structs.combine_chunks()).select(list(names))
+        if "path" not in names:
+            return found
+        place = found.column_names.index("path")
+        paths = canonical_paths(found["path"].combine_chunks(), self.log_path)
+        return found.set_column(place, found.schema.field(place), paths)
+
+    def _read(self, file: DataFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        """Return what is made of some columns of a file."""
+        path = join_url(self.folder, file.path)
+        try:
+            with self.storage.open(path) as stream:
+                return made(pq.ParquetFile(stream, page_checksum_verification=True).read(columns=list(columns)))
+        except (*UNREADABLE, KeyError) as error:
+            reason = f"file actions could not be read: {' '.join(str(error).split())}"
+            raise CorruptStoreError(path=path, reason=reason) from error
+
+
+def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
+    """Return what each commit changed (CHANGES), one row a version and logical file, in any order.
+
+    Errors: UnusualError.
+    """
+    found = [newest_lines(batch.up_to(commit.version).after(commit.version - 1), log_path) for commit in batch.commits]
+    changed = pa.concat_tables(found)
+    actions = decoded(changed["line"].to_pylist())
+    keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
+    return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGES)
+
+
+def _measured(batch: CommitBatch) -> pa.Table:
+    measures = batch.measures
+    assert measures is not None  # else the number of actions is beyond what the driver follows
+    return measures
+
+
+def _as_changes(rows: pa.Table) -> pa.Table:
+    return rows.select(CHANGES.names).cast(CHANGES)
+
+
+def _measured_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return stored rows with their place and measures: MEASURED_LINES, and `add` and `remove` in a narrower schema."""
+    actions = pa.table([fitted(rows[field.name].combine_chunks(), field.type) for field in schema], schema=schema)
+    measures = measures_of(actions)
+    # Those of a base come before all changes.
+    versions = rows["version"] if "version" in rows.column_names else pa.array(np.full(rows.num_rows, -1))
+    place = {"commit_version": versions, "line_number": np.zeros(rows.num_rows, np.int32)}
+    columns = {name: measures[name] for name in measures.column_names}
+    return pa.table(place | columns | {name: actions[name] for name in actions.column_names})
+
+
+def _narrowed(leaves: Collection[str]) -> pa.Schema:
+    """Return WHOLE with no more fields than some leaves of Parquet, as `add.size` or `add.deletionVector.offset`."""
+    return pa.schema([(field.name, _narrowed_struct(field.type, field.name, leaves)) for field in WHOLE])
+
+
+def _narrowed_struct(kind: pa.StructType, above: str, leaves: Collection[str]) -> pa.StructType:
+    fields = []
+    for field in kind:
+        path = f"{above}.{field.name}"
+        if path in leaves:
+            fields.append(field)
+        elif any(leaf.startswith(f"{path}.") for leaf in leaves):
+            fields.append(pa.field(field.name, _narrowed_struct(field.type, path, leaves)))
+    return pa.struct(fields)
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}.{inner.name}" for field in schema for inner in field.type]
+
+
+def _in_order(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
+    """Return the names of some columns, all for None. Errors: ValueError on one that is not there."""
+    if columns is None:
+        return list(schema.names)
+    if unknown := [name for name in columns if name not in schema.names]:
+        raise ValueError(f"expected columns among {', '.join(schema.names)}, found {', '.join(unknown)}")
+    return list(columns)

@@ -1,0 +1,68 @@
+"""FollowStep: commits to be applied to a stored version, and what an engine makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowStep:
+    """The versions after a stored one.
+
+    previous:   the stored version. batch: the commits after it.
+    merged:     the latest sets of changes of `previous`, to be written again with the new changes.
+    folder:     the new folder for them, in the generation's.
+    non_file:   by new version, the non-file actions in force.
+    retentions: by version, ascending, that of `previous` too; none keeps more than the one before.
+    """
+
+    previous: VersionManifest
+    batch: CommitBatch
+    merged: tuple[DataSet, ...]
+    folder: str
+    non_file: Mapping[int, NonFileActions]
+    retentions: Mapping[int, Retention]
+
+    @property
+    def first(self) -> int:
+        """The first version whose changes are written."""
+        return self.merged[0].first if self.merged else self.previous.version + 1
+
+    @property
+    def last(self) -> int:
+        """The last version."""
+        return max(self.non_file)
+
+    @property
+    def rows_to_write(self) -> int:
+        """About how many changes are written."""
+        return self.batch.num_file_actions + sum(data_set.rows for data_set in self.merged)
+
+    @property
+    def rows_to_read(self) -> int:
+        """How many rows the state before has, stored, and how many actions come after it."""
+        return self.previous.base.rows + self.previous.change_rows + self.batch.num_file_actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What commits changed: the set of changes that was written, and by version what it changes of the state."""
+
+    changes: DataSet
+    deltas: Mapping[int, StateDelta]
+
+
+class Follower(Protocol):
+    """Applies commits to a stored version."""
+
+    def follow(self, step: FollowStep) -> Followed:
+        """Write the changes of a step, and return what they change. Errors: CorruptLogError, CorruptStoreError."""
+        ...

@@ -1,0 +1,110 @@
+"""Parquet of the snapshot store, written and read with Spark wherever the store lies."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.replay.sessions import SparkProvider
+from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.replay.spark.spark_failures import storing
+from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.manifest import DataFile
+
+ROWS_A_PAGE = 2000
+"""Small pages: a filter on the key of a sorted file reads few rows."""
+
+_OPTIONS = {
+    "compression": "zstd",
+    "parquet.page.row.count.limit": str(ROWS_A_PAGE),
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetFiles:
+    """Writes and reads Parquet files below a folder (a URL): that of a generation, for the paths of its DataFiles."""
+
+    sessions: SparkProvider
+    storage: WritableFiles
+    spark_files: SparkFiles
+    folder: str
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self.sessions.session("rows of the snapshot store")
+
+    def below(self, folder: str) -> ParquetFiles:
+        """Return the same for another folder."""
+        return replace(self, folder=folder)
+
+    def write(
+        self, rows: DataFrame, path: str, *, partition_by: str | None = None, keep_empty: bool = False
+    ) -> tuple[DataFile, ...]:
+        """Write rows into a new folder, and return its files by path.
+
+        partition_by: a column that becomes a folder a value, `column=value`.
+        keep_empty:   keep the file that Spark writes where there are no rows, for its schema.
+        """
+        target = join_url(self.folder, path)
+        if self.spark_files.is_direct(target):
+            with storing(target):
+                _save(rows, self.spark_files.url_for_spark(target), partition_by)
+        else:
+            with tempfile.TemporaryDirectory(prefix="deltasnap-") as local:
+                _save(rows, to_url(f"{local}/rows"), partition_by)
+                self.spark_files.upload(f"{local}/rows", target)
+        return self._written(target, keep_empty)
+
+    def read(self, files: Iterable[DataFile], schema: StructType) -> DataFrame | None:
+        """Return the rows of files by an explicit schema, null for columns they lack. None: there are no files."""
+        found = list(files)
+        return self._read(found, schema) if found else None
+
+    def read_file(self, file: DataFile, schema: StructType) -> DataFrame:
+        """Return the rows of one file, by an explicit schema."""
+        return self._read([file], schema)
+
+    def _read(self, files: list[DataFile], schema: StructType) -> DataFrame:
+        # No two files ever have one path and size and other rows: no need to ask for their times.
+        statuses = [
+            FileStatus(path=join_url(self.folder, file.path), size=file.size, modification_time=0) for file in files
+        ]
+        return file_reader(self._spark).schema(schema).parquet(*self.spark_files.readable(statuses))
+
+    def no_rows(self, schema: StructType) -> DataFrame:
+        """Return a DataFrame without rows."""
+        return no_rows(self._spark, schema)
+
+    def _written(self, target: str, keep_empty: bool) -> tuple[DataFile, ...]:
+        statuses = self.storage.walk(target)
+        written = {status.path: self._data_file(status) for status in statuses if status.name.endswith(".parquet")}
+        kept = {path: file for path, file in written.items() if file.rows or keep_empty}
+        # Spark leaves checksums beside local files, and a file without rows where there are none.
+        self.storage.delete(status.path for status in statuses if status.path not in kept)
+        return tuple(kept.values())
+
+    def _data_file(self, status: FileStatus) -> DataFile:
+        try:
+            with self.storage.open(status.path) as stream:
+                rows = pq.read_metadata(stream).num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptStoreError(path=status.path, reason=f"expected the Parquet just written: {error}") from error
+        return DataFile(path=status.path.removeprefix(join_url(self.folder, "")), size=status.size, rows=rows)
+
+
+def _save(rows: DataFrame, target: str, partition_by: str | None) -> None:
+    writer = rows.write.options(**_OPTIONS)
+    if partition_by is not None:
+        writer = writer.partitionBy(partition_by)
+    writer.parquet(target)

@@ -1,0 +1,171 @@
+"""The rows of a stored version, read and written by Spark. Counterpart: `driver_rows.py`; the rows are the same.
+
+A base has the columns key, add, remove; changes have version besides. `key` is a hash of the logical file's decoded
+path; each file is sorted by it, so that the few rows of a few files are found without reading the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.spark.file_action_layout import measured
+from deltasnap_core.replay.spark.load_actions import MEASURED_FILE_ACTIONS, ActionReader, with_keys
+from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
+from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.state_computation import is_small
+from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
+from deltasnap_core.replay.spark.state_reconstruction import reconcile
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.rules.expiry import expiring_sql
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.store.format.manifest import DataFile, DataSet, VersionManifest
+from deltasnap_core.store.rows.follow_step import Followed, FollowStep
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
+
+KEY = "key"
+BROADCAST_ROWS = 200_000
+"""Changes up to this many rows are sent to every task that scans the base."""
+
+SINGLE_TASK_ROWS = 50_000
+"""Changes up to this many rows are grouped in one task, without a shuffle."""
+
+ROWS_A_FILE = 500_000
+
+MOST_KEYS = 256
+"""Up to this many logical files are looked up by their keys; for more, all of a base is read."""
+
+_DELETION_TIME = StructType([StructField("deletionTimestamp", LongType())])
+_KEY_FIELD = StructField(KEY, LongType())
+_VERSION_FIELD = StructField("version", LongType())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRows:
+    """Reads and writes the rows of one table's versions.
+
+    actions: the schema of add and remove to read them with; fewer fields cost less.
+    """
+
+    parquet: ParquetFiles
+    log_path: str
+    actions: StructType = FILE_ACTIONS
+
+    def with_actions(self, actions: StructType) -> SparkRows:
+        """Return the same rows, read with another schema of add and remove."""
+        return replace(self, actions=actions)
+
+    def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
+        """Return the reconciled file actions of a stored version (FULL); None: there are none.
+
+        keys: only those of these logical files only (and perhaps more); None: all.
+        """
+        base = self.parquet.read(manifest.base.files, self._schema())
+        changes = self.changes(manifest.changes, manifest.version, keys)
+        commits = None
+        if changes is not None:
+            in_one = changes.coalesce(1) if manifest.change_rows <= SINGLE_TASK_ROWS else changes
+            commits = in_one.selectExpr("*", "version as commit_version", "0 as line_number")
+        base_rows = None if base is None else self._keyed(_only(base, keys))
+        return reconcile(base_rows, commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
+
+    def keys_touched_or_expiring(
+        self, manifest: VersionManifest, changes: DataFrame | None, after: Retention
+    ) -> list[int] | None:
+        """Return the keys of the stored rows that changes touch, plus those of tombstones that expire meanwhile.
+
+        changes: what follows the version (FULL). after: which tombstones the last of the changes keeps.
+        None: too many to look up. Reads the deletion times and the keys of the tombstones alone.
+        """
+        before = manifest.retention
+        if before.keeps(None) and not after.keeps(None):  # tombstones without a time expire too
+            return None
+        keys = [] if changes is None else [changes.select(_key().alias(KEY))]
+        schema = StructType([_KEY_FIELD, StructField("remove", _DELETION_TIME)])
+        files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
+        stored = self.parquet.read(files, schema)
+        if stored is not None and not before.is_within(after):
+            keys.append(stored.where(expiring_sql(before, after, "remove.deletionTimestamp")).select(KEY))
+        found = reduce(DataFrame.unionByName, keys).limit(MOST_KEYS * 4).collect() if keys else []
+        distinct = {row[KEY] for row in found}
+        return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
+
+    def urls(self, manifest: VersionManifest, *sets: DataSet) -> list[str]:
+        """Return the URLs of the files that a version consists of, and of those of further sets."""
+        files = [file for data_set in (manifest.base, *manifest.changes, *sets) for file in data_set.files]
+        return [join_url(self.parquet.folder, file.path) for file in files]
+
+    def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
+        """Return the changes of the versions in sets, up to a version: version, and FULL; None: there are none."""
+        files = [file for data_set in sets for file in data_set.files]
+        rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
+        if rows is None:
+            return None
+        return self._keyed(_only(rows.where(F.col("version") <= up_to), keys), "version")
+
+    def write_base(self, state: DataFrame | None, path: str, version: int) -> DataSet:
+        """Write the whole state of a version (FULL) into a new folder."""
+        if state is None:
+            return DataSet(first=version, last=version, files=())
+        rows = state.select(_key().alias(KEY), "add", "remove").sortWithinPartitions(KEY)
+        return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
+
+    def follow(self, step: FollowStep, reader: ActionReader) -> Followed:
+        """Write the changes of a step, and return what they change: see Follower. reader: of the commits."""
+        log_files = [commit.path for commit in step.batch.files]
+        with translated(log_files, self.urls(step.previous)):
+            changes = self._write_changes(step, reader)
+        with translated(stored_files=self.urls(step.previous, changes)):
+            return Followed(changes=changes, deltas=self._deltas(step, changes))
+
+    def _write_changes(self, step: FollowStep, reader: ActionReader) -> DataSet:
+        commits = reader.commit_actions(step.batch)
+        changes = None if commits is None else changes_of_versions(commits)
+        earlier = self.changes(step.merged, step.previous.version)
+        if earlier is not None:
+            changes = earlier if changes is None else earlier.unionByName(changes)
+        files: tuple[DataFile, ...] = ()
+        if changes is not None:
+            named = changes.select("version", _key().alias(KEY), "add", "remove")
+            in_files = named.repartition(max(1, -(-step.rows_to_write // ROWS_A_FILE)))
+            files = self.parquet.write(in_files.sortWithinPartitions(KEY), step.folder)
+        return DataSet(first=step.first, last=step.last, files=files)
+
+    def _deltas(self, step: FollowStep, written: DataSet) -> dict[int, StateDelta]:
+        """Return what the versions change; all is read with no more columns than are counted."""
+        rows = self.with_actions(MEASURED_FILE_ACTIONS)
+        changes = rows.changes((written,), step.last)
+        if changes is not None:
+            changes = changes.where(F.col("version") > step.previous.version)
+        keys = rows.keys_touched_or_expiring(step.previous, changes, step.retentions[step.last])
+        files = rows.state_of(step.previous, keys)
+        return deltas_of_range(files, changes, step.non_file, step.retentions, broadcast=is_small(step.batch))
+
+    def counted(self, manifest: VersionManifest, non_file: NonFileActions, retention: Retention) -> StateDelta:
+        """Return what the files of a version count for. Errors: MissingSizeError."""
+        files = self.with_actions(MEASURED_FILE_ACTIONS).state_of(manifest)
+        return counted(None if files is None else measured(files), non_file, retention)
+
+    def _schema(self, *fields: StructField) -> StructType:
+        return StructType([*fields, _KEY_FIELD, *self.actions.fields])
+
+    def _keyed(self, rows: DataFrame, *others: str) -> DataFrame:
+        return with_keys(rows, self.log_path, *others)
+
+
+def _key() -> Column:
+    return F.xxhash64("path_key")
+
+
+def _only(rows: DataFrame, keys: Sequence[int] | None) -> DataFrame:
+    if keys is None:
+        return rows
+    # A chain of comparisons, which Parquet checks against the pages one by one; of a list it takes the range only.
+    return rows.where(" or ".join(f"{KEY} = {key}L" for key in keys) or "false")

@@ -1,0 +1,93 @@
+"""Writes `all_files` and `tombstones` of stored versions as plain Parquet, one folder a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.store.format.layout import ALL_FILES, STAGING, TOMBSTONES, plain_parquet_path
+from deltasnap_core.store.format.manifest import DataFile, PlainParquetFiles, VersionManifest
+from deltasnap_core.store.rows.plain_parquet_rows import all_files_by_version, rows_by_version, tombstones_by_version
+from deltasnap_core.store.rows.spark_rows import SparkRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainParquetWriter:
+    """Writes plain Parquet of versions of one generation, many versions in one pass."""
+
+    rows: SparkRows
+
+    def write(self, manifests: Sequence[VersionManifest]) -> list[VersionManifest]:
+        """Return manifests, ascending, with their plain Parquet; that is written, the manifests are not committed."""
+        done: list[VersionManifest] = []
+        for run in _runs_on_one_base(manifests):
+            done += self._write_run(run)
+        return done
+
+    def _write_run(self, run: Sequence[VersionManifest]) -> list[VersionManifest]:
+        first, last = run[0].version, run[-1].version
+        changes = self.rows.changes(run[-1].changes, last)
+        if changes is not None:
+            changes = changes.where(F.col("version") > first)
+        rows = rows_by_version(self.rows.state_of(run[0]), changes, first, last)
+        retentions = {manifest.version: manifest.retention for manifest in run}
+        all_files = self._write_kind(ALL_FILES, ADD, None if rows is None else all_files_by_version(rows), retentions)
+        removed = None if rows is None else tombstones_by_version(rows, retentions)
+        tombstones = self._write_kind(TOMBSTONES, REMOVE, removed, retentions)
+        return [
+            replace(
+                manifest,
+                plain_parquet=PlainParquetFiles(
+                    all_files=all_files[manifest.version], tombstones=tombstones[manifest.version]
+                ),
+            )
+            for manifest in run
+        ]
+
+    def _write_kind(
+        self, kind: str, schema: StructType, rows: DataFrame | None, versions: Iterable[int]
+    ) -> dict[int, DataFile]:
+        """Write one file a version aside, then name each. A version without rows has a file as well."""
+        parquet, staging = self.rows.parquet, f"{STAGING}/{uuid4().hex[:12]}"
+        wanted, found = list(versions), dict[int, DataFile]()
+        try:
+            if rows is not None:
+                # By number: no task then holds part of a version, so that each has one file.
+                in_files = rows.repartition(min(len(wanted), 200), "version").sortWithinPartitions("version")
+                for file in parquet.write(in_files, f"{staging}/rows", partition_by="version"):
+                    version = int(file.path.rpartition("/")[0].rpartition("=")[2])
+                    found[version] = self._moved(file, plain_parquet_path(kind, version))
+            if missing := [version for version in wanted if version not in found]:
+                none = parquet.no_rows(schema).coalesce(1)
+                (empty,) = parquet.write(none, f"{staging}/empty", keep_empty=True)
+                content = parquet.storage.read(join_url(parquet.folder, empty.path))
+                for version in missing:
+                    found[version] = replace(empty, path=plain_parquet_path(kind, version))
+                parquet.storage.write_many({join_url(parquet.folder, found[v].path): content for v in missing})
+        finally:
+            parquet.storage.delete_folder(join_url(parquet.folder, staging))
+        return found
+
+    def _moved(self, file: DataFile, path: str) -> DataFile:
+        folder = self.rows.parquet.folder
+        self.rows.parquet.storage.move(join_url(folder, file.path), join_url(folder, path))
+        return replace(file, path=path)
+
+
+def _runs_on_one_base(manifests: Sequence[VersionManifest]) -> list[list[VersionManifest]]:
+    """Part versions into runs whose changes are all at hand: consecutive, and on one base."""
+    runs: list[list[VersionManifest]] = []
+    for manifest in manifests:
+        before = runs[-1][-1] if runs else None
+        if before is not None and before.version == manifest.version - 1 and before.base == manifest.base:
+            runs[-1].append(manifest)
+        else:
+            runs.append([manifest])
+    return runs

@@ -1,0 +1,215 @@
+"""Writes a run of consecutive versions of a table into the store: data, then documents; manifests are the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.log_range import (
+    LogRange,
+    commit_timestamps,
+    range_actions,
+    retention_at,
+)
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.engine import Answer, Question
+from deltasnap_core.replay.spark.file_action_layout import FULL
+from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.version_range import RangeBase, RangeVersion, never_falling, versions_of
+from deltasnap_core.rules.aggregates import MissingSizeError
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.store.format.commit_facts import CommitFacts
+from deltasnap_core.store.format.layout import BASE, CHANGES, new_folder
+from deltasnap_core.store.format.manifest import DataSet, VersionChanges, VersionManifest
+from deltasnap_core.store.format.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.rows.follow_step import Followed, FollowStep
+from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.writing.change_sets import ChangePolicy
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how many versions are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeWriter:
+    """Writes versions of one generation of a table. What it returns counts as stored once it is committed.
+
+    rows, driver_rows: the generation's data, for each engine.
+    """
+
+    stored: StoredTable
+    generation: str
+    context: TableContext
+    logged: LogRange
+    rows: SparkRows
+    driver_rows: DriverRows
+    policy: ChangePolicy
+    progress: Progress
+
+    def write_first(self, version: int, loaded: LoadedLog | None = None) -> VersionManifest:
+        """Write a version with a base of its own. Spark reconstructs it, whatever its size.
+
+        loaded: the log of the version, where it is read already. Errors: those of reading the log; SparkRequiredError.
+        """
+        self.progress(f"Writing the base of version {version}", 0, 1)
+        log = loaded or self.logged.load(version)
+        commits, draft, state = on_ladder(log, self._write_base, self.logged.loader.next_rung)
+        documents = VersionDocuments(None, {})
+        manifest = documents.added_to(draft, state, self.logged.segments[version])
+        self.stored.write_documents(self.generation, documents.new)
+        return commits.added_to(manifest, None, self.logged.segments[version])
+
+    def write_after(self, previous: VersionManifest, last: int) -> list[VersionManifest]:
+        """Write the versions after one of this generation, up to `last`, whose commits are all there.
+
+        One pass over the commits, one write of what they changed, and a base at `last` when it is worth one.
+        Errors: those of reading the log; CorruptStoreError; SparkRequiredError.
+        """
+        first, count = previous.version + 1, last - previous.version
+        self.progress(f"Reading the commits {first} to {last}", 0, count)
+        batch = self.logged.read_commits(first, last)
+        commits = CommitFacts.of(batch)
+        documents = self.stored.read_documents([previous])
+        known = computed_state_of(previous, documents)
+        states = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
+        timestamps = commit_timestamps(self.logged, states, commits.infos)
+        base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
+        retentions = never_falling(base, {v: retention_at(state, timestamps[v]) for v, state in states.items()})
+        kept, merged = self._sets_to_merge(previous, batch.num_file_actions)
+        step = FollowStep(
+            previous=previous,
+            batch=batch,
+            merged=merged,
+            folder=new_folder(CHANGES, merged[0].first if merged else first, last),
+            non_file={v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()},
+            retentions=retentions,
+        )
+        self.progress(f"Writing what versions {first} to {last} changed", 0, count)
+        followed = self._followed(step)
+        sets = (*kept, followed.value.changes)
+        shared, identity = VersionDocuments(previous, documents), previous.identity
+        manifests = []
+        for version in versions_of(base, followed.value.deltas, retentions):
+            number = version.version
+            draft = self._manifest(number, timestamps[number], states[number], previous.base, version.retention, sets)
+            segment = self.logged.segments[number]
+            complete = commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
+            identity = complete.identity
+            changes, computed_by = _version_changes(version), _computed_by(followed.computed_by, batch, number)
+            manifests.append(replace(complete, version_changes=changes, computed_by=computed_by))
+        with translated(stored_files=self.rows.urls(manifests[-1])):
+            manifests[-1] = self._rebased(manifests[-1])
+        self.stored.write_documents(self.generation, shared.new)
+        self.progress(f"Wrote versions {first} to {last}", count, count)
+        return manifests
+
+    def _followed(self, step: FollowStep) -> Answer[Followed]:
+        """Return what the commits of a step changed, written."""
+        sizes = {Question.FOLLOW: step.rows_to_write, Question.ROWS: step.rows_to_read}
+        return self.context.engine.answer(
+            sizes if step.batch.measures is not None else dict.fromkeys(sizes),
+            work=f"{step.batch.num_file_actions:,} actions applied to version {step.previous.version}",
+            driver=lambda: self.driver_rows.follow(step),
+            spark=lambda session: self.rows.follow(step, self.context.reader(session)),
+        )
+
+    def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
+        """Write the base of a version, and return what is known of its commit, a draft of its manifest, its state."""
+        version, folder = log.version, new_folder(BASE, log.version, log.version)
+
+        def on_spark(session: SparkSession) -> DataSet:
+            return self.rows.write_base(reconciled_files(self.context.reader(session), log), folder, version)
+
+        base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
+        commits = self._commits_of(log)
+        timestamp = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)[version]
+        retention = retention_at(log.non_file, timestamp)
+        draft = self._manifest(version, timestamp, log.non_file, base.value, retention, computed_by=base.computed_by)
+        in_force = log.non_file.without_expired_transactions(timestamp)
+        try:
+            with translated(stored_files=self.rows.urls(draft)):
+                counted = self.rows.counted(draft, in_force, retention)
+        except MissingSizeError as error:  # the base has what the log has
+            raise CorruptLogError(path=log.files[0], reason=str(error)) from error
+        return commits, draft, counted.applied_to(None)
+
+    def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
+        """Return what the commit of a version is, read again only where a checkpoint stood in for it."""
+        version = loaded.version
+        batch = loaded.batch.after(version - 1)
+        if not batch.files and self.logged.has_commit(version):
+            batch = self.logged.read_commits(version, version)
+        return CommitFacts.of(batch)
+
+    def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:
+        """Split the sets of changes into those that stay and those that are written again with `rows` new ones."""
+        sets = previous.changes
+        count = self.policy.sets_to_merge([data_set.rows for data_set in sets], rows)
+        if sets and sets[-1].last > previous.version:
+            count = max(count, 1)  # it goes on past the version that is followed: only its beginning is of use
+        return sets[: len(sets) - count], sets[len(sets) - count :]
+
+    def _rebased(self, manifest: VersionManifest) -> VersionManifest:
+        """Return a version on a base of its own in place of its changes, when those have grown enough.
+
+        Tombstones that have expired are left behind, as by a checkpoint.
+        """
+        if not self.policy.is_base_due(base_rows=manifest.base.rows, change_rows=manifest.change_rows):
+            return manifest
+        state, version = self.rows.state_of(manifest), manifest.version
+        if state is not None:
+            state = FULL.unexpired(state, manifest.retention)
+        return replace(
+            manifest, base=self.rows.write_base(state, new_folder(BASE, version, version), version), changes=()
+        )
+
+    def _manifest(
+        self,
+        version: int,
+        timestamp: int,
+        non_file: NonFileActions,
+        base: DataSet,
+        retention: Retention,
+        sets: tuple[DataSet, ...] = (),
+        *,
+        computed_by: str | None = None,
+    ) -> VersionManifest:
+        return VersionManifest(
+            table=self.stored.name,
+            version=version,
+            generation=self.generation,
+            table_id=non_file.metadata.id if non_file.metadata else "",
+            log_path=self.context.log.log_path,
+            timestamp=timestamp,
+            min_file_retention_timestamp=retention.min_file_retention_timestamp,
+            base=base,
+            changes=sets,
+            computed_by=computed_by,
+        )
+
+
+def _version_changes(version: RangeVersion) -> VersionChanges:
+    return VersionChanges(
+        num_added_files=version.files_added,
+        num_removed_files=version.files_removed,
+        added_bytes=version.bytes_added,
+        removed_bytes=version.bytes_removed,
+    )
+
+
+def _computed_by(of_range: str, batch: CommitBatch, version: int) -> str:
+    """Return what computed one version of a range; of the driver, how many actions it applied to the one before."""
+    if not of_range.startswith("driver"):
+        return of_range
+    actions = sum(commit.file_actions for commit in batch.commits if commit.version == version)
+    return f"driver: {actions:,} actions applied to version {version - 1}"

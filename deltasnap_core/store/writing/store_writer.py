@@ -1,0 +1,230 @@
+"""Writes a range of versions of one table: what is missing of it, each run of versions in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import overload
+
+from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
+from deltasnap_core.log.unchanged_log import check_unchanged
+from deltasnap_core.ranges import contiguous_runs
+from deltasnap_core.redaction import logger_of
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.format.layout import ManifestName, fork_of
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.generations import CommonVersion, find_common_version, is_version_of
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
+from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_table import StoredTable, name_of
+from deltasnap_core.store.stored_versions import StoredVersions
+from deltasnap_core.store.writing.change_sets import ChangePolicy
+from deltasnap_core.store.writing.plain_parquet_writer import PlainParquetWriter
+from deltasnap_core.store.writing.range_writer import Progress, RangeWriter
+
+_log = logger_of(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRange(Sequence[VersionManifest]):
+    """The manifests of a range of versions, ascending, and how they came about.
+
+    common:   how the log stood to what was stored before.
+    written:  the versions that were written; the others were stored already.
+    in_force: the manifest of every version that is stored and counts now, ascending.
+    """
+
+    manifests: tuple[VersionManifest, ...]
+    common: CommonVersion
+    written: tuple[int, ...]
+    in_force: Mapping[int, ManifestName]
+
+    @overload
+    def __getitem__(self, index: int) -> VersionManifest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[VersionManifest]: ...
+    def __getitem__(self, index: int | slice) -> VersionManifest | Sequence[VersionManifest]:
+        """Return a manifest by its place in the range."""
+        return self.manifests[index]
+
+    def __len__(self) -> int:
+        """Return the number of versions."""
+        return len(self.manifests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreWriter:
+    """Stores versions of one table as its log has them."""
+
+    stored: StoredTable
+    parquet: ParquetFiles
+    log: DeltaLog
+    policy: ChangePolicy
+    progress: Progress
+
+    def write(
+        self,
+        wanted: Sequence[int],
+        *,
+        as_plain_parquet: bool,
+        listing: LogListing | None,
+        common: CommonVersion | None = None,
+    ) -> StoredRange:
+        """Store those of some versions, ascending, that are not whole yet, and return the manifests of all of them.
+
+        Manifests are written at the end, once the log is found to be the one that was listed: all or none.
+        as_plain_parquet: write `all_files` and `tombstones` of each version out as well.
+        listing: of the log, to its end; None: it is listed.
+        common: how that log stands to what is stored, where it was compared a moment ago.
+        Errors: those of reading the log; LogChangedError; CorruptStoreError. What is stored stays as it was then.
+        """
+        versions, log = self.stored.stored_versions(), self.log.context.log
+        in_force = versions.current()
+        if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
+            listing = log.builder.list_versions(min([wanted[0], *(name.version for name in in_force[-1:])]))
+        useful = {*wanted, *(version - 1 for version in wanted)}
+        held = self._read([name for name in in_force if name.version in useful])
+        if common is None or common.in_force != tuple(name.version for name in in_force):
+            common = find_common_version(self.stored, in_force, log, listing, held)
+        manifests = self._whole(held, common, listing)
+        missing = [version for version in wanted if version not in manifests]
+        generation, loaded = self._generation(versions, common, listing, missing)
+        new: dict[int, VersionManifest] = {}
+        try:
+            for start, end in contiguous_runs(missing):
+                writer = self._range_writer(generation, read_log_range(log.loader, start, end, listing))
+                before = {**manifests, **new}.get(start - 1)
+                new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
+        except Exception:
+            self._check_unchanged(listing)  # of a log that was replaced meanwhile, anything may be missing
+            raise
+        found = [{**manifests, **new}[version] for version in wanted]
+        plain = self._with_plain_parquet(found) if as_plain_parquet else {}
+        changed = {**new, **plain}
+        if changed or not common.is_continued:
+            self._commit(listing, versions, generation, changed)
+        if not common.is_continued:
+            _log.warning("Table %s: %s; generation %s begins", self.stored.name, common, generation)
+        return StoredRange(
+            manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
+            common=common,
+            written=tuple(new),
+            in_force=_in_force_now(in_force, common, new.values()),
+        )
+
+    def _generation(
+        self, versions: StoredVersions, common: CommonVersion, listing: LogListing, missing: Sequence[int]
+    ) -> tuple[str, LoadedLog | None]:
+        """Return the generation to write to; where its name takes the log of the first version, that too."""
+        newest = versions.current_generation
+        if common.is_continued and newest is not None:
+            return newest, None
+        if common.version is not None:
+            return versions.forked_generation(common.version), None
+        first = missing[0]
+        loaded = read_log_range(self.log.context.log.loader, first, first, listing).load(first)
+        table_id = "" if loaded.non_file.metadata is None else loaded.non_file.metadata.id
+        return versions.next_generation(table_id), loaded
+
+    def _commit(
+        self,
+        listing: LogListing,
+        versions: StoredVersions,
+        generation: str,
+        manifests: Mapping[int, VersionManifest],
+    ) -> None:
+        """Make versions part of the store, if the log is still the one that they were read from."""
+        self._check_unchanged(listing)
+        if generation not in versions.generations and fork_of(generation) is not None:
+            self.stored.begin_fork(generation)
+        self.stored.commit(manifests[version] for version in sorted(manifests))
+
+    def _check_unchanged(self, listing: LogListing) -> None:
+        now = list_again(self.log.context.log.builder, listing)
+        check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
+
+    def _range_writer(self, generation: str, logged: LogRange) -> RangeWriter:
+        rows = self._rows(generation)
+        return RangeWriter(
+            stored=self.stored,
+            generation=generation,
+            context=self.log.context,
+            logged=logged,
+            rows=rows,
+            driver_rows=DriverRows(storage=self.parquet.storage, folder=rows.parquet.folder, log_path=self.log.path),
+            policy=self.policy,
+            progress=self.progress,
+        )
+
+    def _whole(
+        self, held: Sequence[VersionManifest], common: CommonVersion, listing: LogListing
+    ) -> dict[int, VersionManifest]:
+        """Return those of some stored versions that the log has, and whose every file is there, by version."""
+        limit = -1 if common.version is None else common.version
+        manifests = [manifest for manifest in held if manifest.version <= limit]
+        broken = self.stored.missing_files(manifests)
+        store = self.log.context.log.store
+        return {
+            manifest.version: manifest
+            for manifest in manifests
+            if broken.keys().isdisjoint(self.stored.file_urls(manifest))
+            and is_version_of(manifest, store, listing, verify=False) is not False
+        }
+
+    def _read(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
+        try:
+            return self.stored.read_manifests(names)
+        except (CorruptStoreError, StoredVersionNotFoundError):
+            return self.stored.read_sound_manifests(names)  # one by one: a broken one is written again
+
+    def _with_plain_parquet(self, manifests: Sequence[VersionManifest]) -> dict[int, VersionManifest]:
+        """Return those of some versions that had no plain Parquet, by version: now written, not committed."""
+        missing = [manifest for manifest in manifests if manifest.plain_parquet is None]
+        if missing:
+            first, last = missing[0].version, missing[-1].version
+            self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
+        written: dict[int, VersionManifest] = {}
+        for generation, run in groupby(missing, key=lambda manifest: manifest.generation):
+            complete = PlainParquetWriter(rows=self._rows(generation)).write(list(run))
+            written |= {manifest.version: manifest for manifest in complete}
+        return written
+
+    def _rows(self, generation: str) -> SparkRows:
+        parquet = self.parquet.below(self.stored.generation_folder(generation))
+        return SparkRows(parquet=parquet, log_path=self.log.path)
+
+
+def _write_run(
+    writer: RangeWriter, first: int, last: int, previous: VersionManifest | None, loaded: LoadedLog | None
+) -> Iterator[VersionManifest]:
+    """Write consecutive versions: changes after one of the same generation, a base where there is none, or no commit.
+
+    loaded: the log of a version, where one is read already.
+    """
+    version = first
+    while version <= last:
+        follows = previous is not None and previous.generation == writer.generation
+        if previous is None or not follows or not writer.logged.has_commit(version):
+            previous = writer.write_first(version, loaded if loaded and loaded.version == version else None)
+            yield previous
+        else:
+            end = next((v for v in range(version, last + 1) if not writer.logged.has_commit(v)), last + 1) - 1
+            written = writer.write_after(previous, end)
+            yield from written
+            previous = written[-1]
+        version = previous.version + 1
+
+
+def _in_force_now(
+    before: Sequence[ManifestName], common: CommonVersion, written: Iterable[VersionManifest]
+) -> dict[int, ManifestName]:
+    """Return the manifests that count by version, ascending: after a fork, of those before the ones in common alone."""
+    last = common.latest_stored if common.is_continued else common.version
+    kept = [name for name in before if last is not None and name.version <= last]
+    names = {name.version: name for name in (*kept, *map(name_of, written))}
+    return {version: names[version] for version in sorted(names)}

@@ -1,0 +1,101 @@
+"""Which engine answers what, and why."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from deltasnap_core.errors import SparkRequiredError
+from deltasnap_core.replay.engine import LIMITS, EngineUse, Question, ReplayEngine, UnusualError, choose
+from deltasnap_core.replay.sessions import GivenSession, NoSession, provider_of
+
+SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda *_: "local[2]"))
+
+
+class Provider:
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def session(self, reason: str) -> Any:
+        self.reasons.append(reason)
+        return SESSION
+
+    def setting(self, name: str) -> str | None:
+        return None
+
+
+def answer(engine: ReplayEngine, sizes: dict[Question, int | None], *, is_unusual: bool = False) -> tuple[str, str]:
+    def driver() -> str:
+        if is_unusual:
+            raise UnusualError("a large commit")
+        return "driver"
+
+    found = engine.answer(sizes, work="12 actions applied to version 40", driver=driver, spark=lambda _: "spark")
+    return found.value, found.computed_by
+
+
+@pytest.mark.parametrize("question", list(LIMITS))
+def test_driver_answers_up_to_the_limit_and_spark_beyond(question: Question) -> None:
+    most = LIMITS[question].most
+    assert choose(question, most).engine == "driver"
+    assert choose(question, most + 1).engine == "spark"
+    assert f"{most + 1:,} {LIMITS[question].unit}, more than {most:,}" in choose(question, most + 1).reason
+    assert choose(question, None).engine == "spark"
+    assert choose(question, 0, "spark").engine == "spark"
+
+
+def test_spark_reconstructs_whatever_the_size() -> None:
+    assert choose(Question.RECONSTRUCT, 1).engine == "spark"
+    assert Question.RECONSTRUCT not in LIMITS
+
+
+def test_three_limits_and_each_says_what_it_costs_on_both_sides() -> None:
+    assert len(LIMITS) == 3
+    assert all(limit.driver and limit.spark for limit in LIMITS.values())
+
+
+def test_driver_starts_no_session_and_says_what_it_did() -> None:
+    provider = Provider()
+    engine = ReplayEngine(provider)
+    assert answer(engine, {Question.COUNT: 5}) == ("driver", "driver: 12 actions applied to version 40")
+    assert provider.reasons == []
+
+
+def test_spark_is_named_with_its_version_and_master() -> None:
+    provider = Provider()
+    assert answer(ReplayEngine(provider, "spark"), {Question.COUNT: 5}) == ("spark", "Spark 4.3.0, local[2]")
+    assert provider.reasons == ["the computed state of a version: Spark answers every question here"]
+
+
+def test_spark_answers_where_one_of_two_sizes_is_beyond_the_driver() -> None:
+    provider = Provider()
+    sizes: dict[Question, int | None] = {Question.FOLLOW: 1, Question.ROWS: LIMITS[Question.ROWS].most + 1}
+    assert answer(ReplayEngine(provider), sizes)[0] == "spark"
+    assert provider.reasons == ["the file actions of a version: 50,001 rows, more than 50,000"]
+
+
+def test_spark_answers_where_the_driver_meets_an_unusual_form() -> None:
+    provider = Provider()
+    assert answer(ReplayEngine(provider), {Question.ROWS: 1}, is_unusual=True)[0] == "spark"
+    assert provider.reasons == ["the file actions of a version: only Spark reads a large commit"]
+
+
+@pytest.mark.parametrize("use", ["auto", "spark"])
+def test_without_a_session_an_answer_of_spark_is_an_error_with_the_reason(use: EngineUse) -> None:
+    engine = ReplayEngine(NoSession(), use)
+    with pytest.raises(SparkRequiredError, match="the computed state of a version"):
+        answer(engine, {Question.COUNT: None})
+
+
+def test_session_may_be_given_provided_or_absent() -> None:
+    provider = Provider()
+    assert provider_of(provider) is provider
+    assert isinstance(provider_of(None), NoSession)
+    given = provider_of(cast("Any", SESSION))
+    assert isinstance(given, GivenSession)
+    assert given.session("nothing is started") is SESSION
+    assert given.setting("spark.master") == "local[2]"

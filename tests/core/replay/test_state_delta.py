@@ -1,0 +1,147 @@
+"""The law of StateDelta: state(x) + delta(x, y) = state(y), in both engines and across them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.driver import state_deltas as driver
+from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
+from deltasnap_core.replay.spark import state_deltas as spark_deltas
+from deltasnap_core.replay.spark.file_action_layout import MEASURED
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.state_reconstruction import reconcile
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.rules.aggregates import groups_of
+from deltasnap_core.rules.expiry import unexpired
+from tests.builders import LOG_PATH, MemoryLogStore
+from tests.golden import counts
+from tests.oracle import replay
+from tests.random_logs import EXPIRED, RandomLog, random_logs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+ALL, LATER = KEEP_ALL, Retention.after(EXPIRED)
+
+
+def law(examples: int) -> settings:
+    return settings(
+        max_examples=int(os.environ.get("DELTASNAP_EXAMPLES", str(examples))),
+        derandomize="DELTASNAP_EXAMPLES" not in os.environ,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+class Log:
+    """The commits of a random log, from version 0 on."""
+
+    def __init__(self, made: RandomLog) -> None:
+        self.store = MemoryLogStore()
+        files = [self.store.put_commit(version, *commit) for version, commit in enumerate(made.commits)]
+        self.batch = read_commits(self.store, files)
+        self.last = len(made.commits) - 1
+
+    def non_file(self, version: int) -> NonFileActions:
+        return load_non_file_actions(self.store, None, self.batch.up_to(version))
+
+    def measured(self, batch: CommitBatch) -> pa.Table:
+        return with_path_keys(batch.measures, LOG_PATH)
+
+    def rows(self, version: int) -> pa.Table:
+        """The reconciled files of a version."""
+        return newest(self.measured(self.batch.up_to(version))).drop_columns(["commit_version", "line_number"])
+
+    def state(self, version: int, retention: Retention) -> SnapshotState:
+        groups = groups_of(unexpired(self.rows(version), retention))
+        return driver.counted(groups, self.non_file(version)).applied_to(None)
+
+    def delta(self, files_of: int, first: int, last: int, before: Retention, after: Retention) -> StateDelta:
+        """What the versions (first, last] change, by the driver, from the files of an earlier version."""
+        since = self.batch.after(files_of).up_to(last)
+        earlier, newer = (self.measured(each) for each in (since.up_to(first), since.after(first)))
+        return driver.delta_between(
+            self.rows(files_of), earlier, newer, self.non_file(last), before=before, after=after
+        )
+
+
+@law(25)
+@given(made=random_logs())
+def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
+    log, oracle = Log(made), replay(made.commits)
+    for first in range(log.last):
+        for before, after in ((ALL, ALL), (ALL, LATER), (LATER, LATER)):
+            delta = log.delta(0, first, log.last, before, after)
+            found = delta.applied_to(log.state(first, before))
+            assert found == log.state(log.last, after)
+            assert counts(found) == oracle[-1].counts(EXPIRED if after is LATER else 0)
+
+
+@law(25)
+@given(made=random_logs())
+def test_two_deltas_add_up_to_that_of_both(made: RandomLog) -> None:
+    log = Log(made)
+    for middle in range(log.last + 1):
+        one, two = log.delta(0, 0, middle, ALL, ALL), log.delta(0, middle, log.last, ALL, LATER)
+        start = log.state(0, ALL)
+        assert (one + two).applied_to(start) == two.applied_to(one.applied_to(start))
+        assert (one + two).applied_to(start) == log.state(log.last, LATER)
+
+
+@law(25)
+@given(made=random_logs())
+def test_deltas_of_a_range_are_those_of_its_versions(made: RandomLog) -> None:
+    log = Log(made)
+    versions = range(1, log.last + 1)
+    retentions = {0: ALL, **dict.fromkeys(versions, LATER)}
+    states = {version: log.non_file(version) for version in versions}
+    if not states:
+        return
+    deltas = driver.deltas_of_range(log.rows(0), log.measured(log.batch.after(0)), states, retentions)
+    state = log.state(0, ALL)
+    for version in versions:
+        state = deltas[version].applied_to(state)
+        assert state == log.state(version, LATER)
+    assert sum((deltas[v] for v in versions[1:]), deltas[1]).applied_to(log.state(0, ALL)) == state
+
+
+@pytest.mark.spark
+@law(4)
+@given(made=random_logs())
+def test_spark_deltas_are_those_of_the_driver(spark: SparkSession, made: RandomLog) -> None:
+    from deltasnap_core.replay.spark.spark_files import SparkFiles
+    from deltasnap_core.replay.stats_policy import StatsPolicy
+
+    log = Log(made)
+    files = SparkFiles(None, lambda _: True)
+    reader = ActionReader(spark=spark, files=files, log_path=LOG_PATH, stats=StatsPolicy.NUM_RECORDS)
+
+    def reconciled(version: int) -> DataFrame | None:
+        return reconcile(None, reader.commit_measures(log.batch.up_to(version)), MEASURED, broadcast=True)
+
+    middle = log.last // 2
+    counted = spark_deltas.counted(reconciled(middle), log.non_file(middle), ALL)
+    assert counted.applied_to(None) == log.state(middle, ALL)
+    change = spark_deltas.delta_between(
+        reconciled(0),
+        reader.commit_measures(log.batch.after(0).up_to(middle)),
+        reader.commit_measures(log.batch.after(middle)),
+        log.non_file(log.last),
+        before=ALL,
+        after=LATER,
+    )
+    # Across the engines: the driver's state, Spark's change.
+    assert change.applied_to(log.state(middle, ALL)) == log.state(log.last, LATER)
+    assert change.applied_to(log.state(middle, ALL)) == log.delta(0, middle, log.last, ALL, LATER).applied_to(
+        log.state(middle, ALL)
+    )

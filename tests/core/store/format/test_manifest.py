@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deltasnap_core.log.commit_batch import ChangedFile
+from deltasnap_core.log.commit_summary import CommitSummary
+from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
+from deltasnap_core.store.format.manifest import DataFile, DataSet, PlainParquetFiles, VersionChanges, VersionManifest
+from deltasnap_core.store.format.shared_documents import Part
+
+FILE = DataFile(path="base/x/part-0.parquet", size=1024, rows=20)
+BASE = DataSet(first=10, last=10, files=(FILE,))
+MANIFEST = VersionManifest(
+    table="events",
+    version=12,
+    generation="000001-id",
+    table_id="id",
+    log_path="file:///data/é/_delta_log",
+    timestamp=1_700_000_000_000,
+    min_file_retention_timestamp=1_699_000_000_000,
+    base=BASE,
+    changes=(DataSet(first=11, last=12, files=(replace(FILE, path="changes/y/part-0.parquet", rows=4),)),),
+    version_changes=VersionChanges(num_added_files=1, num_removed_files=2, added_bytes=3, removed_bytes=4),
+    plain_parquet=PlainParquetFiles(all_files=FILE, tombstones=FILE),
+    identity=VersionIdentity(
+        commit=CommitIdentity(size=7, modification_time=8, in_commit_timestamp=None, digest="d1"), chain="c1"
+    ),
+    commit=CommitSummary(
+        info=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}),
+        sample=(ChangedFile(change="+", path="é", size=3), ChangedFile(change="-", path="b", size=None)),
+    ),
+    computed_state={"numOfFiles": 20},
+    log_segment={"version": 12},
+    parts={"metadata": Part(entries={"id": "id"}), "deltas": Part(shared="abc", removed=("k",))},
+)
+
+BARE = replace(MANIFEST, version_changes=None, plain_parquet=None, identity=None, commit=None)
+FROM_CHECKPOINT = VersionIdentity(commit=None, checkpoint_files={"12.checkpoint.parquet": (1, 2)}, chain="c2")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [MANIFEST, BARE, replace(BARE, identity=FROM_CHECKPOINT, commit=CommitSummary())],
+    ids=["full", "bare", "commit lost"],
+)
+def test_manifest_comes_back_from_its_bytes(manifest: VersionManifest) -> None:
+    assert VersionManifest.from_bytes(manifest.to_bytes()) == manifest
+
+
+def values_of(manifest: VersionManifest) -> dict[str, Any]:
+    """The document as formats before the digest had it."""
+    values: dict[str, Any] = {**json.loads(manifest.to_bytes()), "format": 2}
+    del values["digest"]
+    return values
+
+
+def test_manifest_of_format_1_has_no_identity() -> None:
+    old = {**values_of(MANIFEST), "format": 1}
+    del old["identity"], old["commit"]
+    assert VersionManifest.from_bytes(json.dumps(old).encode()) == replace(MANIFEST, identity=None, commit=None)
+
+
+def test_manifest_says_what_it_needs() -> None:
+    assert MANIFEST.change_rows == 4
+    assert MANIFEST.documents == {"abc"}
+    assert [file.path for file in MANIFEST.data_files] == [
+        "base/x/part-0.parquet",
+        "changes/y/part-0.parquet",
+        "base/x/part-0.parquet",
+        "base/x/part-0.parquet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 4}, "expected format 3 or less, found 4"),
+        ({"format": 3}, "its digest"),
+        ({"version": "12"}, "expected version to be an integer, found '12'"),
+        ({"tableId": None}, "expected tableId to be text, found None"),
+        ({"version": 13}, "lead to version 13"),
+        ({"version": 10}, "lead to version 10"),
+        ({"base": []}, "expected a manifest"),
+        ({"changes": [{"first": 13, "last": 13, "files": []}]}, "expected changes from version 11 on, found 13-13"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_manifest_that_is_not_lawful_is_refused(change: dict[str, Any], message: str) -> None:
+    content = json.dumps({**values_of(MANIFEST), **change}).encode()
+    with pytest.raises(ValueError, match=message):
+        VersionManifest.from_bytes(content)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff"])
+def test_bytes_that_are_no_manifest_are_refused(content: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        VersionManifest.from_bytes(content)
+
+
+def test_manifest_with_any_bit_flipped_is_refused() -> None:
+    content = MANIFEST.to_bytes()
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        with pytest.raises(ValueError):  # noqa: PT011
+            VersionManifest.from_bytes(bytes(flipped))
+
+
+def test_manifest_nested_without_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a manifest"):
+        VersionManifest.from_bytes(b'{"format":' + b"[" * 100_000)

@@ -1,0 +1,141 @@
+"""What a manifest holds of computed state and log segment, and what it shares with the versions before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deltasnap_core.log.log_range import read_log_range
+from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.format.version_documents import (
+    VersionDocuments,
+    computed_state_of,
+    deltas_of,
+    last_commit_file_of,
+    log_segment_of,
+    non_file_actions_of,
+)
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, compaction, metadata, protocol
+from tests.core.store.manifests import GENERATION, table_log
+
+
+def manifest_of(version: int) -> VersionManifest:
+    return VersionManifest(
+        table="events",
+        version=version,
+        generation=GENERATION,
+        table_id="table-id",
+        log_path=LOG_PATH,
+        timestamp=version,
+        min_file_retention_timestamp=0,
+        base=DataSet(first=version, last=version, files=()),
+    )
+
+
+def state_of(transactions: int = 2, **fields: Any) -> SnapshotState:
+    empty = (0,) * len(DEFAULT_BIN_BOUNDARIES)
+    values: dict[str, Any] = {
+        "size_in_bytes": 7,
+        "num_of_files": 1,
+        "num_of_removes": 2,
+        "num_of_set_transactions": transactions,
+        "num_of_metadata": 1,
+        "num_of_protocol": 1,
+        "num_known_records": 3,
+        "num_files_without_records": 0,
+        "num_deletion_vectors": 0,
+        "num_deleted_records": 0,
+        "set_transactions": tuple(
+            SetTransaction(app_id=f"app{n:05d}", version=n, last_updated=None) for n in range(transactions)
+        ),
+        "domain_metadata": (DomainMetadata(domain="d", configuration="{}", removed=False),),
+        "metadata": Metadata.from_json(metadata()["metaData"]),
+        "protocol": Protocol.from_json(protocol()["protocol"]),
+        "file_size_histogram": FileSizeHistogram(
+            sorted_bin_boundaries=DEFAULT_BIN_BOUNDARIES, file_counts=empty, total_bytes=empty
+        ),
+        "deleted_record_counts_histogram": DeletedRecordCountsHistogram(deleted_record_counts=(0,) * 10),
+    }
+    return SnapshotState(**{**values, **fields})
+
+
+def segment_of(version: int, *files: Any) -> LogSegment:
+    log = table_log(MemoryLogStore(*files))
+    return read_log_range(log.loader, version, version, log.builder.list_versions(0)).segments[version]
+
+
+SEGMENTS = {
+    "commits alone": segment_of(3, commits(0, 3)),
+    "checkpoint, compaction, checksum": segment_of(
+        12, commits(8, 12), checkpoint(9, parts=2), compaction(10, 11), checksum(12)
+    ),
+    "commit lost": segment_of(9, checkpoint(9)),
+    "many commits": segment_of(400, commits(0, 400)),
+}
+
+
+@pytest.mark.parametrize("segment", SEGMENTS.values(), ids=SEGMENTS)
+def test_state_and_segment_come_back_from_a_manifest(segment: LogSegment) -> None:
+    state, documents = state_of(), VersionDocuments(None, {})
+    found = documents.added_to(manifest_of(segment.version), state, segment)
+    stored = VersionManifest.from_bytes(found.to_bytes())
+    assert computed_state_of(stored, documents.new) == state
+    assert log_segment_of(stored, documents.new) == segment
+    assert last_commit_file_of(stored) == segment.last_commit_file
+    assert list(deltas_of(stored, documents.new).values()) == list(segment.deltas)
+
+
+def test_version_without_metadata_has_none() -> None:
+    state = state_of(metadata=None, num_of_metadata=0)
+    found = VersionDocuments(None, {}).added_to(manifest_of(3), state, SEGMENTS["commits alone"])
+    assert computed_state_of(found, {}) == state
+
+
+def test_versions_share_what_is_large_and_keep_what_differs() -> None:
+    segments = {version: segment_of(version, commits(0, version)) for version in (400, 401, 402)}
+    documents, manifests = VersionDocuments(None, {}), []
+    for version, segment in segments.items():
+        manifests.append(documents.added_to(manifest_of(version), state_of(900 + version), segment))
+    assert len({digest for manifest in manifests for digest in manifest.documents}) == len(documents.new) == 2
+    assert max(len(manifest.to_bytes()) for manifest in manifests) < 16_000
+    for manifest in manifests:
+        assert log_segment_of(manifest, documents.new) == segments[manifest.version]
+        assert computed_state_of(manifest, documents.new) == state_of(900 + manifest.version)
+
+
+def test_version_after_a_stored_one_needs_no_document_of_its_own() -> None:
+    first = VersionDocuments(None, {})
+    before = first.added_to(manifest_of(400), state_of(), SEGMENTS["many commits"])
+    after = VersionDocuments(before, first.new)
+    manifest = after.added_to(manifest_of(401), state_of(), segment_of(401, commits(0, 401)))
+    assert after.new == {}
+    assert manifest.documents == before.documents
+
+
+def test_manifest_that_lacks_a_document_is_not_read() -> None:
+    manifest = VersionDocuments(None, {}).added_to(manifest_of(400), state_of(), SEGMENTS["many commits"])
+    with pytest.raises(KeyError):
+        log_segment_of(manifest, {})
+    with pytest.raises(KeyError):
+        computed_state_of(replace(manifest, parts={}), {})
+
+
+def test_files_elsewhere_keep_their_urls() -> None:
+    segment = SEGMENTS["commits alone"]
+    moved = replace(segment.deltas[-1], path="s3://other/_delta_log/00000000000000000003.json")
+    elsewhere = replace(segment, deltas=(*segment.deltas[:-1], moved), last_commit_file=moved)
+    found = VersionDocuments(None, {}).added_to(manifest_of(3), state_of(), elsewhere)
+    assert log_segment_of(found, {}) == elsewhere
+
+
+def test_non_file_actions_are_those_of_the_state() -> None:
+    actions = non_file_actions_of(state_of())
+    assert (list(actions.transactions), list(actions.domains)) == (["app00000", "app00001"], ["d"])
+    assert actions.metadata == state_of().metadata

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from deltasnap_core.store.writing.change_sets import ChangePolicy
+
+POLICY = ChangePolicy(base_fraction=0.25, least_rows=100, fan_in=4)
+
+
+@pytest.mark.parametrize(
+    ("base_rows", "change_rows", "expected"),
+    [(0, 99, False), (0, 100, True), (1000, 249, False), (1000, 250, True), (100, 100, True)],
+)
+def test_base_is_due_at_the_fraction_and_not_below_the_least(base_rows: int, change_rows: int, expected: bool) -> None:
+    assert POLICY.is_base_due(base_rows=base_rows, change_rows=change_rows) is expected
+
+
+@pytest.mark.parametrize(
+    ("earlier", "new", "expected"),
+    [
+        ([], 3, 0),
+        ([3, 3], 3, 0),
+        ([3, 3, 3], 3, 3),
+        ([50, 3, 3, 3], 3, 3),
+        ([12, 12, 12, 3, 3, 3], 3, 6),
+        ([200, 3, 3], 60, 0),
+        ([5, 5, 5], 20, 3),
+    ],
+    ids=["none", "few", "enough", "larger before", "cascade", "large new", "small before large"],
+)
+def test_sets_of_one_size_are_merged(earlier: list[int], new: int, expected: int) -> None:
+    assert POLICY.sets_to_merge(earlier, new) == expected
+
+
+def test_sets_and_rows_written_again_grow_with_the_logarithm_only() -> None:
+    policy, sets, written, versions = ChangePolicy(fan_in=8), list[int](), 0, 5000
+    most = 0
+    for _ in range(versions):
+        merged = policy.sets_to_merge(sets, 20)
+        size = 20 + sum(sets[len(sets) - merged :])
+        sets[len(sets) - merged :] = [size]
+        written += size
+        most = max(most, len(sets))
+    levels = math.log(versions, 8) + 2
+    assert sum(sets) == 20 * versions
+    assert most <= 7 * levels
+    assert written / (20 * versions) <= levels
+
+
+def test_bases_cost_each_changed_row_a_constant() -> None:
+    policy, files, bases, since = ChangePolicy(), 1_000_000, 1, 0
+    rows = 0
+    for _ in range(100_000):
+        since += 20
+        if policy.is_base_due(base_rows=files, change_rows=since):
+            bases, since, rows = bases + 1, 0, rows + files
+    assert rows / (20 * 100_000) <= 1 / policy.base_fraction
+
+
+@pytest.mark.parametrize("arguments", [{"fan_in": 1}, {"base_fraction": 0}, {"least_rows": -1}])
+def test_policy_that_cannot_work_is_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="expected a positive fraction"):
+        ChangePolicy(**arguments)  # type: ignore[arg-type]
+
+
+def test_size_classes_never_fall_as_rows_grow() -> None:
+    sizes = [POLICY._size_class(rows) for rows in range(1000)]
+    assert all(smaller <= larger for smaller, larger in pairwise(sizes))
