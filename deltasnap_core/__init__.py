@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         LogChangedError,
         NoFilesystemError,
         PredicateError,
+        SparkRequiredError,
         StorageError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
         learn_url,
         redacted,
     )
+    from deltasnap_core.replay.engine import EngineUse
+    from deltasnap_core.replay.sessions import SparkProvider
     from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
     from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.spark.table_schema import parse_schema
@@ -99,9 +102,11 @@ _MODULES = {
         "DataPathError",
         "DeltaSnapError",
         "DeltaTableNotFoundError",
+        "EngineUse",
         "LogChangedError",
         "NoFilesystemError",
         "PredicateError",
+        "SparkRequiredError",
         "StorageError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
@@ -169,6 +174,8 @@ _MODULES = {
     ),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
+    "replay.engine": ("EngineUse",),
+    "replay.sessions": ("SparkProvider",),
     "replay.spark.schemas": (
         "ALL_FILES_SCHEMA",
         "TOMBSTONES_SCHEMA",
@@ -229,6 +236,7 @@ __all__ = [
     "DeltaSnapError",
     "DeltaTableNotFoundError",
     "DomainMetadata",
+    "EngineUse",
     "Fault",
     "FaultKind",
     "FileChanges",
@@ -259,6 +267,8 @@ __all__ = [
     "SnapshotOptions",
     "SnapshotState",
     "SnapshotStore",
+    "SparkProvider",
+    "SparkRequiredError",
     "StorageError",
     "StoredVersionNotFoundError",
     "TableCondition",

@@ -10,22 +10,22 @@ from typing import Any
 
 from dagster_pyspark import LazyPySparkResource
 
-from deltasnap_assets.command.inspection import TableFacts
+from deltasnap_assets.command.inspection import Counted, TableFacts
 from deltasnap_assets.command.terminal import output_aside
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.spark.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_core import DeltaLog, SnapshotState
+from deltasnap_core import DeltaLog
 
 
-def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotState:
+def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
     """Return the state of the version. What Spark prints, where it is needed, is kept from the terminal.
 
     Errors: UnsupportedProtocolError, JavaError where Spark is needed and cannot start, and those of a damaged log.
     """
     sessions = RunSession(LazyPySparkResource(spark_config=session_config(SparkSettings())))
-    session = sessions.when_needed("counting the files of a version")
     with using_spark(facts.path), output_aside():
-        delta_log = DeltaLog.for_table(session, facts.path, storage_options=storage_options or None)
-        return delta_log.get_snapshot_at(version=facts.segment.version).computed_state
+        delta_log = DeltaLog.for_table(sessions, facts.path, storage_options=storage_options or None)
+        snapshot = delta_log.get_snapshot_at(version=facts.segment.version)
+        return Counted(state=snapshot.computed_state, computed_by=snapshot.computed_by)

@@ -16,10 +16,10 @@ from deltasnap_assets.command.condition_view import (
     print_condition,
     told_once,
 )
-from deltasnap_assets.command.inspection import TableFacts, read_facts, show_facts, show_state
+from deltasnap_assets.command.inspection import Counted, TableFacts, read_facts, show_facts, show_state
 from deltasnap_assets.command.inspection_json import inspection_json
 from deltasnap_assets.command.terminal import error_text, print_problem
-from deltasnap_core import DeltaSnapError, SnapshotState, TableCondition
+from deltasnap_core import DeltaSnapError, TableCondition
 
 
 def inspect(
@@ -43,18 +43,18 @@ def inspect(
         problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
         if not as_json:
             show_facts(Console(), facts, None if problem is None else "the newest that can be loaded")
-        state: SnapshotState | None = None
+        counted: Counted | None = None
         try:
             facts.check_readable()
-            state = _counted(facts, storage_options)
+            counted = _counted(facts, storage_options)
         except DeltaSnapError as error:
             problem = error_text(str(error))
             if not condition.faults_at(facts.segment.version):  # else it has been said
                 print_problem(Console(stderr=True), "error", problem)
     if as_json:
-        typer.echo(json.dumps(inspection_json(facts, state, condition, problem), default=str))
-    elif state is not None:
-        show_state(Console(), state)
+        typer.echo(json.dumps(inspection_json(facts, counted, condition, problem), default=str))
+    elif counted is not None:
+        show_state(Console(), counted)
     return problem is None
 
 
@@ -85,7 +85,7 @@ def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -
     return f"Version {condition.latest} cannot be read: version {shown} is shown."
 
 
-def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> SnapshotState:
+def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
     with Console(stderr=True).status("Counting"):
         # Loads PySpark, which takes as long as all before it: the facts are shown by now.
         from deltasnap_assets.command.counting import count  # noqa: PLC0415

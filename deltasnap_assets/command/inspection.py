@@ -54,6 +54,14 @@ class TableFacts:
         check_readable(self.protocol, path=self.path, version=self.segment.version)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """The computed state of a version, and what computed it."""
+
+    state: SnapshotState
+    computed_by: str
+
+
 def read_facts(
     path: str,
     storage_options: Mapping[str, Any],
@@ -99,12 +107,14 @@ def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
     console.print(_history(facts.history))
 
 
-def show_state(console: Console, state: SnapshotState) -> None:
-    """Print what the replay gave."""
+def show_state(console: Console, counted: Counted) -> None:
+    """Print what the replay gave, and what computed it."""
+    state = counted.state
     rows: _Rows = [
         ("files", f"{state.num_of_files:,} of {bytes_text(state.size_in_bytes)}"),
         ("records", "unknown (a file has no statistics)" if state.num_records is None else f"{state.num_records:,}"),
         ("tombstones", f"{state.num_of_removes:,}"),
+        ("computed by", counted.computed_by),
     ]
     if state.num_deletion_vectors:
         rows.append(("deletion vectors", f"{state.num_deletion_vectors:,} deleting {state.num_deleted_records:,} rows"))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from deltasnap_assets.command.history import history_json, iso_time
-from deltasnap_assets.command.inspection import TableFacts
-from deltasnap_core import SnapshotState, TableCondition
+from deltasnap_assets.command.inspection import Counted, TableFacts
+from deltasnap_core import TableCondition
 
 
 def inspection_json(
-    facts: TableFacts, state: SnapshotState | None, condition: TableCondition, error: str | None
+    facts: TableFacts, counted: Counted | None, condition: TableCondition, error: str | None
 ) -> dict[str, Any]:
     """Return what was found of a version as JSON.
 
-    state: None where it was not counted. condition: of the table. error: why something is not there; None: all is.
+    counted: None where it was not counted. condition: of the table. error: why something is not there; None: all is.
     """
     return {
         "path": facts.path,
@@ -25,7 +25,8 @@ def inspection_json(
         "protocol": facts.protocol.to_json(),
         "metadata": facts.metadata.to_json(),
         "logSegment": facts.segment.to_json(),
-        "state": None if state is None else state.to_json(),
+        "state": None if counted is None else counted.state.to_json(),
+        "computedBy": None if counted is None else counted.computed_by,
         "history": history_json(facts.history),
         "condition": condition.to_json(),
         "error": error,

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
-from deltasnap_core import is_url, learn_options, learn_settings, redacted
+from deltasnap_core import EngineUse, is_url, learn_options, learn_settings, redacted
 
 CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
@@ -179,6 +179,8 @@ class DiscoverSettings(_FollowedSettings):
 class SparkSettings(_Settings):
     """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server."""
 
+    use: Literal["auto", "always"] = "auto"
+    """`auto`: Spark reconstructs, the driver follows and answers about small tables. `always`: Spark does all of it."""
     master: str | None = None
     """Where a session of its own runs: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None
@@ -192,6 +194,11 @@ class SparkSettings(_Settings):
         if remote is not None and not remote.startswith("sc://"):
             raise ValueError("expected a Spark Connect address, sc://HOST:PORT")
         return remote
+
+    @property
+    def engine(self) -> EngineUse:
+        """What the core calls `use`."""
+        return "spark" if self.use == "always" else "auto"
 
     @model_validator(mode="after")
     def _one_of_both(self) -> SparkSettings:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, cast
+from collections.abc import Callable
 
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
@@ -14,11 +12,9 @@ from deltasnap_assets.spark.connect_check import address_of, check_remote, limit
 from deltasnap_assets.spark.failures import starting_spark
 from deltasnap_assets.spark.java import use_java
 
-_PROPERTIES_OF_DELTA = "spark.databricks.delta."
-
 
 class RunSession:
-    """One session for all questions of a run, from dagster-pyspark's resource.
+    """One session for all questions of a run, from dagster-pyspark's resource. SparkProvider.
 
     log: called once, with one line, when the session starts.
     """
@@ -28,7 +24,6 @@ class RunSession:
         self._log = log
         self._starting = threading.Lock()
         self._session: SparkSession | None = None
-        self._stand_ins: dict[str, SparkSession] = {}
 
     def session(self, reason: str) -> SparkSession:
         """Return the session; start it, or connect to it, where that was not done yet.
@@ -41,15 +36,12 @@ class RunSession:
                 self._session = self._start(reason)
             return self._session
 
-    def when_needed(self, reason: str) -> SparkSession:
-        """Return a stand-in for the session, which starts it with its first use; for one reason always the same.
-
-        Delta's session properties, which the core reads first and only deltasnap defines, come from the settings.
-        """
-        if reason not in self._stand_ins:
-            stand_in = _StandIn(partial(self.session, reason), self._pyspark.spark_config)
-            self._stand_ins[reason] = cast("SparkSession", stand_in)
-        return self._stand_ins[reason]
+    def setting(self, name: str) -> str | None:
+        """Return a property of the session; before it starts, as the configuration has it."""
+        if self._session is not None:
+            return self._session.conf.get(name, None)
+        value: str | None = self._pyspark.spark_config.get(name)
+        return value
 
     def _start(self, reason: str) -> SparkSession:
         config = self._pyspark.spark_config
@@ -65,27 +57,3 @@ class RunSession:
         if remote is not None:
             limit_retries(session)
         return session
-
-
-class _StandIn:
-    def __init__(self, start: Callable[[], SparkSession], config: Mapping[str, str]) -> None:
-        self._start = start
-        self.conf = _StandInConf(start, config)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._start(), name)
-
-
-class _StandInConf:
-    def __init__(self, start: Callable[[], SparkSession], config: Mapping[str, str]) -> None:
-        self._start = start
-        self._config = config
-
-    def get(self, key: str, *default: str | None) -> Any:
-        """Return a setting, as `SparkSession.conf.get` does."""
-        if key.startswith(_PROPERTIES_OF_DELTA) and default:
-            return self._config.get(key, *default)
-        return self._start().conf.get(key, *default)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._start().conf, name)

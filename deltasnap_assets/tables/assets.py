@@ -24,6 +24,7 @@ from deltasnap_assets.tables.metadata import (
     all_files_metadata,
     column_schema,
     commit_metadata,
+    computed_by_metadata,
     computed_state_metadata,
     log_segment_metadata,
     operation_metadata,
@@ -54,6 +55,11 @@ class _Run:
     def states(self) -> dict[int, SnapshotState]:
         """The computed states of the versions, stored by now."""
         return self.snapshots.computed_states(self.table, self.versions, self.report)
+
+    def computed_by(self) -> dict[int, Entries]:
+        """What computed each of the versions."""
+        manifests = self.snapshots.stored(self.table, self.versions, self.report)
+        return {version: computed_by_metadata(manifest) for version, manifest in manifests.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +102,16 @@ def _computed_state(run: _Run) -> dict[int, Entries]:
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:
-    told = {version: all_files_metadata(state) for version, state in run.states().items()}
+    computed_by = run.computed_by()
+    told = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
     newest = max(told)
     told[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest))
     return told
 
 
 def _tombstones(run: _Run) -> dict[int, Entries]:
-    told = {version: tombstones_metadata(state) for version, state in run.states().items()}
+    computed_by = run.computed_by()
+    told = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
     newest = max(told)
     vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
     told[newest] |= tombstones_page(run.snapshots.tombstone_facts(run.table, newest), last_vacuum_ms=vacuum)

@@ -1,21 +1,37 @@
 """The type that an input is annotated with, and stored versions given as that type.
 
-A DataFrame can be had from Spark as it is, or as a table of pyarrow, pandas or polars; a value as what it is. Annotated
+Rows come as a DataFrame of Spark, or as a table of pyarrow, pandas or polars (without Spark where they are few); a
+value as what it is. Annotated
 `dict[int, ...]` of one of them, an input is a dict by version, however many there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, Protocol, get_args, get_origin
+
+import pyarrow as pa
 
 from deltasnap_core import DeltaSnapError, LogSegment, SnapshotState
 
-_FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[Any], Any]]] = {
-    ("pyspark", "DataFrame"): ("pyspark.sql.DataFrame", lambda frame: frame),
-    ("pyarrow", "Table"): ("pyarrow.Table", lambda frame: frame.toArrow()),
-    ("pandas", "DataFrame"): ("pandas.DataFrame", lambda frame: frame.toPandas()),
-    ("polars", "DataFrame"): ("polars.DataFrame", lambda frame: _polars(frame)),
+
+class StoredInput(Protocol):
+    """A stored version of an asset."""
+
+    def value(self) -> Any:
+        """Return a Spark DataFrame, or the value that it is."""
+        ...
+
+    def arrow(self) -> pa.Table:
+        """Return its rows in Arrow. Small versions need no Spark."""
+        ...
+
+
+_FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[StoredInput], Any]]] = {
+    ("pyspark", "DataFrame"): ("pyspark.sql.DataFrame", lambda stored: stored.value()),
+    ("pyarrow", "Table"): ("pyarrow.Table", lambda stored: stored.arrow()),
+    ("pandas", "DataFrame"): ("pandas.DataFrame", lambda stored: stored.arrow().to_pandas(maps_as_pydicts="strict")),
+    ("polars", "DataFrame"): ("polars.DataFrame", lambda stored: _polars(stored)),
 }
 _VALUES: Mapping[str, type] = {"log_segment": LogSegment, "computed_state": SnapshotState}
 
@@ -35,11 +51,11 @@ class InputTypeError(DeltaSnapError):
         super().__init__(f"{asset} cannot be loaded as {wanted}: expected {expected}.")
 
 
-def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Callable[[], Any]]) -> Any:
+def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, StoredInput]) -> Any:
     """Return stored versions of an asset as the type `wanted`: one version as just that, several as a dict by version.
 
     wanted: the annotation; `Any`: a DataFrame of Spark, or the value there is. asset: as messages call it, name: which
-    of the five it is. versions: what loads each of them, called only once all of it is known to fit.
+    of the five it is. versions: each is read only once all of them are known to fit.
     Errors: `InputTypeError`; those of loading.
     """
     is_dict, inner = _unwrapped(wanted)
@@ -52,7 +68,7 @@ def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Calla
             raise InputTypeError(asset=asset, wanted=text, expected=_ANY_VERSION)
         found = f"an input of one version, not of {len(versions)}; annotated dict[int, {text}] it may be of any number"
         raise InputTypeError(asset=asset, wanted=text, expected=found)
-    loaded = {version: convert(load()) for version, load in versions.items()}
+    loaded = {version: convert(stored) for version, stored in versions.items()}
     return loaded if is_dict or len(loaded) != 1 else next(iter(loaded.values()))
 
 
@@ -65,10 +81,10 @@ def _unwrapped(wanted: object) -> tuple[bool, object]:
     return False, Any if wanted in (None, object) else wanted
 
 
-def _converter(wanted: object, name: str) -> Callable[[Any], Any] | None:
+def _converter(wanted: object, name: str) -> Callable[[StoredInput], Any] | None:
     """What makes that type of what is stored; None: nothing does."""
     if wanted is Any or (isinstance(wanted, type) and wanted is _VALUES.get(name)):
-        return lambda value: value
+        return lambda stored: stored.value()
     found = None if name in _VALUES or not isinstance(wanted, type) else _FRAMES.get(_package_and_name(wanted))
     return None if found is None else found[1]
 
@@ -90,7 +106,7 @@ def _text(wanted: object) -> str:
     return str(wanted).replace("typing.", "").replace("Dict[", "dict[")
 
 
-def _polars(frame: Any) -> Any:
+def _polars(stored: StoredInput) -> Any:
     import polars  # noqa: PLC0415  # an extra
 
-    return polars.from_arrow(frame.toArrow())
+    return polars.from_arrow(stored.arrow())

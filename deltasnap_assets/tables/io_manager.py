@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import dagster as dg
+import pyarrow as pa
 
 from deltasnap_assets.runs.partitions import versions_of
 from deltasnap_assets.tables.input_forms import given_as
@@ -41,14 +42,26 @@ class SnapshotIOManager(dg.IOManager):
         # Materializing a log segment alone stores nothing: what is not stored is what the log says.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
         manifests = store.manifests(table_name, wanted) if wanted else {}
-        loaders = {v: partial(self._load, table_name, name, v, manifests.get(v)) for v in versions}
-        return given_as(context.dagster_type.typing_type, context.asset_key.to_user_string(), name, loaders)
+        stored = {v: _Stored(self._snapshots, table_name, name, v, manifests.get(v)) for v in versions}
+        return given_as(context.dagster_type.typing_type, context.asset_key.to_user_string(), name, stored)
 
-    def _load(self, table_name: str, name: str, version: int, manifest: VersionManifest | None) -> Any:
-        store = self._snapshots.store
-        if manifest is None:
-            log = self._snapshots.log(self._snapshots.table(table_name))
-            return log.get_snapshot_at(version=version).log_segment
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """One version of one asset, in any form. manifest: None: it is not stored, and a log segment. StoredInput."""
+
+    snapshots: RunSnapshots
+    table: str
+    name: str
+    version: int
+    manifest: VersionManifest | None
+
+    def value(self) -> Any:
+        """Return a Spark DataFrame, or the value that `computed_state` and `log_segment` are."""
+        store = self.snapshots.store
+        if self.manifest is None:
+            log = self.snapshots.log(self.snapshots.table(self.table))
+            return log.get_snapshot_at(version=self.version).log_segment
         readers: dict[str, Callable[[str, VersionManifest], Any]] = {
             "log_segment": store.log_segment,
             "reconstructed_state": store.state,
@@ -56,4 +69,16 @@ class SnapshotIOManager(dg.IOManager):
             "all_files": store.all_files,
             "tombstones": store.tombstones,
         }
-        return readers[name](table_name, manifest)
+        return readers[self.name](self.table, self.manifest)
+
+    def arrow(self) -> pa.Table:
+        """Return rows in Arrow; a small version needs no Spark."""
+        assert self.manifest is not None  # only log segments are not stored, and they are no rows
+        return self.snapshots.store.read_arrow(self.table, self.manifest, _KINDS[self.name])
+
+
+_KINDS: Mapping[str, Literal["state", "all_files", "tombstones"]] = {
+    "reconstructed_state": "state",
+    "all_files": "all_files",
+    "tombstones": "tombstones",
+}

@@ -32,7 +32,7 @@ def _prune_store(
     context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
 ) -> None:
     table = context.run.tags[TABLE_TAG]
-    report = snapshots.small_store.prune(
+    report = snapshots.store.prune(
         table,
         keep=config.keep,
         keep_generations=config.keep_generations,

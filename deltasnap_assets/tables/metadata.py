@@ -105,9 +105,20 @@ def stored_metadata(manifest: VersionManifest) -> Entries:
             "removed_bytes": dg.MetadataValue.int(changes.removed_bytes),
             "removed_files": dg.MetadataValue.int(changes.num_removed_files),
         }
-    return entries | {
-        "stored_as": text_value(f"{manifest.change_rows:,} changes to the whole state of version {manifest.base.last}")
-    }
+    return (
+        entries
+        | computed_by_metadata(manifest)
+        | {
+            "stored_as": text_value(
+                f"{manifest.change_rows:,} changes to the whole state of version {manifest.base.last}"
+            )
+        }
+    )
+
+
+def computed_by_metadata(manifest: VersionManifest) -> Entries:
+    """What computed a version: Spark, or the driver; nothing for one that an earlier release stored."""
+    return {} if manifest.computed_by is None else {"computed_by": text_value(manifest.computed_by)}
 
 
 @_noting_problems

@@ -16,7 +16,6 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.run_session import RunSession
-from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.file_facts import (
     FileFacts,
     TombstoneFacts,
@@ -30,6 +29,7 @@ from deltasnap_core import (
     LogListing,
     LogSegment,
     ManifestName,
+    SnapshotOptions,
     SnapshotState,
     SnapshotStore,
     StoredVersionNotFoundError,
@@ -44,8 +44,6 @@ from deltasnap_core import (
 T = TypeVar("T")
 
 _QUERIES_AT_ONCE = 2
-_SMALL_LOG_BYTES = 4 << 20
-"""Of a log of less, some 50,000 files, nothing is likely to be asked of Spark."""
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many versions of it are done, and how many there are."""
@@ -81,6 +79,12 @@ class RunSnapshots:
         self._facts: dict[tuple[str, str, int], Future[Any]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
 
+    def _reason_for_spark(self, table: TableSettings) -> str | None:
+        """Return why the next version of a table needs Spark; None: the driver follows the newest stored one."""
+        newest = max(self._names(table), default=None)
+        manifest = None if newest is None else self.manifests(table, [newest])[newest]
+        return self.store.reason_for_spark(manifest)
+
     def _begin_spark(self, reason: str) -> None:
         with suppress(Exception):  # what needs the session raises it again
             self._sessions.session(reason)
@@ -88,13 +92,10 @@ class RunSnapshots:
     @cached_property
     def store(self) -> SnapshotStore:
         """The store of the configuration."""
-        session = self._sessions.when_needed("reading or writing the store")
-        return SnapshotStore.open(session, self._settings.storage, self._settings.storage_options)
-
-    @cached_property
-    def small_store(self) -> SnapshotStore:
-        """The same store without Spark: for all that is no DataFrame."""
-        return SnapshotStore.open(None, self._settings.storage, self._settings.storage_options)
+        settings = self._settings
+        return SnapshotStore.open(
+            self._sessions, settings.storage, settings.storage_options, engine=settings.spark.engine
+        )
 
     def table(self, name: str) -> TableSettings:
         """The settings of a table."""
@@ -102,8 +103,8 @@ class RunSnapshots:
 
     def log(self, table: TableSettings) -> DeltaLog:
         """The log of a table."""
-        session = self._sessions.when_needed(f"reading the log of table {table.name}")
-        return DeltaLog.for_table(session, table.path, table.storage_options)
+        options = SnapshotOptions(engine=self._settings.spark.engine)
+        return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 
     def listing(self, table: TableSettings) -> LogListing:
         """Return what lies in the log of a table: listed once for all that a run asks."""
@@ -184,14 +185,14 @@ class RunSnapshots:
 
     def _names(self, table: TableSettings) -> Mapping[int, ManifestName]:
         if table.name not in self._in_force:
-            self._in_force[table.name] = self.small_store.in_force(table.name)
+            self._in_force[table.name] = self.store.in_force(table.name)
         return self._in_force[table.name]
 
     def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
         """Return the manifests of versions that are stored. Errors: StoredVersionNotFoundError."""
         held = self._manifests.setdefault(table.name, {})
         if missing := [version for version in versions if version not in held]:
-            held.update(self.small_store.manifests(table.name, missing, self._names(table)))
+            held.update(self.store.manifests(table.name, missing, self._names(table)))
         return {version: held[version] for version in versions}
 
     def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
@@ -243,8 +244,7 @@ class RunSnapshots:
         They need no Spark: for a large table it starts meanwhile, for what comes next.
         """
         log, listing = log_of(table), self.listing(table)
-        if (to_replay := _bytes_to_replay(listing)) > _SMALL_LOG_BYTES:
-            reason = f"{bytes_text(to_replay)} of log to replay of table {table.name}"
+        if (reason := self._reason_for_spark(table)) is not None:
             threading.Thread(target=self._begin_spark, args=(reason,), name="deltasnap-spark", daemon=True).start()
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
@@ -264,13 +264,3 @@ def checkpoint_id(listing: LogListing) -> str:
     files = listing.checkpoints[0].files if listing.checkpoints else ()
     told = repr([(file.name, file.size, file.modification_time) for file in files])
     return hashlib.sha256(told.encode()).hexdigest()[:40]
-
-
-def _bytes_to_replay(listing: LogListing) -> int:
-    """Return the size of what the latest version is made of: its checkpoint and the commits after it."""
-    latest = listing.latest_version
-    if latest is None:
-        return 0
-    checkpoint = listing.best_checkpoint(latest)
-    commits = listing.commits_between(checkpoint.version + 1, latest)
-    return sum(file.size for file in (*checkpoint.files, *commits))

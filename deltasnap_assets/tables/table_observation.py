@@ -59,7 +59,7 @@ def table_observation(
     told = table_page(
         table,
         state=state,
-        segment=snapshots.small_store.log_segment(table.name, manifest),
+        segment=snapshots.store.log_segment(table.name, manifest),
         commit=next((commit for commit in commits if commit.version == version), None),
         steps=_steps(snapshots, table, commits),
         facts=facts,

@@ -37,6 +37,13 @@ class NonFileActions:
     transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield each action as a row with one column, in the protocol's JSON: `{"protocol": {...}}`."""
+        actions: list[tuple[str, Any]] = [("protocol", self.protocol), ("metaData", self.metadata)]
+        actions += [("txn", transaction) for transaction in self.transactions.values()]
+        actions += [("domainMetadata", domain) for domain in self.domains.values()]
+        yield from ({name: action.to_json()} for name, action in actions if action is not None)
+
     def advanced(self, actions: Iterable[Any]) -> NonFileActions:
         """Return the state after further actions, in the order of the log. Delta's `InMemoryLogReplay.append`."""
         protocol, metadata = self.protocol, self.metadata

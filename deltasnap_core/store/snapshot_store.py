@@ -41,6 +41,7 @@ from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_segment import LogSegment
@@ -50,7 +51,7 @@ from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
@@ -79,6 +80,7 @@ from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
 MaterializeAs = Literal["view", "table"]
 FileKind = Literal["all_files", "tombstones"]
+RowKind = Literal["all_files", "tombstones", "state"]
 T = TypeVar("T")
 
 Version = int | VersionManifest
@@ -250,13 +252,15 @@ class SnapshotStore:
         self,
         table: str,
         version: Version,
-        kind: FileKind = "all_files",
+        kind: RowKind = "all_files",
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Return `all_files` or `tombstones` of a version in Arrow, in any order. A small version needs no Spark.
+        """Return `all_files`, `tombstones` or `state` of a version in Arrow, any order. Small versions need no Spark.
 
-        columns: some of those of AddFile or RemoveFile; None: all. Errors: ValueError on one that is not there.
+        columns: some of those that there are; None: all. Errors: ValueError on one that is not there.
         """
+        if kind == "state":
+            return self._state_in_arrow(table, version).select(STATE.names if columns is None else list(columns))
         return self.query(
             table,
             version,
@@ -265,6 +269,30 @@ class SnapshotStore:
             driver=lambda rows: rows,
             spark=lambda rows: rows.toArrow().cast(_schema_of(kind, columns)),
         )
+
+    def _state_in_arrow(self, table: str, version: Version) -> pa.Table:
+        schema = to_arrow_schema(STATE)
+        files = self.read_arrow(table, version, "all_files")
+        gone = self.read_arrow(table, version, "tombstones")
+        non_file = non_file_actions_of(self.computed_state(table, version))
+        parts = [
+            pa.table({"add": files.to_struct_array()}),
+            pa.table({"remove": gone.to_struct_array()}),
+            pa.Table.from_pylist(list(non_file.rows()), schema),
+        ]
+        columns = [[_column(part, field) for part in parts] for field in schema]
+        return pa.table(
+            [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, schema, strict=True)], schema
+        )
+
+    def reason_for_spark(self, newest: VersionManifest | None) -> str | None:
+        """Return why the version after the newest stored one will need Spark; None: the driver is likely to follow.
+
+        newest: None: nothing is stored yet.
+        """
+        size = {Question.RECONSTRUCT: None} if newest is None else {Question.ROWS: _size_of(newest)}
+        choice = self._engine.choose(size)
+        return choice.reason if choice.engine == "spark" else None
 
     def query(
         self,
@@ -487,6 +515,12 @@ class SnapshotStore:
 
 def _size_of(manifest: VersionManifest) -> int:
     return manifest.base.rows + manifest.change_rows
+
+
+def _column(rows: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name not in rows.column_names:
+        return pa.nulls(rows.num_rows, field.type)
+    return rows[field.name].combine_chunks().cast(field.type)
 
 
 def _schema_of(kind: FileKind, columns: Sequence[str] | None) -> pa.Schema:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -90,7 +88,7 @@ def state_actions(
 
     Expired tombstones are left out; transactions that have expired are the caller's to leave out of `non_file`.
     """
-    small = local_rows(spark, _rows(non_file), STATE)
+    small = local_rows(spark, non_file.rows(), STATE)
     if files is None:
         return small
     kept = FULL.unexpired(files, retention)
@@ -102,10 +100,3 @@ def _with_path(kind: str) -> Column:
     # A struct made anew is never cheap: all but the rare absolute paths keep theirs.
     action, path = F.col(kind), F.col("path")
     return F.when(F.expr(f"{kind}.path != path"), action.withField("path", path)).otherwise(action).alias(kind)
-
-
-def _rows(non_file: NonFileActions) -> list[dict[str, Any]]:
-    actions: list[tuple[str, Any]] = [("protocol", non_file.protocol), ("metaData", non_file.metadata)]
-    actions += [("txn", transaction) for transaction in non_file.transactions.values()]
-    actions += [("domainMetadata", domain) for domain in non_file.domains.values()]
-    return [{name: action.to_json()} for name, action in actions if action is not None]

@@ -65,23 +65,17 @@ def test_remote_session_is_logged_without_its_token(made: Made) -> None:
     assert lines == ["Connecting to Spark at sc://lake:15002: facts about files"]
 
 
-def test_stand_in_starts_the_session_with_its_first_use(made: Made) -> None:
-    sessions, resource, lines = made()
-    stand_in = sessions.when_needed("reading the store")
-    assert stand_in is sessions.when_needed("reading the store")
-    assert resource.started == 0
-    assert stand_in.version == "4.3.0"
-    assert stand_in.conf.get("spark.sql.ansi.enabled") == "true"
-    assert resource.started == 1
-    assert [line.rpartition(": ")[2] for line in lines] == ["reading the store"]
-
-
-def test_properties_of_delta_come_from_the_settings_and_start_nothing(made: Made) -> None:
+def test_settings_are_those_of_the_configuration_and_start_nothing(made: Made) -> None:
     sessions, resource, _ = made(**{LIMIT: "5s"})
-    conf = sessions.when_needed("reading the log").conf
-    assert conf.get(LIMIT, None) == "5s"
-    assert conf.get("spark.databricks.delta.snapshotPartitions", None) is None
+    assert sessions.setting(LIMIT) == "5s"
+    assert sessions.setting("spark.databricks.delta.snapshotPartitions") is None
     assert resource.started == 0
+
+
+def test_settings_of_a_session_that_runs_are_its_own(made: Made) -> None:
+    sessions, _, _ = made()
+    sessions.session("facts about files")
+    assert sessions.setting("spark.sql.ansi.enabled") == "true"
 
 
 def test_session_without_java_is_our_error_and_starts_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

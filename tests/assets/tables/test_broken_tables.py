@@ -255,7 +255,7 @@ def test_run_that_fails_of_storage_keeps_the_last_numbers_and_links_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deltasnap_core import StorageError
-    from deltasnap_core.store.store_writer import StoreWriter
+    from deltasnap_core.store.writing.store_writer import StoreWriter
 
     app = App(tmp_path)
     app.grow(3)

@@ -8,22 +8,32 @@ import pytest
 
 from deltasnap_assets.tables.input_forms import InputTypeError, given_as
 
+FRAME = object()
+"""Stands for a DataFrame of Spark."""
 
-class Frame:
-    """Stands for a DataFrame of Spark."""
 
-    def toPandas(self) -> pd.DataFrame:  # noqa: N802  # Spark's name
-        return pd.DataFrame({"size": [1]})
+class Stored:
+    """A stored version with one row."""
 
-    def toArrow(self) -> pa.Table:  # noqa: N802  # Spark's name
+    def value(self) -> Any:
+        return FRAME
+
+    def arrow(self) -> pa.Table:
         return pa.table({"size": [1]})
 
 
-FRAME = Frame()
+class Unread:
+    """A stored version that nobody may read."""
+
+    def value(self) -> Any:
+        raise AssertionError
+
+    def arrow(self) -> pa.Table:
+        raise AssertionError
 
 
 def files(wanted: object, *versions: int) -> Any:
-    return given_as(wanted, "events/all_files", "all_files", {version: lambda: FRAME for version in versions})
+    return given_as(wanted, "events/all_files", "all_files", {version: Stored() for version in versions})
 
 
 def test_without_an_annotation_one_version_is_a_frame_and_several_are_a_dict() -> None:
@@ -51,8 +61,5 @@ def test_one_frame_where_no_version_is_known_yet_is_refused_saying_what_makes_so
 
 @pytest.mark.parametrize("wanted", [int, list[int], dict[str, pa.Table], dict[int, str], pd.Series], ids=str)
 def test_other_types_are_refused_before_anything_is_loaded(wanted: object) -> None:
-    def load() -> Any:
-        raise AssertionError
-
     with pytest.raises(InputTypeError, match=r"expected pyspark.sql.DataFrame, pyarrow.Table"):
-        given_as(wanted, "events/all_files", "all_files", {1: load})
+        given_as(wanted, "events/all_files", "all_files", {1: Unread()})
