@@ -136,7 +136,7 @@ _ASSETS = (
     _VersionAsset(
         name="computed_state",
         after="reconstructed_state",
-        kinds=frozenset({"pyspark", "json"}),
+        kinds=frozenset({"json"}),
         description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
         tell=_computed_state,
     ),

@@ -21,6 +21,7 @@ from deltasnap_assets.texts import markdown_code, visible, without_secrets
 from deltasnap_core import (
     ChangedFile,
     CommitInfo,
+    DeltaSnapError,
     LogSegment,
     Metadata,
     Protocol,
@@ -47,7 +48,8 @@ def _noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
             return make(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  # Dagster's own types raise what they like
             what = make.__name__.strip("_")
-            return {f"{what}_problem": text_value(f"cannot be shown: {type(error).__name__}: {error}")}
+            said = str(error) if isinstance(error, ValueError | DeltaSnapError) else f"{type(error).__name__}: {error}"
+            return {f"{what}_problem": text_value(f"cannot be shown: {said}")}
 
     return noting
 

@@ -22,6 +22,7 @@ from deltasnap_assets.settings.config import (
     demo_settings,
 )
 from deltasnap_assets.tables.advice import ADVICE
+from deltasnap_core.replay.engine import LIMITS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -99,7 +100,16 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"|{'|'.join(line)}|" if line[0] == "-" else f"| {' | '.join(line)} |" for line in lines)
 
 
+def _limits() -> str:
+    rows = [
+        (question.value, f"{limit.most:,} {limit.unit}", limit.driver, limit.spark)
+        for question, limit in LIMITS.items()
+    ]
+    return _table(("the driver answers", "up to", "which costs", "and costs on Spark"), rows)
+
+
 _PARTS: Mapping[str, Callable[[], str]] = {
+    "limits": _limits,
     "keys": _keys,
     "assets": _assets,
     "checks": _checks,

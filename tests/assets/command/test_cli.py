@@ -148,7 +148,7 @@ WRONG_USES = {
     "argument missing": (["inspect"], "Missing argument 'path'. `deltasnap inspect -h` says more."),
     "no such option": (["history", "t", "--nope"], "`deltasnap history -h` says more."),
     "not a number": (["diff", "t", "1", "two"], "`deltasnap diff -h` says more."),
-    "option without value": (["inspect", "t", "-o", "nonsense"], "Expected KEY=VALUE, found 'nonsense'."),
+    "option without value": (["inspect", "t", "-o", "nonsense"], "Expected KEY=VALUE."),
 }
 
 

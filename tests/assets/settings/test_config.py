@@ -55,7 +55,7 @@ MISTAKES = {
     ),
     "unknown key, nothing near": (
         "tables: [{name: a, path: /a}]\nspark:\n  zzz: 1\n",
-        ":3: spark.zzz: unknown key, expected one of master, remote, config (found: '1')",
+        ":3: spark.zzz: unknown key, expected one of use, master, remote, config (found: '1')",
     ),
     "missing name": ("storage: s\ntables:\n  - path: /a\n", ":3: tables[0].name: missing"),
     "missing tables": ("storage: s\n", ":1: tables: missing"),

@@ -184,9 +184,9 @@ def column(**changes: object) -> str:
 
 
 ODD_SCHEMAS = {
-    "not JSON": ("{nope", "cannot be shown: JSONDecodeError"),
-    "no fields": ('{"type":"struct"}', "cannot be shown: ValueError: schemaString"),
-    "too deep": ("[" * 100_000, "cannot be shown: ValueError: nested deeper"),
+    "not JSON": ("{nope", "cannot be shown: metaData.schemaString: expected JSON"),
+    "no fields": ('{"type":"struct"}', "cannot be shown: metaData.schemaString: a struct without"),
+    "too deep": ("[" * 100_000, "cannot be shown: metaData.schemaString: expected JSON"),
 }
 
 
