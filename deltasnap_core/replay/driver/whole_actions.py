@@ -48,7 +48,7 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     held = pa.concat_tables([WHOLE.empty_table(), *chain.from_iterable(map_shares(shares, read))])
     added = lines.filter(lines["deleted_at"].is_null())
     kept = pa.concat_tables([_without_changed(held, lines, log_path), decoded(added["line"].to_pylist())])
-    rows = pa.Table.from_struct_array(kept["add"].combine_chunks())
+    rows = pa.Table.from_struct_array(kept["add"].combine_chunks().drop_null())
     paths = canonical_paths(rows["path"].combine_chunks(), log_path)
     return rows.set_column(0, ADDS.field("path"), paths)
 

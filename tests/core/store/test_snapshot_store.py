@@ -14,6 +14,7 @@ from deltasnap_core.errors import (
     CorruptLogError,
     CorruptStoreError,
     DeltaTableNotFoundError,
+    SparkRequiredError,
     StoredVersionNotFoundError,
     VersionNotFoundError,
 )
@@ -218,7 +219,7 @@ def test_small_values_need_no_spark(stored: SnapshotStore) -> None:
     assert store.versions("events") == list(range(LATEST + 1))
     assert store.computed_state("events", 3) == stored.computed_state("events", 3)
     assert store.log_segment("events", 3) == stored.log_segment("events", 3)
-    with pytest.raises(ValueError, match="without a Spark session"):
+    with pytest.raises(SparkRequiredError, match="rows of the snapshot store"):
         store.all_files("events", 3)
 
 
