@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dagster_pyspark import LazyPySparkResource
-
 from deltasnap_assets.command.inspection import Counted, TableFacts
 from deltasnap_assets.command.terminal import output_aside
-from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.settings.config import SparkSettings, load_settings
+from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.failures import using_spark
-from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.spark.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_core import DeltaLog
+from deltasnap_core import DeltaLog, SnapshotOptions
 
 
 def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
@@ -24,8 +23,19 @@ def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
 
     Errors: UnsupportedProtocolError, JavaError where Spark is needed and cannot start, and those of a damaged log.
     """
-    sessions = RunSession(LazyPySparkResource(spark_config=session_config(SparkSettings())))
+    spark = _configured()
+    sessions = RunSession(PlainSession(session_config(spark)))
     with using_spark(facts.path), output_aside():
-        delta_log = DeltaLog.for_table(sessions, facts.path, storage_options=storage_options or None)
+        delta_log = DeltaLog.for_table(
+            sessions, facts.path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
+        )
         snapshot = delta_log.get_snapshot_at(version=facts.segment.version)
         return Counted(state=snapshot.computed_state, computed_by=snapshot.computed_by)
+
+
+def _configured() -> SparkSettings:
+    """Return where the configuration has its session, if there is one: looking at a table needs none."""
+    try:
+        return load_settings().spark
+    except ConfigError:
+        return SparkSettings()

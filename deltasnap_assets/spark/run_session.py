@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.spark.connect_check import address_of, check_remote, limit_retries
@@ -13,13 +13,39 @@ from deltasnap_assets.spark.failures import starting_spark
 from deltasnap_assets.spark.java import use_java
 
 
+class SessionSource(Protocol):
+    """Starts a session on first use, as dagster-pyspark's `LazyPySparkResource` does."""
+
+    @property
+    def spark_config(self) -> Mapping[str, Any]:
+        """The settings of the session."""
+        ...
+
+    @property
+    def spark_session(self) -> SparkSession:
+        """The session, each time the same."""
+        ...
+
+
+class PlainSession:
+    """A session of this process, without Dagster. SessionSource."""
+
+    def __init__(self, spark_config: Mapping[str, Any]) -> None:
+        self.spark_config = spark_config
+
+    @property
+    def spark_session(self) -> SparkSession:
+        """Start the session, or return it."""
+        return SparkSession.builder.config(map={**self.spark_config}).getOrCreate()
+
+
 class RunSession:
-    """One session for all questions of a run, from dagster-pyspark's resource. SparkProvider.
+    """One session for all questions of a run, or of a command. SparkProvider.
 
     log: called once, with one line, when the session starts.
     """
 
-    def __init__(self, pyspark: LazyPySparkResource, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, pyspark: SessionSource, log: Callable[[str], None] = lambda _: None) -> None:
         self._pyspark = pyspark
         self._log = log
         self._starting = threading.Lock()
