@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -78,16 +76,6 @@ class RunSnapshots:
         self._asks_ahead = asks_ahead
         self._facts: dict[tuple[str, str, int], Future[Any]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
-
-    def _reason_for_spark(self, table: TableSettings) -> str | None:
-        """Return why the next version of a table needs Spark; None: the driver follows the newest stored one."""
-        newest = max(self._names(table), default=None)
-        manifest = None if newest is None else self.manifests(table, [newest])[newest]
-        return self.store.reason_for_spark(manifest)
-
-    def _begin_spark(self, reason: str) -> None:
-        with suppress(Exception):  # what needs the session raises it again
-            self._sessions.session(reason)
 
     @cached_property
     def store(self) -> SnapshotStore:
@@ -239,13 +227,8 @@ class RunSnapshots:
         return self._facts[key]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
-        """Return the log segments of versions, from the log, or from the store where the log has lost them since.
-
-        They need no Spark: for a large table it starts meanwhile, for what comes next.
-        """
+        """Return the log segments of versions, from the log, or from the store where the log has lost them since."""
         log, listing = log_of(table), self.listing(table)
-        if (reason := self._reason_for_spark(table)) is not None:
-            threading.Thread(target=self._begin_spark, args=(reason,), name="deltasnap-spark", daemon=True).start()
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:

@@ -285,15 +285,6 @@ class SnapshotStore:
             [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, schema, strict=True)], schema
         )
 
-    def reason_for_spark(self, newest: VersionManifest | None) -> str | None:
-        """Return why the version after the newest stored one will need Spark; None: the driver is likely to follow.
-
-        newest: None: nothing is stored yet.
-        """
-        size = {Question.RECONSTRUCT: None} if newest is None else {Question.ROWS: _size_of(newest)}
-        choice = self._engine.choose(size)
-        return choice.reason if choice.engine == "spark" else None
-
     def query(
         self,
         table: str,

@@ -171,7 +171,7 @@ def test_page_of_the_newest_version_tells_files_and_tombstones(app: App) -> None
     newest = VERSIONS - 1
     assert "bytes_by_partition" in app.metadata("all_files", newest)
     assert app.metadata("tombstones", newest)["vacuum_would_free_now"] == "nothing: none has expired"
-    assert app.metadata("tombstones", newest)["size_in_bytes"] > 0
+    assert "contents" in app.metadata("tombstones", newest)
     assert app.metadata("reconstructed_state", newest)["changed_besides_files"] == "nothing"
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.run_session import RunSession
-from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -45,10 +42,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     return found
 
 
-def run_of(spark: SparkSession, folder: Path) -> tuple[RunSnapshots, TableSettings]:
-    DeltaLog.clear_cache()
+def settings_of(folder: Path, use: Literal["auto", "always"] = "auto") -> Settings:
     table = TableSettings(name="events", path=str(folder / "events"))
-    settings = Settings(storage=str(folder / "store"), tables=(table,))
+    return Settings(storage=str(folder / "store"), tables=(table,), spark=SparkSettings(use=use))
+
+
+def run_of(
+    spark: SparkSession, folder: Path, use: Literal["auto", "always"] = "auto"
+) -> tuple[RunSnapshots, TableSettings]:
+    DeltaLog.clear_cache()
+    settings = settings_of(folder, use)
     pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
     return RunSnapshots(settings, RunSession(pyspark)), settings.tables[0]
 
@@ -117,31 +120,26 @@ class NoSpark:
         raise AssertionError("Spark was started")
 
 
-def test_run_over_a_small_table_starts_no_spark(tmp_path: Path) -> None:
-    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
-    table = TableSettings(name="events", path=str(tmp_path / "events"))
-    pyspark: Any = NoSpark()
-    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
-    snapshots = RunSnapshots(settings, RunSession(pyspark), asks_ahead=True)
-    refresh(snapshots, table, range(4))
-    files = snapshots.states_of(table, [3])[3].num_of_files
-    assert sum(partition.num_files for partition in snapshots.file_facts(table, 3).partitions) == files
-    assert snapshots.tombstone_facts(table, 3) is not None
-
-
-def test_spark_starts_meanwhile_for_a_large_table(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_first_version_is_computed_by_spark_and_those_that_follow_by_the_driver(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
-    begun: list[str] = []
-    monkeypatch.setattr(RunSnapshots, "_begin_spark", lambda _, reason: begun.append(reason))
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
     snapshots, table = run_of(spark, tmp_path)
-    _ = snapshots.log_segments(table, range(4))
-    assert begun == []
-    monkeypatch.setattr(run_snapshots, "_SMALL_LOG_BYTES", 100)
-    _ = snapshots.log_segments(table, range(4))
-    for thread in threading.enumerate():
-        if thread.name == "deltasnap-spark":
-            thread.join()
-    assert len(begun) == 1
-    assert re.fullmatch(r".* of log to replay of table events", begun[0])
+    first = snapshots.stored(table, [0, 1], lambda *_: None)
+    assert str(first[0].computed_by).startswith(f"Spark {spark.version}, local")
+    assert str(first[1].computed_by).endswith(" actions applied to version 0")
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
+    pyspark: Any = NoSpark()
+    later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), asks_ahead=True)
+    refresh(later, table, (2, 3))
+    files = later.states_of(table, [3])[3].num_of_files
+    assert sum(partition.num_files for partition in later.file_facts(table, 3).partitions) == files
+    assert later.tombstone_facts(table, 3) is not None
+    assert str(later.manifests(table, [3])[3].computed_by).startswith("driver: ")
+
+
+def test_spark_computes_everything_where_it_is_always_used(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    snapshots, table = run_of(spark, tmp_path, use="always")
+    stored = snapshots.stored(table, range(4), lambda *_: None)
+    assert {str(manifest.computed_by)[:6] for manifest in stored.values()} == {"Spark "}
