@@ -125,23 +125,25 @@ def ui(
 ) -> None:
     """Open Dagster's UI on the tables of the configuration, and follow their new commits. Ctrl-C stops it.
 
-    Unless the configuration names a Spark session, a warm server for all runs starts and stops with it.
+    Where a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
     """
     _require("dagster_webserver", "ui")
     from deltasnap_assets.command.local_instance import use_local_instance
     from deltasnap_assets.command.running_ui import take_instance
     from deltasnap_assets.spark.java import check_java
+    from deltasnap_assets.spark.needed import reason_for_spark
 
     # Told here, a mistake is one line; told by Dagster's code server, it is a page.
-    spark = _settings_in_force().spark
-    if spark.remote is None:
+    settings = _settings_in_force()
+    reason = reason_for_spark(settings)
+    if settings.spark.remote is None and reason is not None:
         check_java()
     if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
         typer.echo(f"Stopped what an earlier deltasnap ui left running: {stopped} processes.")
     with socket.socket() as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use; --port takes another.")
-    _bring_spark(spark)
+    _bring_spark(settings.spark, reason)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster takes this process' place: signals reach it as they are, and its exit code is ours. A script that starts
     # us in the background has SIGINT ignored, and Dagster would inherit that: it could not be stopped by it.
@@ -151,18 +153,24 @@ def ui(
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
 
 
-def _bring_spark(spark: SparkSettings) -> None:
-    """Start the server of the UI where the configuration leaves it open; where that fails, say so and do without."""
+def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
+    """Start the server of the UI where the configuration leaves it open; where that fails, say so and do without.
+
+    reason: why a table needs Spark; None: none does by now.
+    """
     from deltasnap_assets.spark.connect_server import SparkServerError, free_port
     from deltasnap_assets.spark.ui_server import SERVER_FOLDER, bring_server, is_free_to_choose
 
     if not is_free_to_choose(spark):
         return
+    if reason is None:
+        typer.echo("No warm Spark server: no table needs Spark now. A run that does starts a session of its own.")
+        return
     without = "each run starts a Spark session of its own, some seconds slower"
     if find_spec("grpc") is None:
         typer.echo(f"No warm Spark server, {without}: {how_to_install('connect')} for one.")
         return
-    typer.echo("Starting a warm Spark server for all runs ...")
+    typer.echo(f"Starting a warm Spark server for all runs: {reason} ...")
     try:
         bring_server(spark, SERVER_FOLDER, free_port())
     except SparkServerError as error:
@@ -181,6 +189,7 @@ def refresh(
     Exits with 1 where a table cannot be refreshed; the others are refreshed all the same.
     """
     from deltasnap_assets.spark.java import JavaError, check_java
+    from deltasnap_assets.spark.needed import reason_for_spark
 
     settings = _settings_in_force()
     known = [table.name for table in settings.tables]
@@ -188,7 +197,7 @@ def refresh(
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
     names = tables or known
     try:
-        if settings.spark.remote is None:
+        if settings.spark.remote is None and reason_for_spark(settings, map(settings.table, names)) is not None:
             check_java()
     except JavaError as error:
         if as_json:

@@ -146,6 +146,11 @@ class ReplayEngine:
         choices = [choose(question, size, self.use) for question, size in sizes.items()]
         return next((choice for choice in choices if choice.engine == "spark"), choices[0])
 
+    def reason_for_spark(self, sizes: Mapping[Question, int | None]) -> str | None:
+        """Return why Spark answers; None: the driver does."""
+        choice = self.choose(sizes)
+        return choice.reason if choice.engine == "spark" else None
+
     def on_spark(self, reason: str, spark: Callable[[SparkSession], T]) -> Answer[T]:
         """Return the answer of Spark."""
         session = self.sessions.session(reason)

@@ -285,6 +285,13 @@ class SnapshotStore:
             [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, schema, strict=True)], schema
         )
 
+    def reason_for_spark(self, table: str) -> str | None:
+        """Return why the version after the newest stored one needs Spark; None: the driver is likely to follow it."""
+        newest = max(self.in_force(table), default=None)
+        if newest is None:
+            return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
+        return self._engine.reason_for_spark({Question.ROWS: _size_of(self.manifest(table, newest))})
+
     def query(
         self,
         table: str,

@@ -1,0 +1,46 @@
+"""Whether the next refresh needs Spark, as the stored versions show it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+from deltasnap_assets.spark.needed import reason_for_spark
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.replay import engine
+from tests.builders import add, metadata, protocol, write_log
+
+
+def settings_of(
+    folder: Path, use: Literal["auto", "always"] = "auto", kind: Literal["view", "table"] = "view"
+) -> Settings:
+    table = TableSettings(name="events", path=str(folder / "events"), materialize_as=kind)
+    return Settings(storage=str(folder / "store"), tables=(table,), spark=SparkSettings(use=use))
+
+
+def test_table_that_is_not_stored_needs_spark(tmp_path: Path) -> None:
+    reason = reason_for_spark(settings_of(tmp_path))
+    assert reason == "table events: the whole state of a version, to be stored: Spark reconstructs"
+
+
+def test_rows_of_every_version_are_written_by_spark(tmp_path: Path) -> None:
+    assert "materialize_as" in str(reason_for_spark(settings_of(tmp_path, kind="table")))
+
+
+@pytest.mark.spark
+def test_table_that_is_followed_needs_spark_only_where_it_is_large_or_spark_does_everything(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a"), add("b")]})
+    SnapshotStore.open(spark, tmp_path / "store").write_range(
+        "events", DeltaLog.for_table(spark, tmp_path / "events"), 0, 0
+    )
+    assert reason_for_spark(settings_of(tmp_path)) is None
+    assert "Spark answers every question" in str(reason_for_spark(settings_of(tmp_path, "always")))
+    rows = engine.Limit(most=1, unit="rows", driver="", spark="")
+    monkeypatch.setattr(engine, "LIMITS", {**engine.LIMITS, engine.Question.ROWS: rows})
+    assert "2 rows, more than 1" in str(reason_for_spark(settings_of(tmp_path)))
