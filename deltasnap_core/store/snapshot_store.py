@@ -41,46 +41,40 @@ from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
-from deltasnap_core.rules.file_actions import ADDS, REMOVES
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.format.version_documents import non_file_actions_of
 from deltasnap_core.store.generations import CommonVersion, find_common_version
 from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_scan import scanned_files, scanned_version, stored_history, stored_tables
+from deltasnap_core.store.stored_scan import scanned_version, stored_history, stored_tables
 from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.stored_version import FileKind, RowKind, StoredVersion, rows_of
 from deltasnap_core.store.writing.change_sets import ChangePolicy
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
 MaterializeAs = Literal["view", "table"]
-FileKind = Literal["all_files", "tombstones"]
-RowKind = Literal["all_files", "tombstones", "state"]
 T = TypeVar("T")
 
 Version = int | VersionManifest
@@ -224,29 +218,16 @@ class SnapshotStore:
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: it is
         the commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the answer is always the same.
         """
-        stored, manifest = self._found(table, version)
-        non_file = non_file_actions_of(stored.computed_states([manifest])[manifest.version])
-        retention = _retention(manifest, min_file_retention_timestamp)
-        rows = self._rows(stored, manifest)
-
-        def frame() -> DataFrame:
-            return state_actions(
-                self._session("a stored state as a DataFrame"), rows.state_of(manifest), non_file, retention
-            )
-
-        return self._checked(rows, manifest, frame)
+        found = self._version(table, version)
+        return found.state(_retention(min_file_retention_timestamp) or found.manifest.retention)
 
     def all_files(self, table: str, version: Version) -> DataFrame:
         """Return the live files of a version, with the columns of AddFile."""
-        stored, manifest = self._found(table, version)
-        rows = self._rows(stored, manifest)
-        return self._checked(rows, manifest, lambda: _all_files(rows, manifest))
+        return self._version(table, version).all_files()
 
     def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
         """Return the files removed whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
-        stored, manifest = self._found(table, version)
-        rows = self._rows(stored, manifest)
-        return self._checked(rows, manifest, lambda: _tombstones(rows, manifest, min_file_retention_timestamp))
+        return self._version(table, version).tombstones(_retention(min_file_retention_timestamp))
 
     def read_arrow(
         self,
@@ -259,38 +240,14 @@ class SnapshotStore:
 
         columns: some of those that there are; None: all. Errors: ValueError on one that is not there.
         """
-        if kind == "state":
-            return self._state_in_arrow(table, version).select(STATE.names if columns is None else list(columns))
-        return self.query(
-            table,
-            version,
-            kind,
-            columns,
-            driver=lambda rows: rows,
-            spark=lambda rows: rows.toArrow().cast(_schema_of(kind, columns)),
-        )
-
-    def _state_in_arrow(self, table: str, version: Version) -> pa.Table:
-        schema = to_arrow_schema(STATE)
-        files = self.read_arrow(table, version, "all_files")
-        gone = self.read_arrow(table, version, "tombstones")
-        non_file = non_file_actions_of(self.computed_state(table, version))
-        parts = [
-            pa.table({"add": files.to_struct_array()}),
-            pa.table({"remove": gone.to_struct_array()}),
-            pa.Table.from_pylist(list(non_file.rows()), schema),
-        ]
-        columns = [[_column(part, field) for part in parts] for field in schema]
-        return pa.table(
-            [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, schema, strict=True)], schema
-        )
+        return self._version(table, version).arrow(kind, columns)
 
     def reason_for_spark(self, table: str) -> str | None:
         """Return why the version after the newest stored one needs Spark; None: the driver is likely to follow it."""
         newest = max(self.in_force(table), default=None)
         if newest is None:
             return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
-        return self._engine.reason_for_spark({Question.ROWS: _size_of(self.manifest(table, newest))})
+        return self._engine.reason_for_spark({Question.ROWS: rows_of(self.manifest(table, newest))})
 
     def query(
         self,
@@ -306,23 +263,7 @@ class SnapshotStore:
 
         driver, spark: the question, on the rows in Arrow and on those in Spark. columns: those that it reads.
         """
-        stored, manifest = self._found(table, version)
-        rows, on_driver = self._rows(stored, manifest), self._driver_rows(stored, manifest)
-
-        def in_driver() -> T:
-            if kind == "all_files":
-                return driver(on_driver.all_files(manifest, columns))
-            return driver(on_driver.tombstones(manifest, manifest.retention, columns))
-
-        def on_spark(_: SparkSession) -> T:
-            frame = _all_files(rows, manifest) if kind == "all_files" else _tombstones(rows, manifest, None)
-            with translated(stored_files=_stored_files(rows, manifest)):
-                return spark(frame if columns is None else frame.select(*columns))
-
-        size = _size_of(manifest)
-        return self._engine.answer(
-            {Question.ROWS: size}, work=f"{size:,} rows read", driver=in_driver, spark=on_spark
-        ).value
+        return self._version(table, version).query(kind, columns, driver=driver, spark=spark)
 
     def scan(
         self,
@@ -337,19 +278,8 @@ class SnapshotStore:
 
         Errors besides those of Snapshot.scan: UnsupportedProtocolError.
         """
-        stored, manifest = self._found(table, version)
-        state = stored.computed_states([manifest])[manifest.version]
-
-        def in_frame(rows: pa.Table) -> DataFrame:
-            return self._session("planning of a scan").createDataFrame(rows)
-
-        files = scanned_files(
-            lambda: self.all_files(table, manifest),
-            lambda: self.query(table, manifest, "all_files", driver=in_frame, spark=lambda frame: frame),
-            state,
-            _stored_files(self._rows(stored, manifest), manifest),
-        )
-        return Scan(self._scanned(stored, manifest, options), files, where=where, columns=columns)
+        found = self._version(table, version)
+        return Scan(self._scanned(found, options), found.to_scan(), where=where, columns=columns)
 
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
@@ -358,21 +288,17 @@ class SnapshotStore:
 
         Of the commits between them, those that the log still has are told.
         """
-        (before, earlier), (stored, manifest) = (self._found(table, version) for version in (from_version, to_version))
-        read = [
-            *_stored_files(self._rows(before, earlier), earlier),
-            *_stored_files(self._rows(stored, manifest), manifest),
-        ]
-        scanned = self._scanned(stored, manifest, options)
+        before, after = (self._version(table, version) for version in (from_version, to_version))
+        scanned = self._scanned(after, options)
         first, last = sorted((from_version, to_version))
         return FileChanges(
             scanned,
-            self.all_files(table, earlier),
-            self.all_files(table, manifest),
+            before.all_files(),
+            after.all_files(),
             from_version=from_version,
             to_version=to_version,
-            commits=stored_history(scanned, manifest, first + 1, last),
-            reading=partial(translated, stored_files=read),
+            commits=stored_history(scanned, after.manifest, first + 1, last),
+            reading=partial(translated, stored_files=[*before.files, *after.files]),
         )
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
@@ -383,15 +309,14 @@ class SnapshotStore:
         """
         if version is None:
             version = max(self.versions(table), default=-1)
-        stored, manifest = self._found(table, version)
-        rows = self._rows(stored, manifest)
+        found = self._version(table, version)
         return stored_tables(
-            self._scanned(stored, manifest, options),
-            stored,
-            manifest,
-            files=lambda: self.all_files(table, manifest.version),
-            tombstones=lambda: self.tombstones(table, manifest.version, min_file_retention_timestamp=0),
-            events=lambda: rows.changes(manifest.changes, manifest.version),
+            self._scanned(found, options),
+            found.stored,
+            found.manifest,
+            files=found.all_files,
+            tombstones=lambda: found.tombstones(KEEP_ALL),
+            events=lambda: found.rows.changes(found.manifest.changes, found.manifest.version),
             now_ms=system_clock(),
         )
 
@@ -470,8 +395,10 @@ class SnapshotStore:
         """Remove old versions, generations that were replaced, and files of no version. See `pruning.prune`."""
         return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
-    def _scanned(self, stored: StoredTable, manifest: VersionManifest, options: ScanOptions | None) -> ScannedTable:
-        return scanned_version(self._engine.sessions, stored, manifest, options or ScanOptions(), self._storage_options)
+    def _scanned(self, found: StoredVersion, options: ScanOptions | None) -> ScannedTable:
+        return scanned_version(
+            self._engine.sessions, found.stored, found.manifest, options or ScanOptions(), self._storage_options
+        )
 
     def _table(self, name: str) -> StoredTable:
         return StoredTable(storage=self._storage, root=self.root, name=name)
@@ -482,72 +409,28 @@ class SnapshotStore:
         read = self.manifests(table, numbers) if numbers else {}
         return [read[version] if isinstance(version, int) else version for version in versions]
 
-    def _found(self, table: str, version: Version) -> tuple[StoredTable, VersionManifest]:
+    def _version(self, table: str, version: Version) -> StoredVersion:
+        """Return a version whose files are all there. Errors: StoredVersionNotFoundError; CorruptStoreError."""
         stored = self._table(table)
         (manifest,) = self._manifests(table, [version])
         stored.check_files(manifest)
-        return stored, manifest
-
-    def _checked(self, rows: SparkRows, manifest: VersionManifest, frame: Callable[[], DataFrame]) -> DataFrame:
-        with translated(stored_files=_stored_files(rows, manifest)):
-            found = frame()
-            if self._check_pages:
-                found.write.format("noop").mode("overwrite").save()
-            return found
-
-    def _rows(self, stored: StoredTable, manifest: VersionManifest) -> SparkRows:
-        parquet = self._parquet(stored.generation_folder(manifest.generation))
-        return SparkRows(parquet=parquet, log_path=manifest.log_path)
-
-    def _driver_rows(self, stored: StoredTable, manifest: VersionManifest) -> DriverRows:
-        folder = stored.generation_folder(manifest.generation)
-        return DriverRows(storage=self._storage, folder=folder, log_path=manifest.log_path)
+        folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path
+        return StoredVersion(
+            engine=self._engine,
+            stored=stored,
+            manifest=manifest,
+            rows=SparkRows(parquet=self._parquet(folder), log_path=log_path),
+            driver_rows=DriverRows(storage=self._storage, folder=folder, log_path=log_path),
+            check_pages=self._check_pages,
+        )
 
     def _parquet(self, folder: str) -> ParquetFiles:
         sessions = self._engine.sessions
         return ParquetFiles(sessions=sessions, storage=self._storage, spark_files=self._spark_files, folder=folder)
 
-    def _session(self, reason: str) -> SparkSession:
-        return self._engine.sessions.session(reason)
 
-
-def _size_of(manifest: VersionManifest) -> int:
-    return manifest.base.rows + manifest.change_rows
-
-
-def _column(rows: pa.Table, field: pa.Field) -> pa.Array:
-    if field.name not in rows.column_names:
-        return pa.nulls(rows.num_rows, field.type)
-    return rows[field.name].combine_chunks().cast(field.type)
-
-
-def _schema_of(kind: FileKind, columns: Sequence[str] | None) -> pa.Schema:
-    schema = ADDS if kind == "all_files" else REMOVES
-    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
-
-
-def _stored_files(rows: SparkRows, manifest: VersionManifest) -> list[str]:
-    return [join_url(rows.parquet.folder, file.path) for file in manifest.data_files]
-
-
-def _all_files(rows: SparkRows, manifest: VersionManifest) -> DataFrame:
-    if manifest.plain_parquet is not None:
-        return rows.parquet.read_file(manifest.plain_parquet.all_files, ADD)
-    files = rows.state_of(manifest)
-    return rows.parquet.no_rows(ADD) if files is None else live_files(files)
-
-
-def _tombstones(rows: SparkRows, manifest: VersionManifest, min_file_retention_timestamp: int | None) -> DataFrame:
-    if manifest.plain_parquet is not None and min_file_retention_timestamp is None:
-        return rows.parquet.read_file(manifest.plain_parquet.tombstones, REMOVE)
-    files = rows.state_of(manifest)
-    if files is None:
-        return rows.parquet.no_rows(REMOVE)
-    return unexpired_tombstones(files, _retention(manifest, min_file_retention_timestamp))
-
-
-def _retention(manifest: VersionManifest, chosen: int | None) -> Retention:
-    return manifest.retention if chosen is None else Retention.after(chosen)
+def _retention(chosen: int | None) -> Retention | None:
+    return None if chosen is None else Retention.after(chosen)
 
 
 def _no_progress(message: str, done: int, total: int) -> None: ...

@@ -1,0 +1,165 @@
+"""StoredVersion: the rows of one stored version, as DataFrames, in Arrow, or on the engine that fits a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.replay.engine import Question, ReplayEngine
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
+from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.rules.file_actions import ADDS, REMOVES
+from deltasnap_core.scan.scanned_files import ScannedFiles
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.version_documents import non_file_actions_of
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_scan import scanned_files
+from deltasnap_core.store.stored_table import StoredTable
+
+FileKind = Literal["all_files", "tombstones"]
+RowKind = Literal["all_files", "tombstones", "state"]
+T = TypeVar("T")
+
+
+def rows_of(manifest: VersionManifest) -> int:
+    """Return how many rows are read for the state of a version."""
+    return manifest.base.rows + manifest.change_rows
+
+
+@dataclass(frozen=True)
+class StoredVersion:
+    """Reads one stored version. rows, driver_rows: of its generation, for each engine.
+
+    check_pages: read every page of a frame before it is handed out.
+    Errors: CorruptStoreError naming the file.
+    """
+
+    engine: ReplayEngine
+    stored: StoredTable
+    manifest: VersionManifest
+    rows: SparkRows
+    driver_rows: DriverRows
+    check_pages: bool
+
+    @cached_property
+    def computed_state(self) -> SnapshotState:
+        """The computed state of the version."""
+        return self.stored.computed_states([self.manifest])[self.manifest.version]
+
+    @property
+    def files(self) -> list[str]:
+        """URLs of the files of the store that the version consists of."""
+        return [join_url(self.rows.parquet.folder, file.path) for file in self.manifest.data_files]
+
+    def state(self, retention: Retention) -> DataFrame:
+        """Return the reconciled state as actions, with the tombstones that a retention keeps."""
+
+        def frame() -> DataFrame:
+            session = self.engine.sessions.session("a stored state as a DataFrame")
+            return state_actions(session, self.rows.state_of(self.manifest), self._non_file, retention)
+
+        return self._checked(frame)
+
+    def all_files(self) -> DataFrame:
+        """Return the live files, with the columns of AddFile."""
+        return self._checked(self._all_files)
+
+    def tombstones(self, retention: Retention | None = None) -> DataFrame:
+        """Return the tombstones that a retention (None: the version's own) keeps, with the columns of RemoveFile."""
+        return self._checked(lambda: self._tombstones(retention))
+
+    def query(
+        self,
+        kind: FileKind,
+        columns: Sequence[str] | None = None,
+        *,
+        driver: Callable[[pa.Table], T],
+        spark: Callable[[DataFrame], T],
+    ) -> T:
+        """Return the answer of the engine that fits: see SnapshotStore.query."""
+
+        def in_driver() -> T:
+            if kind == "all_files":
+                return driver(self.driver_rows.all_files(self.manifest, columns))
+            return driver(self.driver_rows.tombstones(self.manifest, self.manifest.retention, columns))
+
+        def on_spark(_: SparkSession) -> T:
+            frame = self._all_files() if kind == "all_files" else self._tombstones(None)
+            with translated(stored_files=self.files):
+                return spark(frame if columns is None else frame.select(*columns))
+
+        size = rows_of(self.manifest)
+        work = f"{size:,} rows read"
+        return self.engine.answer({Question.ROWS: size}, work=work, driver=in_driver, spark=on_spark).value
+
+    def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""
+        if kind == "state":
+            return self._state_in_arrow().select(STATE.names if columns is None else list(columns))
+        schema = ADDS if kind == "all_files" else REMOVES
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
+
+    def to_scan(self) -> ScannedFiles:
+        """Return the live files for a scan, which reads them with the driver where they are few."""
+
+        def in_frame(rows: pa.Table) -> DataFrame:
+            return self.engine.sessions.session("planning of a scan").createDataFrame(rows)
+
+        def to_query() -> DataFrame:
+            return self.query("all_files", driver=in_frame, spark=lambda frame: frame)
+
+        return scanned_files(self.all_files, to_query, self.computed_state, self.files)
+
+    @property
+    def _non_file(self) -> NonFileActions:
+        return non_file_actions_of(self.computed_state)
+
+    def _checked(self, frame: Callable[[], DataFrame]) -> DataFrame:
+        with translated(stored_files=self.files):
+            found = frame()
+            if self.check_pages:
+                found.write.format("noop").mode("overwrite").save()
+            return found
+
+    def _all_files(self) -> DataFrame:
+        if self.manifest.plain_parquet is not None:
+            return self.rows.parquet.read_file(self.manifest.plain_parquet.all_files, ADD)
+        files = self.rows.state_of(self.manifest)
+        return self.rows.parquet.no_rows(ADD) if files is None else live_files(files)
+
+    def _tombstones(self, retention: Retention | None) -> DataFrame:
+        if self.manifest.plain_parquet is not None and retention is None:
+            return self.rows.parquet.read_file(self.manifest.plain_parquet.tombstones, REMOVE)
+        files = self.rows.state_of(self.manifest)
+        if files is None:
+            return self.rows.parquet.no_rows(REMOVE)
+        return unexpired_tombstones(files, retention or self.manifest.retention)
+
+    def _state_in_arrow(self) -> pa.Table:
+        schema = to_arrow_schema(STATE)
+        parts = [
+            pa.table({"add": self.arrow("all_files").to_struct_array()}),
+            pa.table({"remove": self.arrow("tombstones").to_struct_array()}),
+            pa.Table.from_pylist(list(self._non_file.rows()), schema),
+        ]
+        columns = [pa.chunked_array([_column(part, field) for part in parts], field.type) for field in schema]
+        return pa.table(columns, schema=schema)
+
+
+def _column(rows: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name not in rows.column_names:
+        return pa.nulls(rows.num_rows, field.type)
+    return rows[field.name].combine_chunks().cast(field.type)
