@@ -161,6 +161,7 @@ def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> l
         "state": [rows],
         "stored state": [rows],
         "all files": [sorted(add["path"] for add in of_kind(rows, "add"))],
+        "stored files in Arrow": [sorted(add["path"] for add in of_kind(rows, "add"))],
         "files by the driver": [sorted(add["path"] for add in of_kind(rows, "add")), None],
         "tombstones": [sorted(remove["path"] for remove in of_kind(rows, "remove"))],
         "validate checksum": [[]],
@@ -218,8 +219,9 @@ def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name in ("state", "stored state"):
         if name in told:
             stories[name] = {"rows": told[name], **_counted(told[name])}
-    if told.get("files by the driver") is not None:
-        stories["by the driver"] = {"all files": told["files by the driver"]}
+    for name in ("files by the driver", "scan files", "stored files in Arrow"):
+        if told.get(name) is not None:
+            stories[name] = {"all files": told[name]}
     stories["frames"] = {name: told[name] for name in ("all files", "tombstones") if name in told}
     return stories
 

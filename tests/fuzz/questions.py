@@ -193,6 +193,9 @@ def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
     snapshot: Snapshot = opened.value
     answers = [
         ask("computed state in Spark", version, lambda: counts_of(snapshot.computed_state), seconds=seconds),
+        ask(
+            "scan files", version, lambda: sorted(row.path for row in snapshot.scan().files.collect()), seconds=seconds
+        ),
         ask("validate checksum", version, lambda: [d.field for d in snapshot.validate_checksum()], seconds=seconds),
     ]
     frames = ask("state", version, lambda: _frames(snapshot), seconds=seconds)
@@ -229,11 +232,22 @@ def _store_answers(
     for version in versions if written.value is not None else []:
         counts = ask("stored computed state", version, partial(_stored_counts, store, version), seconds=seconds)
         answers += [counts, ask("stored state", version, partial(_stored_rows, store, version), seconds=seconds)]
+        in_arrow = ask("stored files in Arrow", version, partial(_stored_in_arrow, store, version), seconds=seconds)
+        answers.append(in_arrow)
     return answers
 
 
 def _stored_counts(store: SnapshotStore, version: int) -> dict[str, Any]:
     return counts_of(store.computed_state("t", version))
+
+
+def _scan_files(snapshot: Snapshot) -> list[str]:
+    return sorted(row.path for row in snapshot.scan().files.collect())
+
+
+def _stored_in_arrow(store: SnapshotStore, version: int) -> list[str]:
+    """Return the live files as the driver reads them."""
+    return sorted(store.read_arrow("t", version, columns=["path"])["path"].to_pylist())
 
 
 def _stored_rows(store: SnapshotStore, version: int) -> list[str]:

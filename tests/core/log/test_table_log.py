@@ -288,7 +288,7 @@ def test_cursor_text_is_read_back_and_any_other_text_refused() -> None:
         '{"generation": "g", "version": -1}',
         "[" * 100_000,
     ):
-        with pytest.raises(ValueError, match=r"cursor|JSON|value"):
+        with pytest.raises(ValueError, match=r"cursor|JSON|value|nested"):
             LogCursor.from_text(text)
 
 
