@@ -61,9 +61,9 @@ LIMITS: Mapping[Question, Limit] = {
         spark="0.3 to 0.6 s for any version",
     ),
     Question.FOLLOW: Limit(
-        most=10_000,
+        most=5_000,
         unit="file actions",
-        driver="0.4 s for 10,000",
+        driver="0.2 s for 5,000",
         spark="0.6 to 1 s for any commit",
     ),
 }

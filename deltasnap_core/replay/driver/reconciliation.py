@@ -5,6 +5,8 @@ Rows are measured file actions with the keys of their logical files: MEASURED_AC
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +22,8 @@ def with_path_keys(actions: pa.Table, log_path: str) -> pa.Table:
     return actions.set_column(actions.column_names.index("path"), "path_key", pa.chunked_array(keys, pa.string()))
 
 
-def newest(commits: pa.Table) -> pa.Table:
-    """Return the newest action of each logical file among commits.
+def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
+    """Return the newest action of each logical file among commits; within: of each (*within, logical file).
 
     In: rows with commit_version and line_number; no two rows have the same of both.
 
@@ -35,6 +37,7 @@ def newest(commits: pa.Table) -> pa.Table:
     rank = pa.array(((version - version.min()) * 2 + is_add) * (line.max() + 1) + line)
     # Grouped by paths alone where they tell files apart, which takes half the time.
     key = KEY if pc.any(pc.not_equal(commits["dv_id"], "")).as_py() else KEY[:1]
+    key = [*within, *key]
     last = commits.select(key).append_column("rank", rank).group_by(key).aggregate([("rank", "max")])
     if last.num_rows == commits.num_rows:
         return commits

@@ -53,14 +53,15 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     return rows.set_column(0, ADDS.field("path"), paths)
 
 
-def newest_lines(batch: CommitBatch, log_path: str) -> pa.Table:
+def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = ()) -> pa.Table:
     """Return the newest line of each logical file among commits (LINES_SCHEMA, `path_key` for the path).
 
+    within: the newest line of each (*within, logical file) instead.
     Errors: UnusualError where the lines of some commit are not held.
     """
     if batch.large:
         raise UnusualError("a large commit")
-    return newest(with_path_keys(batch.lines_with(*WHOLE.names), log_path))
+    return newest(with_path_keys(batch.lines_with(*WHOLE.names), log_path), within=within)
 
 
 def decoded(lines: Sequence[str]) -> pa.Table:

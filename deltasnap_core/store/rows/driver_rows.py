@@ -137,8 +137,7 @@ def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
 
     Errors: UnusualError.
     """
-    found = [newest_lines(batch.up_to(commit.version).after(commit.version - 1), log_path) for commit in batch.commits]
-    changed = pa.concat_tables(found)
+    changed = newest_lines(batch, log_path, within=("commit_version",))
     actions = decoded(changed["line"].to_pylist())
     keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGES)
