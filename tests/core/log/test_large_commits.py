@@ -89,11 +89,11 @@ def test_commit_beyond_sixteen_mebibytes_is_checked_in_blocks_and_not_held() -> 
     assert [stream.most <= 17 * MIB for stream in files.streams] == [True]
 
 
-@pytest.mark.parametrize(("size", "is_large"), [(150, False), (151, True)], ids=["at the limit", "beyond"])
+@pytest.mark.parametrize(("size", "is_large"), [(500, False), (501, True)], ids=["at the limit", "beyond"])
 def test_commit_is_large_beyond_the_limit(size: int, is_large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 150)
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 500)
     store = MemoryLogStore()
-    data = content([protocol()])
+    data = content([add("a")])
     file = store.put("00000000000000000000.json", data + b" " * (size - len(data)))
     batch = read_commits(store, [file])
     assert batch.large == ((file,) if is_large else ())
