@@ -20,6 +20,7 @@ import deltasnap_core
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import redaction
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, LogChangedError, StorageError
+from deltasnap_core.log.table_condition import Fault, FaultKind, TableCondition
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import is_harmless_option, learn_options, learn_settings, learn_url, redacted
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -86,7 +87,10 @@ def made(error: type[DeltaSnapError]) -> DeltaSnapError:
         kind = str(parameter.annotation)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        if "int" in kind and "str" not in kind:
+        if "TableCondition" in kind:
+            fault = Fault(kind=FaultKind.NO_TABLE, text=TEXT, advice=TEXT)
+            values[name] = TableCondition(table=TEXT, faults=(fault,))
+        elif "int" in kind and "str" not in kind:
             values[name] = (1,) if "Iterable" in kind or "tuple" in kind else 1
         elif "Mapping" in kind or "dict" in kind:
             values[name] = {TEXT: TEXT}
