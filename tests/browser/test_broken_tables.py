@@ -120,13 +120,6 @@ def test_page_of_a_broken_table_says_so_first(page: Page, table: str, sentence: 
     assert not page.get_by_text(re.compile("^Well:")).count()
 
 
-@pytest.mark.parametrize("table", ["garbage", "feature"])
-def test_page_links_the_failed_run(page: Page, table: str) -> None:
-    _open(page, table, "delta_log")
-    page.get_by_text("failed_run").first.wait_for()
-    assert page.locator("a[href^='/runs/']").count()
-
-
 @pytest.mark.parametrize(
     ("table", "check", "sentence"),
     [
