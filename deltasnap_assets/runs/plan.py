@@ -1,4 +1,4 @@
-"""Which versions of a table are to be materialized, and how that is asked of Dagster.
+"""Which versions of a table are to be materialized, and how Dagster is requested to do so.
 
 Shared by the sensor, the schedule and `deltasnap refresh`, so that they agree.
 """

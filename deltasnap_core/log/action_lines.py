@@ -1,4 +1,4 @@
-"""The one reader of lines of actions: it decides which action a line holds, and everything else goes by its word.
+"""The single authority on parsing lines of a commit: it decides which action a line holds.
 
 Whole batches go through Arrow's JSON reader, with a schema of all that the replay reads. What that finds regular, Spark
 reads the same; anything else is parsed again line by line, to be written anew in the usual form or to be refused.
@@ -39,6 +39,7 @@ from deltasnap_core.protocol.actions import AddFile, RemoveFile
 from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
+from deltasnap_core.rules.file_actions import DELETION_VECTOR
 from deltasnap_core.rules.json_lines import BLANK, are_safe, parsed
 from deltasnap_core.rules.measures import MEASURED_ACTION, measures_of
 
@@ -82,16 +83,6 @@ MEASURED_LINES = pa.schema(
 
 _ANY = pa.struct([])
 _MAPS = ("partitionValues", "tags")  # Arrow reads no maps: only that they are objects
-_DELETION_VECTOR = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-        ("maxRowIndex", pa.int64()),
-    ]
-)
 _OF_BOTH = [
     ("path", pa.string()),
     ("partitionValues", _ANY),
@@ -99,7 +90,7 @@ _OF_BOTH = [
     ("dataChange", pa.bool_()),
     ("stats", pa.string()),
     ("tags", _ANY),
-    ("deletionVector", _DELETION_VECTOR),
+    ("deletionVector", DELETION_VECTOR),
     ("baseRowId", pa.int64()),
     ("defaultRowCommitVersion", pa.int64()),
 ]

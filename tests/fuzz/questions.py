@@ -170,7 +170,7 @@ def spark_answers(
     check_pages: bool = False,
     seconds: float = 120,
 ) -> list[Answer]:
-    """Ask all that needs Spark of some versions, ascending; the store is asked of all of them."""
+    """Ask all that needs Spark of some versions, ascending; the store answers for all of them."""
     options = SnapshotOptions(cache_state=False, check_pages=check_pages, engine="spark")
     store = WatchedStore(folder, vanishing)
     log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options, store=store)

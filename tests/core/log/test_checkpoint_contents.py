@@ -1,4 +1,4 @@
-"""Opening checkpoints by their footers: what they consist of, and what is told of broken ones."""
+"""Opening checkpoints by their footers: what they consist of, and the errors of broken ones."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SCHEMA = pa.schema(
 
 
 def flip_bits() -> None:
-    """Open checkpoints with a bit of the footer flipped, ask of them what is asked of a good one, and count."""
+    """Open checkpoints with a bit of the footer flipped, put the questions of a good one, and count."""
     whole = _checkpoint()
     footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)
     found = [_opens(_flipped(whole, place, bit)) for place in footer for bit in (place % 8, (place + 3) % 8)]
