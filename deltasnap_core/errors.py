@@ -62,14 +62,25 @@ class DeltaTableNotFoundError(DeltaSnapError):
 
 
 class VersionNotFoundError(DeltaSnapError):
-    """The table at `path` has no `version`; it has `earliest` to `latest` (None: not known)."""
+    """The table at `path` has no `version`; it has `earliest` to `latest` (None: not known), perhaps with gaps.
 
-    def __init__(self, *, path: str, version: int, earliest: int | None = None, latest: int | None = None) -> None:
+    available: the versions that can be loaded, as text; None: all from `earliest` to `latest`.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        version: int,
+        earliest: int | None = None,
+        latest: int | None = None,
+        available: str | None = None,
+    ) -> None:
         self.path = path
         self.version = version
         self.earliest = earliest
         self.latest = latest
-        available = _range_text(earliest, latest, str)
+        available = _range_text(earliest, latest, str) if available is None else available
         super().__init__(f"Version {version} of the Delta table at {path} does not exist. Available: {available}.")
 
 

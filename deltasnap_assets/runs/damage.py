@@ -8,7 +8,7 @@ from deltasnap_assets.runs.condition_report import report_condition
 from deltasnap_assets.runs.plan import Stored, log_of, look, was_broken, what_is_stored
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
+from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondition
 
 
 def look_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
@@ -32,10 +32,14 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
     log = log_of(table)
     try:
         listing = log.list()
-        sound_until = what_is_stored(settings, table, listing).sound_until
+        stored = what_is_stored(settings, table, listing)
+        found = log.condition(listing, first=stored.sound_until + 1, sound_until=stored.sound_until)
+        if found.newest_loadable != stored.sound_until or stored.sound_until not in stored.versions:
+            return found
+        store = SnapshotStore.open(None, settings.storage, settings.storage_options)
+        return found.with_schema_of(store.computed_state(table.name, stored.sound_until).metadata)
     except DeltaSnapError:
         return log.condition()
-    return log.condition(listing, first=sound_until + 1, sound_until=sound_until)
 
 
 def report_where_nothing_is_new(instance: dg.DagsterInstance, settings: Settings, table: TableSettings) -> None:

@@ -91,8 +91,8 @@ def readable_checkpoint(condition: TableCondition, *, known_sound: bool = False)
 
 
 def _readable_protocol(condition: TableCondition) -> Verdict:
-    if unsupported := condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL):
-        return _failed(unsupported)
+    if faults := condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL, FaultKind.BROKEN_SCHEMA):
+        return _failed(faults)
     if not condition.is_readable:
         return not_evaluated(condition.text)
     return Verdict(passed=True, description=f"deltasnap supports what version {condition.latest} needs.")

@@ -122,8 +122,11 @@ class RunSnapshots:
                 self._conditions[table.name] = log.condition()
             else:
                 read_pages = checkpoint_read is None or checkpoint_id(listing) != checkpoint_read
-                sound_until = max(self.stored_versions(table), default=-1)
+                newest = max(self.stored_versions(table), default=None)
+                sound_until = -1 if newest is None else newest
                 found = log.condition(listing, sound_until=sound_until, read_pages=read_pages)
+                if newest is not None and newest == found.newest_loadable:
+                    found = found.with_schema_of(self.states_of(table, [newest])[newest].metadata)
                 self._conditions[table.name] = found
         return self._conditions[table.name]
 

@@ -161,11 +161,12 @@ class _Examination:
         wanted = start + 1 if first is None else min(first, start + 1)
         commits = self._read_commits(max(wanted, sound_until + 1))
         loadable, blames = self._walk(commits.broken)
-        unsupported = list(self._protocol_faults(commits, start, sound_until, VersionRanges.of(loadable)))
+        readable = VersionRanges.of(loadable)
+        unsupported = list(self._protocol_faults(commits, start, sound_until, readable))
         lost = joined(fault.versions for fault in unsupported)
         faults = [*self._commit_faults(blames), *unsupported, *self._checkpoint_faults(blames), *self._hint_faults()]
         faults.sort(key=lambda fault: fault.mark != "error")
-        return TableCondition(
+        found = TableCondition(
             table=redacted(self._table),
             latest=self._latest,
             loadable=VersionRanges.of([v for v in loadable if v not in lost]),
@@ -174,6 +175,16 @@ class _Examination:
             checkpoints_read=tuple(self._names),
             pages_read=self._read_pages,
         )
+        return found.with_schema_of(self._newest_metadata(commits, start, sound_until, readable))
+
+    def _newest_metadata(
+        self, commits: _Commits, start: int, sound_until: int, readable: VersionRanges
+    ) -> Metadata | None:
+        """Return the metadata of the newest version that can be read; None: unknown, or it has none."""
+        state = self._base if start >= sound_until else NonFileActions()
+        for version in sorted(v for v in commits.actions if v > max(start, sound_until) and v in readable):
+            state = state.advanced(commits.actions[version])
+        return state.metadata
 
     def _read_checkpoints(self) -> None:
         """Read the newest checkpoint; where it is damaged, the next one, until one is sound."""

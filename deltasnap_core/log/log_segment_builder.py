@@ -12,6 +12,7 @@ from deltasnap_core.log.log_listing import LogListing, list_log, table_path
 from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, redacted
@@ -178,8 +179,14 @@ class _Search:
         listing = self.list(0, None)
         if version is None or listing.latest_version is None:
             raise DeltaTableNotFoundError(path=path)
-        earliest = next(iter(listing.reconstructable_versions()), None)
-        raise VersionNotFoundError(path=path, version=version, earliest=earliest, latest=listing.latest_version)
+        versions = listing.reconstructable_versions()
+        raise VersionNotFoundError(
+            path=path,
+            version=version,
+            earliest=next(iter(versions), None),
+            latest=listing.latest_version,
+            available=VersionRanges.of(versions).text() if versions else None,
+        )
 
     def list(self, first: int, last: int | None) -> LogListing:
         """Return what lies in the log for the versions first to last. Errors: DeltaTableNotFoundError."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.schema_text import schema_fields
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 
@@ -23,6 +25,7 @@ class FaultKind(StrEnum):
     CORRUPT_COMMIT = "corrupt_commit"
     MISSING_ACTION = "missing_action"
     UNSUPPORTED_PROTOCOL = "unsupported_protocol"
+    BROKEN_SCHEMA = "broken_schema"
     CORRUPT_CHECKPOINT = "corrupt_checkpoint"
     BROKEN_HINT = "broken_hint"
 
@@ -125,6 +128,19 @@ class TableCondition:
         """Return the faults because of which a version cannot be loaded."""
         return tuple(fault for fault in self.faults if version in fault.versions)
 
+    def with_schema_of(self, metadata: Metadata | None) -> TableCondition:
+        """Return this condition with the fault of the schema in force, where it cannot be read. None: not known."""
+        if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):
+            return self
+        try:
+            schema_fields(metadata.schema_string)
+        except ValueError as error:
+            faults = sorted(
+                (*self.faults, _broken_schema(self.table, str(error))), key=lambda each: each.mark != "error"
+            )
+            return replace(self, faults=tuple(faults))
+        return self
+
     @property
     def text(self) -> str:
         """What is wrong, in full sentences; empty where nothing is."""
@@ -204,6 +220,17 @@ def corrupt_checkpoint(
         reason=redacted(reason),
         versions=versions,
         read_instead=read_instead,
+    )
+
+
+def _broken_schema(table: str, reason: str) -> Fault:
+    reason = redacted(reason)
+    return Fault(
+        kind=FaultKind.BROKEN_SCHEMA,
+        text=f"The schema of {table} cannot be read: {_sentence(reason)} Its files can be counted, its rows not read.",
+        advice="Restore the commit that wrote the schema from a backup of the log, or restore the table to the version "
+        "before it.",
+        reason=reason,
     )
 
 

@@ -393,6 +393,9 @@ class Snapshot:
         def collected(log: LoadedLog) -> list[AddFile]:
             files = reconciled_files(self._reader(), log)
             rows = [] if files is None else live_files(files).toArrow().to_pylist(maps_as_pydicts="strict")
-            return [AddFile.from_json(row) for row in rows]
+            try:
+                return [AddFile.from_json(row) for row in rows]
+            except ValueError as error:
+                raise CorruptLogError(path=self.path, reason=str(error)) from error
 
         return self._on_ladder(collected)

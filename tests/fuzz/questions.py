@@ -119,7 +119,8 @@ def _files_at(log: DeltaLog, version: int) -> list[str] | None:
     """Return the live files as the driver reads them whole; None: only Spark reads them."""
     snapshot = log.get_snapshot_at(version)
     try:
-        found = live_adds(log.context.log.store, snapshot.log.replayable, log.path)
+        # A checkpoint that turns out to be damaged is replaced by an older one, as in `Snapshot`.
+        found = snapshot._on_ladder(lambda loaded: live_adds(log.context.log.store, loaded, log.path))
     except UnusualError:
         return None
     return sorted(found["path"].to_pylist())

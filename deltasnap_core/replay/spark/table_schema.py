@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields
 from deltasnap_core.redaction import logger_of
 
 logger = logger_of(__name__)
@@ -16,8 +16,6 @@ logger = logger_of(__name__)
 UNKNOWN_TYPES = "deltasnap.unknownTypes"
 """The metadata key of a field that has types Spark does not know: their names by path, which is the name of the
 field, then `.element`, `.key` or `.value` for what is inside arrays and maps."""
-
-_FIELD = "metaData.schemaString"
 
 # Names that Spark reads but no longer writes.
 _OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
@@ -33,33 +31,16 @@ def parse_schema(schema_string: str | None) -> StructType:
     it is stored as, with its class there. `ValueError` where the text is not the schema of a table.
     Source: PROTOCOL.md, Schema Serialization Format.
     """
-    if schema_string is None:
-        return StructType([])
     try:
-        decoded = decode_json(schema_string)
-    except ValueError as error:
-        raise ValueError(f"{_FIELD}: expected JSON, found {schema_string[:40]!r}: {error}") from error
-    if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
-        raise ValueError(f"{_FIELD}: expected a struct, found {schema_string[:40]!r}")
-    try:
-        return _struct(decoded)
+        return StructType([_field(field) for field in schema_fields(schema_string)])
     except RecursionError as error:
-        raise ValueError(f"{_FIELD}: nested too deeply") from error
+        raise ValueError(f"{FIELD}: nested too deeply") from error
 
 
-def _struct(value: Mapping[str, Any]) -> StructType:
-    fields = value.get("fields")
-    if not isinstance(fields, list):
-        raise ValueError(f"{_FIELD}: a struct without an array of fields")
-    return StructType([_field(field) for field in fields])
-
-
-def _field(value: Any) -> StructField:
-    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str) or "type" not in value:
-        raise ValueError(f"{_FIELD}: expected a field with name and type, found {value!r}")
+def _field(value: Mapping[str, Any]) -> StructField:
     name, metadata = value["name"], value.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise ValueError(f"{_FIELD}: metadata of field {name}: expected an object, found {metadata!r}")
+        raise ValueError(f"{FIELD}: metadata of field {name}: expected an object, found {metadata!r}")
     unknown: dict[str, str] = {}
     data_type = _data_type(value["type"], name, unknown)
     if unknown:
@@ -77,7 +58,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
                 unknown[path] = value
             return known or StringType()
         case {"type": "struct"}:
-            return _struct(value)
+            return StructType([_field(field) for field in fields_of(value)])
         case {"type": "array", "elementType": element}:
             return ArrayType(_data_type(element, f"{path}.element", unknown), _flag(value, "containsNull"))
         case {"type": "map", "keyType": key, "valueType": item}:
@@ -93,7 +74,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
         case {"type": str(name)} if name not in ("array", "map"):
             unknown[path] = name
             return StringType()
-    raise ValueError(f"{_FIELD}: expected a type at {path}, found {value!r}")
+    raise ValueError(f"{FIELD}: expected a type at {path}, found {value!r}")
 
 
 def _named_type(name: str) -> DataType | None:

@@ -204,7 +204,7 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
 
 def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) -> None:
     sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
-    instance, cursor = dg.DagsterInstance.ephemeral(), None
+    instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables[1:]:
         write(Path(table.path), 0, 1)
     asked = []
@@ -233,7 +233,8 @@ def test_idle_tick_on_s3_asks_each_table_for_one_listing(
     for number in range(count):
         fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
     sensor, _ = many_tables(folder, count, **options)
-    instance, cursor = dg.DagsterInstance.ephemeral(), None
+    # An instance in memory refuses two threads at once.
+    instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     asked = []
     for _ in range(2):
         flaky.reset()
@@ -258,7 +259,7 @@ def test_shared_sensor_tells_a_failure_without_its_credentials(
         return log_of(table)
 
     monkeypatch.setattr(sensors, "log_of", refused)
-    with dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()) as context:
+    with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == MOST_SENSORS

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaSnapError, FaultKind, FileStatus, StorageError, TableCondition, TableLog
+from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.file_names import checkpoint_file, commit_file, multipart_checkpoint_files
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
@@ -205,6 +206,36 @@ def test_condition_of_a_log_without_protocol_or_metadata_says_so(tmp_path: Path,
     assert fault.kind == FaultKind.MISSING_ACTION
     assert missing in fault.text
     assert not found.loadable
+
+
+SCHEMAS = {
+    "no JSON": "{ not json",
+    "no struct": '"string"',
+    "no fields": '{"type":"struct"}',
+    "a field without a name": '{"type":"struct","fields":[{"type":"long"}]}',
+}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS.keys())
+def test_condition_says_that_the_schema_in_force_cannot_be_read(tmp_path: Path, schema: str) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [metadata(schemaString=schema)], 2: [add("b")]})
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, found.mark) == (FaultKind.BROKEN_SCHEMA, "error", "error")
+    assert "metaData.schemaString" in fault.text
+    assert found.loadable == (0, 1, 2)
+    write_log(tmp_path / "t", {3: [metadata()]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
+def test_condition_takes_the_schema_of_stored_versions_from_who_knows_it(tmp_path: Path) -> None:
+    broken = metadata(schemaString="{")
+    write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
+    found = TableLog.for_path(str(tmp_path / "t")).condition(sound_until=1)
+    assert found.mark == "ok"
+    known = Metadata.from_json(broken["metaData"])
+    assert found.with_schema_of(known).mark == "error"
+    assert found.with_schema_of(known).with_schema_of(known).faults == found.with_schema_of(known).faults
 
 
 def test_condition_of_a_hint_that_leads_nowhere_warns(tmp_path: Path) -> None:
