@@ -12,6 +12,7 @@ from typing import Any
 from moto.server import ThreadedMotoServer
 
 _THROTTLED = b"<Error><Code>%s</Code><Message>Please reduce your request rate.</Message></Error>"
+_DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 
 class FlakyS3:
@@ -31,6 +32,7 @@ class FlakyS3:
         self.refusals, self.code, self.hang_seconds = refusals, code, hang_seconds
         self.asked: Counter[tuple[str, str]] = Counter()
         self.refused = 0
+        self.denies_access = False
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         query = environ.get("QUERY_STRING", "")
@@ -40,6 +42,9 @@ class FlakyS3:
             self.asked[request] += 1
             is_refused = self.asked[request] <= self.refusals
             self.refused += is_refused
+        if self.denies_access:
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [] if request[0] == "HEAD" else [_DENIED]
         if is_refused and self.hang_seconds:
             time.sleep(self.hang_seconds)
         elif is_refused:

@@ -15,7 +15,7 @@ from deltasnap_assets.command.condition_view import counted_versions
 from deltasnap_assets.command.local_instance import local_home
 from deltasnap_assets.command.running_ui import last_ui, leftovers
 from deltasnap_assets.processes import pid_of
-from deltasnap_assets.runs.table_runs import unfinished_run
+from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings, find_config, load_settings, nothing_to_follow
 from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.spark.connect_check import check_remote
@@ -142,14 +142,22 @@ def _runs(settings: Settings) -> Iterator[Finding]:
         return
     with dg.DagsterInstance.from_config(str(home)) as instance:
         for table in settings.tables:
-            failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE])
-            before = instance.get_runs_count(failed)
-            run = unfinished_run(instance, table.name)
-            lost = instance.get_runs_count(failed) - before
-            told = "none under way" if run is None else f"{run} is under way"
-            advice = "Their versions are taken up by the next run." if lost else ""
-            shown = f"{told}; {lost} lost, recorded as failed" if lost else told
-            yield Finding(subject=f"runs of {table.name}", mark="warning" if lost else "ok", told=shown, advice=advice)
+            yield _runs_of(instance, table)
+
+
+def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
+    subject, failed = f"runs of {table.name}", dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE])
+    before = instance.get_runs_count(failed)
+    run = unfinished_run(instance, table.name)
+    if lost := instance.get_runs_count(failed) - before:
+        told = f"{'none' if run is None else run} under way; {lost} lost, recorded as failed"
+        return Finding(subject=subject, mark="warning", told=told, advice="The next run stores their versions.")
+    last = failed_run(instance, table.name)
+    if last is not None and run is None:
+        told = f"the last one failed: run {last.run_id}: {visible(without_secrets(last.reason), _MOST_TOLD)}"
+        advice = f"`deltasnap refresh {table.name}` tries again."
+        return Finding(subject=subject, mark="warning", told=told, advice=advice)
+    return Finding(subject=subject, mark="ok", told="none under way" if run is None else f"{run} is under way")
 
 
 def _answer_of(remote: str) -> str:

@@ -11,17 +11,29 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondition
 
 
+class BrokenTableError(DeltaSnapError):
+    """Versions of `table` cannot be loaded, or it cannot be reached at all: see `condition`."""
+
+    def __init__(self, *, table: str, condition: TableCondition) -> None:
+        self.table = table
+        self.condition = condition
+        super().__init__(condition.text)
+
+
 def look_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
-    """Return what `look` does; what it raises is recorded first.
+    """Return what `look` does; what is wrong with the log is recorded first, and raised as BrokenTableError.
 
     Where something was wrong with the table, commits that are not stored yet are read before a run is requested.
     """
     failed = failed_run(instance, table.name)
     try:
         return look(settings, table, examine=failed is not None or was_broken(instance, table.name))
-    except DeltaSnapError:
-        report_condition(instance, table, log_of(table).condition(), failed)
-        raise
+    except DeltaSnapError as error:
+        condition = log_of(table).condition()
+        report_condition(instance, table, condition, failed)
+        if not condition.faults:  # it is the store that failed
+            raise
+        raise BrokenTableError(table=table.name, condition=condition) from error
 
 
 def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:

@@ -10,7 +10,12 @@ import dagster as dg
 
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs.condition_report import FailedRun, report_condition
-from deltasnap_assets.runs.damage import condition_of_failure, look_or_report, report_where_nothing_is_new
+from deltasnap_assets.runs.damage import (
+    BrokenTableError,
+    condition_of_failure,
+    look_or_report,
+    report_where_nothing_is_new,
+)
 from deltasnap_assets.runs.handed_on import Look, handed_on
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.plan import (
@@ -38,15 +43,6 @@ class RefreshError(DeltaSnapError):
         super().__init__(f"Run {run_id} of table {table} failed: {reason}")
 
 
-class BrokenTableError(DeltaSnapError):
-    """Versions of `table` cannot be loaded, see `condition`; the others are materialized."""
-
-    def __init__(self, *, table: str, condition: TableCondition) -> None:
-        self.table = table
-        self.condition = condition
-        super().__init__(condition.text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshEvent:
     """What a refresh is at: the versions first to last of a table, and the event just recorded in their run."""
@@ -70,8 +66,8 @@ def refresh_table(
 
     The poll is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
     and above go to the console. `on_event` is called with each event of the runs.
-    Errors: those of looking at the log; `RefreshError` for a run that failed, `BrokenTableError` for versions that
-    cannot be loaded. What can be loaded is materialized before, and the page of the table says what is wrong.
+    Errors: `RefreshError` for a run that failed, `BrokenTableError` for a table that cannot be reached and for versions
+    that cannot be loaded. What can be loaded is materialized before, and the page of the table says what is wrong.
     """
     job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done, problem = list[int](), False, None

@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltasnap_core import commit_file
 from deltasnap_core.protocol.file_names import checkpoint_file
 from tests.assets.command.test_cli import deltasnap
+from tests.flaky_s3 import FlakyS3
 
 LAST = 7
 
@@ -223,3 +224,31 @@ def test_version_that_a_gap_took_is_explained_by_the_gap(table: Path) -> None:
     assert code == 0
     assert "the newest that can be loaded" not in out
     assert len(problems) == 1
+
+
+@pytest.mark.spark  # a server
+def test_denied_access_is_one_sentence(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
+    flaky, options = flaky_s3
+    flaky.denies_access = True
+    told = {"endpoint_url": options["client_kwargs"]["endpoint_url"], "key": "ada", "secret": "hunter2"}
+    given = [word for name, value in told.items() for word in ("-o", f"{name}={value}")]
+    result = deltasnap("inspect", "s3://lake/events", *given, folder=tmp_path)
+    problem = result.stderr.strip().splitlines()[-1]
+    assert result.returncode == 1
+    assert problem.startswith("error: Access to s3://lake/events")
+    assert "Grant read access, or correct the credentials in storage_options." in problem
+    assert "hunter2" not in result.stderr
+
+
+@pytest.mark.spark  # a server
+def test_doctor_and_refresh_say_that_access_is_denied(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
+    flaky, options = flaky_s3
+    flaky.denies_access = True
+    table = {"name": "events", "path": "s3://lake/events", "storage_options": options}
+    (tmp_path / "deltasnap.yaml").write_text(json.dumps({"tables": [table], "storage": "store"}), encoding="utf-8")
+    doctor, refresh = (deltasnap(name, "--json", folder=tmp_path, DAGSTER_HOME="") for name in ("doctor", "refresh"))
+    finding, told = of_table(json.loads(doctor.stdout)), json.loads(refresh.stdout)["events"]
+    assert (doctor.returncode, finding["mark"]) == (1, "error")
+    assert finding["told"].startswith("Access to s3://lake/events")
+    assert (refresh.returncode, told["versions"]) == (1, [])
+    assert "Access to s3://lake/events" in told["error"]

@@ -201,6 +201,9 @@ def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.Mo
         ended = instance.get_run_by_id(run_of_it.run_id)
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
+    found = findings(run("doctor", "--json"))["runs of events"]
+    assert (found["mark"], found["advice"]) == ("warning", "`deltasnap refresh events` tries again.")
+    assert found["told"].startswith(f"the last one failed: run {run_of_it.run_id}: ")
 
 
 def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,8 @@ from dagster._core.storage.asset_check_execution_record import (  # noqa: E402
     AssetCheckExecutionResolvedStatus,
 )
 
-from deltasnap_assets.runs.refresh import BrokenTableError, RefreshError  # noqa: E402
+from deltasnap_assets.runs.damage import BrokenTableError  # noqa: E402
+from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
 from deltasnap_core import DeltaTableNotFoundError  # noqa: E402
 from deltasnap_core.protocol.file_names import checkpoint_file, commit_file, multipart_checkpoint_files  # noqa: E402
@@ -230,7 +231,7 @@ def test_dropped_table_keeps_what_was_known(spark: SparkSession, tmp_path: Path)
     app.refresh()
     good = page(app)
     shutil.rmtree(app.path)
-    with pytest.raises(DeltaTableNotFoundError):
+    with pytest.raises(BrokenTableError, match="No Delta table at"):
         app.refresh()
     told = page(app)
     assert told["health"].startswith("No Delta table at ")
@@ -243,7 +244,7 @@ def test_dropped_table_keeps_what_was_known(spark: SparkSession, tmp_path: Path)
 
 def test_wrong_path_of_a_table_never_seen_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
-    with pytest.raises(DeltaTableNotFoundError):
+    with pytest.raises(BrokenTableError, match="No Delta table at"):
         app.refresh()
     assert page(app)["health"].startswith("No Delta table at ")
     app.grow(2)
