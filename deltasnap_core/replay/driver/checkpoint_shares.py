@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
@@ -40,12 +41,10 @@ class Share:
         """How many actions they hold."""
         return sum(self.part.metadata.row_group(group).num_rows for group in self.row_groups)
 
-    def batches(
-        self, store: LogStore, *, use_threads: bool = False, dictionaries: Collection[str] = ()
-    ) -> Iterator[pa.Table]:
+    def batches(self, store: LogStore, *, use_threads: bool = False) -> Iterator[pa.Table]:
         """Yield what is read, some rows at a time, in their order.
 
-        dictionaries: the leaves that are read as such. Errors: CorruptLogError naming the file that cannot be read.
+        Errors: CorruptLogError naming the file that cannot be read, or that has a path that is not UTF-8.
         """
         metadata, path = self.part.metadata, self.part.file.path
         groups = [metadata.row_group(group) for group in self.row_groups]
@@ -55,15 +54,21 @@ class Share:
         try:
             with store.open(path) as stream:
                 # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
-                parquet = pq.ParquetFile(
-                    stream, metadata=metadata, read_dictionary=list(dictionaries), page_checksum_verification=True
-                )
+                parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
                 for batch in parquet.iter_batches(
                     batch_rows, row_groups=list(self.row_groups), columns=list(self.columns), use_threads=use_threads
                 ):
+                    _check_paths(batch)
                     yield pa.Table.from_batches([batch])
         except UNREADABLE as error:
             raise unreadable(path, error) from error
+
+
+def _check_paths(batch: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid where a path is not UTF-8: Parquet readers do not look."""
+    for column in batch.columns:
+        if pa.types.is_struct(column.type) and column.type.get_field_index("path") >= 0:
+            pc.struct_field(column, "path").validate(full=True)
 
 
 def unreadable(path: str, error: Exception) -> CorruptLogError:

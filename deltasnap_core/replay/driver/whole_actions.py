@@ -94,6 +94,7 @@ def whole_actions(rows: pa.Table) -> pa.Table:
     except pa.ArrowException as error:
         raise UnusualError(str(error)) from error
     actions = pa.table(columns, schema=WHOLE)
+    actions.validate(full=True)  # texts are UTF-8
     paths = [pc.struct_field(column, "path") for column in columns]
     check_one_action(*paths)
     return actions.filter(pc.or_(*(path.is_valid() for path in paths)))

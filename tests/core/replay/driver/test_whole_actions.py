@@ -5,11 +5,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import assume, given
 
-from deltasnap_core import TableLog
+from deltasnap_core import CorruptLogError, TableLog
 from deltasnap_core.replay.driver.whole_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
+from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
 from tests.core.replay.driver.test_held_files import PROPERTY
 from tests.oracle import comparable, replay
@@ -35,3 +39,19 @@ def test_live_files_of_every_version_are_those_of_the_oracle(made: RandomLog) ->
             rows = [{"add": add} for add in found.to_pylist(maps_as_pydicts="strict")]
             assert comparable(rows) == comparable({"add": add} for add in states[version].files.values())
     assume(read)
+
+
+def test_path_that_is_not_utf8_is_damage_of_the_checkpoint(tmp_path: Path) -> None:
+    actions = [protocol(), metadata(), add("abcd.parquet")]
+    log_folder = write_log(tmp_path, {0: actions, 1: [add("b%20c.parquet")]})
+    write_checkpoint(log_folder, 0, "classic", actions)
+    (log_folder / "00000000000000000000.json").unlink()
+    (file,) = log_folder.glob("*.checkpoint.parquet")
+    pq.write_table(pq.read_table(file), file, compression="none", write_statistics=False)
+    file.write_bytes(file.read_bytes().replace(b"abcd.parquet", b"ab\xff%.parquet"))
+    log = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock())
+    snapshot = log.get_snapshot_at(1)
+    with pytest.raises(CorruptLogError, match="Invalid UTF8"):
+        live_adds(log.context.log.store, snapshot.log.replayable, log.path)
+    with pytest.raises(CorruptLogError, match="Invalid UTF8"):
+        _ = snapshot.computed_state
