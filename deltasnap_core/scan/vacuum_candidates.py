@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.scan.deletion_vectors import vector_file
 from deltasnap_core.scan.file_keys import UNRESOLVED, FileKeys, normal_path
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -130,7 +131,7 @@ def _named(table: ScannedTable, named: NamedFiles) -> DataFrame:
     of_driver = [{"path": path} for path in named.change_data]
     of_driver += _encoded_vectors(rows.where("type is not null and type not in ('p', 'i')"))
     if of_driver:
-        found.append(table.spark.createDataFrame(pa.Table.from_pylist(of_driver, _NAMED)))
+        found.append(arrow_rows(table.spark, pa.Table.from_pylist(of_driver, _NAMED)))
     return _union(found)
 
 
@@ -159,7 +160,7 @@ def _logged(keys: FileKeys, names: DataFrame) -> DataFrame:
 
 def _listed(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
     """Return the listed files that VACUUM would consider, with the columns of `_logged`."""
-    rows = table.spark.createDataFrame(_considered(table, listing))
+    rows = arrow_rows(table.spark, _considered(table, listing))
     names = f"{keys.of_listed('path')} as key", f"{keys.of_name('path')} as name"
     return rows.selectExpr("*", "cast(null as bigint) as size", *names)
 

@@ -14,6 +14,7 @@ from deltasnap_core.replay.driver.whole_actions import live_adds
 from deltasnap_core.replay.engine import Answer, Question
 from deltasnap_core.replay.known_state import KnownFiles, KnownState
 from deltasnap_core.replay.spark.load_actions import PARSED
+from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.replay.spark.state_cache import StateCache
 from deltasnap_core.replay.spark.state_computation import measure_files, reconciled_files
 from deltasnap_core.replay.spark.state_reconstruction import live_files
@@ -58,7 +59,7 @@ class StateReplay:
 
         def by_driver() -> DataFrame:
             adds = live_adds(context.log.store, log, context.log.log_path)
-            return context.session("planning of a scan").createDataFrame(adds)
+            return arrow_rows(context.session("planning of a scan"), adds)
 
         def on_spark(session: SparkSession) -> DataFrame:
             parts = () if log.contents is None else log.contents.files_with_file_actions

@@ -15,6 +15,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.replay.engine import Question, ReplayEngine
+from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
@@ -116,7 +117,7 @@ class StoredVersion:
         """Return the live files for a scan, which reads them with the driver where they are few."""
 
         def in_frame(rows: pa.Table) -> DataFrame:
-            return self.engine.sessions.session("planning of a scan").createDataFrame(rows)
+            return arrow_rows(self.engine.sessions.session("planning of a scan"), rows)
 
         def to_query() -> DataFrame:
             return self.query("all_files", driver=in_frame, spark=lambda frame: frame)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_VERSIONS = 3
 OF_A_VERSION = {"timestamp", "protocol", "metadata", "transactions", "domains"}
 # What is handed out as a frame fails where it is collected: see README.
-FRAMES = {"state", "all files", "tombstones"}
+FRAMES = {"state", "all files", "tombstones", "scan files"}
 
 
 @dataclass(frozen=True)

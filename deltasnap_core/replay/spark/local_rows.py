@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 _FAIL_FAST = {"mode": "FAILFAST"}
@@ -17,7 +18,12 @@ _FAIL_FAST = {"mode": "FAILFAST"}
 def local_rows(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
     """Return rows, each an object of plain JSON values, as a DataFrame; fields left out are null, and all may be."""
     lines = pa.table({"line": pa.array([json.dumps(row) for row in rows], pa.string())})
-    return spark.createDataFrame(lines).select(F.from_json("line", schema, _FAIL_FAST).alias("row")).select("row.*")
+    return arrow_rows(spark, lines).select(F.from_json("line", schema, _FAIL_FAST).alias("row")).select("row.*")
+
+
+def arrow_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return the rows of an Arrow table as a DataFrame. There may be none: Spark Connect refuses such a table."""
+    return spark.createDataFrame(rows) if rows.num_rows else no_rows(spark, from_arrow_schema(rows.schema))
 
 
 def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
