@@ -7,7 +7,7 @@ Source: Delta's `VacuumCommand`; PROTOCOL.md, Remove File (tombstones and their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -30,7 +30,19 @@ _NAMED = pa.schema([("path", pa.string()), ("deleted_at", pa.int64()), ("size", 
 _LISTED = pa.schema(
     [("path", pa.string()), ("kept", pa.string()), ("listed_size", pa.int64()), ("modified_at", pa.int64())]
 )
-_FILE = "path", "kept", "size", "listed_size", "modified_at"
+_AGE = pa.schema([("live", pa.bool_()), ("deleted_at", pa.int64())])
+_FILE = "path", "kept", "listed_size", "modified_at"
+_NO_FILE = (
+    *(f"cast(null as string) as {name}" for name in _FILE[:2]),
+    *(f"cast(null as bigint) as {name}" for name in (*_FILE[2:], "size")),
+)
+# Of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.
+_PATHS = """inline(filter(array(
+  struct(path, size, cast(null as string) as encoding),
+  if(coalesce(deletionVector.storageType, 'i') = 'i', null, struct(
+    deletionVector.pathOrInlineDv as path, cast(null as bigint) as size,
+    nullif(deletionVector.storageType, 'p') as encoding))
+), each -> each is not null))"""
 _CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
 
 LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
@@ -69,26 +81,30 @@ def vacuum_candidates(
     named: of every version that is retained. listing: None: report only files that the log names.
     """
     keys = FileKeys(roots_of(table.table_path) if listing is None else listing.roots)
-    names = _named(table, named).selectExpr("*", f"{keys.of_logged('path')} as keys")
     before = now_ms - retention_ms
-    needs = names.selectExpr("explode(keys) as key", "deleted_at").groupBy("key").agg(
-        F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at")
-    )  # fmt: skip
-    is_needed = f"(live or deleted_at > {before}L)"
-    unknown = names.where(f"array_contains(keys, '{UNRESOLVED}')").selectExpr(
-        "deleted_at is null as live", "deleted_at"
-    )
-    rows = _logged(keys, names) if listing is None else _listed(table, keys, listing)
+    names, is_unknown = _named(table, named, keys, before)
+    if listing is None:
+        shown = names.selectExpr("deleted_at", "keys", *_shown(keys))
+        entries = shown.selectExpr("deleted_at", *_FILE, "size", _places(keys.of_name("path")))
+    else:
+        needs = names.selectExpr("deleted_at", *_NO_FILE, "explode(keys) as key", "cast(null as int) as by_name")
+        entries = needs.unionByName(_listed(table, keys, listing))
+    # One pass over the names: what the log says of a key is told to the files of that key.
+    by_key = "over (partition by key)"
+    told = entries.selectExpr(
+        *(*_FILE, "size", "by_name"),
+        f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
+        f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
+    ).where("by_name is not null")
     found = (
-        rows.selectExpr(*_FILE, "posexplode(array(key, name)) as (by_name, key)")
-        .join(needs, "key", "left")
-        .groupBy(*_FILE)
+        told.groupBy(*_FILE)
         .agg(
+            F.expr("max(size) as size"),
             F.expr("max(if(by_name = 0, live, null)) as live"),
             F.expr("max(if(by_name = 0, deleted_at, null)) as deleted_at"),
-            F.expr(f"bool_or(by_name = 1 and {is_needed}) as named"),
+            F.expr(f"coalesce(bool_or(by_name = 1 and {_is_needed(before)}), false) as named"),
         )
-        .crossJoin(unknown.agg(F.expr(f"coalesce(bool_or({is_needed}), false) as is_unknown")))
+        .crossJoin(is_unknown)
         .where("deleted_at is not null or (live is null and modified_at is not null)")
     )
     return found.selectExpr("*", f"{_reason(before, is_whole=named.is_whole)} as reason").selectExpr(
@@ -119,50 +135,80 @@ def _reason(before: int, *, is_whole: bool) -> str:
     return f"case {told} else 'orphan' end"
 
 
-def _named(table: ScannedTable, named: NamedFiles) -> DataFrame:
-    """Return the files and deletion vectors that the log names: path (raw), deleted_at (ms; null: live), size."""
+def _is_needed(before: int) -> str:
+    return f"(live or deleted_at > {before}L)"
+
+
+def _named(table: ScannedTable, named: NamedFiles, keys: FileKeys, before: int) -> tuple[DataFrame, DataFrame]:
+    """Return the files and deletion vectors that the log names, and one row that says whether some may be any file.
+
+    The first: path (raw), deleted_at (ms; null: live), size, keys. The second: is_unknown.
+    """
     ages = {"cast(null as bigint)": named.files, "coalesce(deletionTimestamp, 0L)": named.tombstones}
-    columns = "path", "size", "deletionVector.storageType as type", "deletionVector.pathOrInlineDv as vector"
-    rows = _union(
-        [frame.selectExpr(*columns, f"{age} as deleted_at") for age, frames in ages.items() for frame in frames]
+    paths = _union(
+        [frame.selectExpr(f"{age} as deleted_at", _PATHS) for age, frames in ages.items() for frame in frames]
     )
-    by_path = rows.where("type = 'p'").selectExpr("vector as path", "deleted_at", "cast(null as bigint) as size")
-    found = [rows.select("path", "deleted_at", "size"), by_path]
-    of_driver = [{"path": path} for path in named.change_data]
-    of_driver += _encoded_vectors(rows.where("type is not null and type not in ('p', 'i')"))
-    if of_driver:
-        found.append(arrow_rows(table.spark, pa.Table.from_pylist(of_driver, _NAMED)))
-    return _union(found)
+    of_log = f"{keys.of_logged('path')} as keys"
+    with_keys = paths.selectExpr("*", of_log)
+    is_unknown, of_driver = _undecided(with_keys)
+    of_driver += [{"path": path, "deleted_at": None} for path in named.change_data]
+    in_spark = with_keys.where("encoding is null").drop("encoding")
+    local = arrow_rows(table.spark, pa.Table.from_pylist(of_driver, _NAMED)).selectExpr("*", of_log)
+    ages_of_unknown = local.where(f"array_contains(keys, '{UNRESOLVED}')").selectExpr(
+        "deleted_at is null as live", "deleted_at"
+    )
+    unknown = ages_of_unknown.unionAll(arrow_rows(table.spark, pa.Table.from_pylist(is_unknown, _AGE)))
+    is_any = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
+    return in_spark.unionByName(local) if of_driver else in_spark, is_any
 
 
-def _encoded_vectors(rows: DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the vectors whose path is encoded, as `_named` has them; path None: it cannot be decoded."""
-    age = F.expr("if(bool_or(deleted_at is null), null, max(deleted_at)) as deleted_at")
-    for row in rows.groupBy("type", "vector").agg(age).toArrow().to_pylist():
+def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the ages (_AGE) of paths that cannot be resolved, and the vectors whose path is encoded (_NAMED).
+
+    A path that cannot be decoded is None. They are few: one query finds them.
+    """
+    rows = (
+        paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')")
+        .selectExpr("deleted_at", "encoding", "if(encoding is null, null, path) as path")
+        .groupBy("encoding", "path")
+        .agg(F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at"))
+    )
+    unknown, vectors = [], []
+    for row in rows.toArrow().to_pylist():
+        if row["encoding"] is None:
+            unknown.append({"live": row["live"], "deleted_at": row["deleted_at"]})
+            continue
         vector = DeletionVectorDescriptor(
-            storage_type=row["type"], path_or_inline_dv=row["vector"] or "", size_in_bytes=0, cardinality=0
+            storage_type=row["encoding"], path_or_inline_dv=row["path"] or "", size_in_bytes=0, cardinality=0
         )
         try:
             path = quote(vector_file(vector))
         except ValueError:
             path = None
-        yield {"path": path, "deleted_at": row["deleted_at"]}
+        vectors.append({"path": path, "deleted_at": None if row["live"] else row["deleted_at"]})
+    return unknown, vectors
 
 
-def _logged(keys: FileKeys, names: DataFrame) -> DataFrame:
-    """Return the files that the log names, one row a path as it is shown."""
-    outside = f"if({keys.is_inside('path')}, cast(null as string), '{OUTSIDE}') as kept"
-    shown = names.selectExpr(f"coalesce({keys.shown('path')}, '') as path", outside, "keys[0] as key", "size")
-    sizes = shown.groupBy("path", "kept", "key").agg(F.expr("max(size) as size"))
-    not_listed = "cast(null as bigint) as listed_size", "cast(null as bigint) as modified_at"
-    return sizes.selectExpr("*", *not_listed, f"{keys.of_name('path')} as name")
+def _shown(keys: FileKeys) -> tuple[str, ...]:
+    """Return the columns of _FILE, and the size, of a path that the log names."""
+    return (
+        f"coalesce({keys.shown('path')}, '') as path",
+        f"if({keys.is_inside('path')}, cast(null as string), '{OUTSIDE}') as kept",
+        *("cast(null as bigint) as listed_size", "cast(null as bigint) as modified_at", "size"),
+    )
+
+
+def _places(name: str) -> str:
+    """Return SQL for the rows of a path that the log names: each key, then as a file its key and its name."""
+    keys = "transform(keys, each -> struct(each as key, cast(null as int) as by_name))"
+    return f"inline(concat({keys}, array(struct(keys[0] as key, 0 as by_name), struct({name} as key, 1 as by_name))))"
 
 
 def _listed(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
-    """Return the listed files that VACUUM would consider, with the columns of `_logged`."""
+    """Return the listed files that VACUUM would consider, by their key and by their name."""
     rows = arrow_rows(table.spark, _considered(table, listing))
-    names = f"{keys.of_listed('path')} as key", f"{keys.of_name('path')} as name"
-    return rows.selectExpr("*", "cast(null as bigint) as size", *names)
+    places = f"posexplode(array({keys.of_listed('path')}, {keys.of_name('path')})) as (by_name, key)"
+    return rows.selectExpr("cast(null as bigint) as deleted_at", *_FILE, "cast(null as bigint) as size", places)
 
 
 def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
