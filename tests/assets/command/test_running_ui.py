@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,16 +18,24 @@ from deltasnap_assets.processes import has_ended, name_of, pid_of
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
 
 URL = "http://127.0.0.1:3000"
-# What `deltasnap ui` does: it takes the instance, becomes another program, and that starts others.
-UI = """\
+# What `deltasnap ui` does: it takes the instance, becomes another program, and that starts others. A program that the
+# kernel is still loading has no environment yet.
+UI = '''\
 import os, sys
 from pathlib import Path
 from deltasnap_assets.command.running_ui import take_instance
 take_instance(Path(sys.argv[1]), sys.argv[2])
-script = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True);"
-script += "subprocess.Popen(['sleep', '601']); print('up', flush=True); import time; time.sleep(600)"
-os.execv(sys.executable, [sys.executable, "-c", script])
+script = """
+import subprocess, time
+from pathlib import Path
+started = [subprocess.Popen(["sleep", "600"], start_new_session=True), subprocess.Popen(["sleep", "601"])]
+while not all(Path(f"/proc/{each.pid}/environ").read_bytes() for each in started):
+    time.sleep(0.01)
+print("up", flush=True)
+time.sleep(600)
 """
+os.execv(sys.executable, [sys.executable, "-c", script])
+'''
 
 
 @pytest.fixture
@@ -92,8 +99,6 @@ def test_of_several_at_once_one_has_the_instance(tmp_path: Path) -> None:
     for program in programs:
         program.kill()
         program.wait()
-    while len(leftovers(tmp_path)) < 2:  # a program that the kernel is still loading has no environment yet
-        time.sleep(0.05)
     assert take_instance(tmp_path, URL) == 2
 
 
