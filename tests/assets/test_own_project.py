@@ -1,4 +1,4 @@
-"""What a project of one's own does with the definitions: the snippet of the README, and inputs by annotation."""
+"""A project that merges the definitions: the snippet of the README, and inputs by annotation."""
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of inputs and takes no text for them.
 # ruff: noqa: I002
@@ -27,7 +27,7 @@ from deltasnap_core import LogSegment, SnapshotState  # noqa: E402
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 README = Path(__file__).resolve().parents[2] / "README.md"
-SNIPPET = README.read_text(encoding="utf-8").split("project of one's own\n```python\n")[1].split("```")[0]
+SNIPPET = README.read_text(encoding="utf-8").split("In your own Dagster project\n```python\n")[1].split("```")[0]
 
 
 class Project:

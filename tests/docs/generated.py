@@ -25,7 +25,10 @@ from deltasnap_assets.tables.advice import ADVICE
 from deltasnap_core.replay.engine import LIMITS
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCUMENTS = (
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 
 _PART = re.compile(r"(?<=<!-- made from the code: )(?P<name>\w+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
 
