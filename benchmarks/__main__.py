@@ -41,6 +41,7 @@ from benchmarks import (
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding
 from benchmarks.report import markdown, show
+from deltasnap_assets.settings.config import SparkSettings
 
 BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "cold_state": cold_state.run,
@@ -72,6 +73,7 @@ def main(
     commits: Annotated[int, typer.Option(min=12, help="Commits since its checkpoint.")] = 100,
     repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after one that is not.")] = 5,
     cores: Annotated[int, typer.Option(min=1, help="Cores of the Spark session.")] = 2,
+    use: Annotated[str, typer.Option(metavar="auto|always", help="The engine, as in `spark: {use: ...}`.")] = "auto",
     spark: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; repeatable.")] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the made tables here, for the next time.")] = None,
     output: Annotated[Path | None, typer.Option("--json", help="Write the findings here too.")] = None,
@@ -96,6 +98,7 @@ def main(
             repeat=repeat,
             cores=cores,
             spark_config=dict(setting.split("=", 1) for setting in spark or []),
+            use=SparkSettings.model_validate({"use": use}).use,
             folder=folder,
             report=status.update,
         )
@@ -143,6 +146,7 @@ def _document(bench: Bench, results: list[dict[str, Any]]) -> dict[str, Any]:
         "commits": bench.commits,
         "repeat": bench.repeat,
         "cores": bench.cores,
+        "use": bench.use,
         "spark_config": bench.spark_config,
         "benchmarks": [result | {"found": [finding.to_json() for finding in result["found"]]} for result in results],
     }

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Literal
 
 from pyspark.sql import SparkSession
 
 from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import LogShape
 from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.session_config import long_lived_config
-from deltasnap_core import DeltaLog
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 
 OURS, PEER = "deltasnap", "deltalake"
 
@@ -26,7 +28,8 @@ OURS, PEER = "deltasnap", "deltalake"
 class Bench:
     """files, commits: of the table that most questions are asked about. repeat: timed rounds.
 
-    cores:  of the embedded Spark session. spark_config: settings of it that take the place of the app's.
+    cores:  of the embedded Spark session. spark_config: settings of it that replace the app's.
+    use:    the engine, as `spark: {use: ...}` names it.
     folder: for everything that is written; made tables stay in it.
     report: called with what is being done.
     """
@@ -36,6 +39,7 @@ class Bench:
     repeat: int
     cores: int
     spark_config: dict[str, str]
+    use: Literal["auto", "always"]
     folder: Path
     report: Callable[[str], None]
 
@@ -47,12 +51,18 @@ class Bench:
     @property
     def spark_settings(self) -> SparkSettings:
         """The app's own, on `cores` cores."""
-        return SparkSettings(master=f"local[{self.cores}]", config=dict(self.spark_config))
+        return SparkSettings(use=self.use, master=f"local[{self.cores}]", config=dict(self.spark_config))
+
+    @property
+    def options(self) -> SnapshotOptions:
+        """The options of snapshots, with the engine."""
+        return SnapshotOptions(engine=self.spark_settings.engine)
 
     @cached_property
     def spark(self) -> SparkSession:
         """The one session, with the settings of the app's warm Connect server."""
         self.report("starting Spark")
+        use_java()
         logging.getLogger("py4j").setLevel(logging.ERROR)
         builder = SparkSession.builder
         for key, value in long_lived_config(self.spark_settings, "deltasnap benchmarks").items():
@@ -82,7 +92,11 @@ class Bench:
     def cold_log(self, table: Path) -> DeltaLog:
         """The log of a table as a process has it that has read nothing yet, but for the warm Spark session."""
         DeltaLog.clear_cache()
-        return DeltaLog.for_table(self.spark, table)
+        return DeltaLog.for_table(self.spark, table, options=self.options)
+
+    def new_store(self) -> SnapshotStore:
+        """An empty store."""
+        return SnapshotStore.open(self.spark, self.scratch("store"), engine=self.spark_settings.engine)
 
     def close(self) -> None:
         """Stop the session, remove what benchmarks wrote; made tables stay."""

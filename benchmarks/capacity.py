@@ -43,7 +43,7 @@ def _measure(bench: Bench, shape: LogShape) -> dict[str, Samples]:
     stored: list[SnapshotStore] = []
 
     def store_base() -> None:
-        stored.append(SnapshotStore.open(bench.spark, bench.scratch("store")))
+        stored.append(bench.new_store())
         stored[-1].write_range(TABLE, bench.cold_log(table), shape.base_version, shape.base_version)
 
     sides: dict[str, Side[Any]] = {

@@ -38,7 +38,7 @@ def run(bench: Bench) -> list[Finding]:
     table = TableSettings(name=_TABLE, path=str(bench.table(bench.shape)))
     settings = Settings(storage=str(folder / "store"), spark=bench.spark_settings, tables=(table,))
     log = bench.cold_log(bench.table(bench.shape))
-    store = SnapshotStore.open(bench.spark, settings.storage)
+    store = SnapshotStore.open(bench.spark, settings.storage, engine=settings.spark.engine)
     store.write_range(_TABLE, log, bench.shape.base_version, bench.shape.last_version)
     found = []
     for storage, setting in storages.items():

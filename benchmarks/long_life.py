@@ -40,7 +40,7 @@ def run(bench: Bench) -> list[Finding]:
         spark=bench.spark_settings,
         tables=(TableSettings(name=_TABLE, path=str(table)),),
     )
-    store = SnapshotStore.open(bench.spark, settings.storage)
+    store = SnapshotStore.open(bench.spark, settings.storage, engine=settings.spark.engine)
     versions = range(bench.shape.base_version, bench.shape.last_version + 1)
     return [
         *_stored(bench, store, log, versions),

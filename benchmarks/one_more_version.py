@@ -55,7 +55,7 @@ class _Following:
 
     def __post_init__(self) -> None:
         self._folder = self.bench.scratch("store")
-        self._store = SnapshotStore.open(self.bench.spark, self._folder)
+        self._store = SnapshotStore.open(self.bench.spark, self._folder, engine=self.bench.spark_settings.engine)
         self._version = self.shape.base_version
         log = self.bench.cold_log(self.bench.table(self.shape))
         self._store.write_range(TABLE, log, self._version, self._version)

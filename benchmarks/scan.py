@@ -105,7 +105,7 @@ def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
 def rows(bench: Bench, *, vectors: bool) -> Finding:
     """All the rows of a version of a thousand files, beside Spark's reader on the same files."""
     table = rows_table(_rows_folder(bench, vectors=vectors), vectors=vectors)
-    snapshot = DeltaLog.for_table(bench.spark, table).update()
+    snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
     paths = [str(path) for path in sorted(table.glob("*.parquet"))]
     schema = snapshot.schema
 
@@ -137,7 +137,7 @@ def rows_where(bench: Bench, column: str, what: str) -> Finding:
     Spark pushes its own filter on doubles down into the files, and loses rows with NaN by it.
     """
     table = rows_table(_rows_folder(bench, vectors=False), vectors=False)
-    snapshot = DeltaLog.for_table(bench.spark, table).update()
+    snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
     paths = [str(path) for path in sorted(table.glob("*.parquet"))]
     first = FILES // 2 * ROWS_A_FILE
     where = f"{column} between {first} and {first + FILES // 100 * ROWS_A_FILE}"

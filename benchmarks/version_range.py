@@ -25,7 +25,7 @@ def run(bench: Bench) -> list[Finding]:
     whole, after_base, reading, loading = [], [], [], []
     for number in range(bench.repeat + 1):
         bench.report(f"storing {len(versions)} versions, round {number}")
-        store = SnapshotStore.open(bench.spark, bench.scratch("store"))
+        store = bench.new_store()
         start = time.perf_counter()
         store.write_range(TABLE, bench.cold_log(table), versions[0], versions[0])
         base_done = time.perf_counter()
