@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.table_config import deleted_file_retention_ms, in_commit_timestamps_enabled
     from deltasnap_core.protocol.table_features import check_readable
     from deltasnap_core.protocol.version_checksum import VersionChecksum
-    from deltasnap_core.ranges import contiguous_runs
+    from deltasnap_core.ranges import VersionRanges, contiguous_runs
     from deltasnap_core.redaction import (
         hide_secrets,
         is_harmless_option,
@@ -102,7 +102,6 @@ _MODULES = {
         "DataPathError",
         "DeltaSnapError",
         "DeltaTableNotFoundError",
-        "EngineUse",
         "LogChangedError",
         "NoFilesystemError",
         "PredicateError",
@@ -114,7 +113,10 @@ _MODULES = {
         "VersionGapError",
         "VersionNotFoundError",
     ),
-    "ranges": ("contiguous_runs",),
+    "ranges": (
+        "VersionRanges",
+        "contiguous_runs",
+    ),
     "protocol.actions": (
         "AddFile",
         "CommitInfo",
@@ -281,6 +283,7 @@ __all__ = [
     "VersionLog",
     "VersionManifest",
     "VersionNotFoundError",
+    "VersionRanges",
     "check_readable",
     "checkpoint_file",
     "commit_file",
