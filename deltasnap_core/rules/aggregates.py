@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
@@ -141,11 +142,25 @@ def sums(sign: str | None = None) -> list[str]:
 
 def groups_of(rows: pa.Table, *, sign: int = 1) -> list[Group]:
     """Return the groups of some rows with MEASURES, in Arrow. sign: by which each row counts."""
-    columns = {"size_class": _size_classes(rows), "deleted_bin": _deleted_bins(rows), **_summed(rows)}
-    grouped = pa.table(columns).group_by(list(GROUPED_BY)).aggregate([(name, "sum") for name in SUMS])
-    names = [*GROUPED_BY, *(f"{name}_sum" for name in SUMS)]
-    renamed = grouped.select(names).rename_columns([*GROUPED_BY, *SUMS])
-    return [Group.of_row(row, sign=sign) for row in renamed.to_pylist()]
+    return [Group.of_row(row, sign=sign) for row in _grouped(rows, {})]
+
+
+def groups_by_version(rows: pa.Table, versions: NDArray[np.int64], *, sign: int = 1) -> dict[int, list[Group]]:
+    """Return the groups of the rows of each version, in one pass. versions: that of each row."""
+    found: dict[int, list[Group]] = {}
+    for row in _grouped(rows, {"version": pa.array(versions)}):
+        found.setdefault(row["version"], []).append(Group.of_row(row, sign=sign))
+    return found
+
+
+def _grouped(rows: pa.Table, others: Mapping[str, pa.Array]) -> list[dict[str, Any]]:
+    """Return rows with the columns of GROUPED_BY and SUMS, and the others to group by."""
+    keys = [*others, *GROUPED_BY]
+    columns = {**others, "size_class": _size_classes(rows), "deleted_bin": _deleted_bins(rows), **_summed(rows)}
+    grouped = pa.table(columns).group_by(keys).aggregate([(name, "sum") for name in SUMS])
+    names = [*keys, *(f"{name}_sum" for name in SUMS)]
+    found: list[dict[str, Any]] = grouped.select(names).rename_columns([*keys, *SUMS]).to_pylist()
+    return found
 
 
 def _size_classes(rows: pa.Table) -> pa.Array:

@@ -6,16 +6,17 @@ Rows are measured file actions with the keys of their logical files: MEASURED_AC
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.replay.driver.reconciliation import newest, without
+from deltasnap_core.replay.driver.reconciliation import KEY, newest, without
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import FileTotals, Group, groups_of
+from deltasnap_core.rules.aggregates import FileTotals, Group, groups_by_version, groups_of
 from deltasnap_core.rules.expiry import expiring, unexpired
 
 
@@ -66,18 +67,40 @@ def deltas_of_range(
     Errors: MissingSizeError.
     """
     first, last = min(retentions), max(retentions)
-    held = touched_or_expiring(files, commits, retentions[first], retentions[last])
-    found = {}
-    for (_, before), (version, after) in pairwise(retentions.items()):
-        changed = newest(commits.filter(pc.equal(commits["commit_version"], version))).select(held.column_names)
-        known, begun = unexpired(held, before), unexpired(changed, after)
-        staying = unexpired(without(known, changed), after)
-        ended = [*groups_of(known, sign=-1), *groups_of(staying)]
-        found[version] = StateDelta(
-            begun=FileTotals(groups_of(begun)), ended=FileTotals(ended), non_file=non_file[version]
+    known = unexpired(touched_or_expiring(files, commits, retentions[first], retentions[last]), retentions[first])
+    changed = newest(commits, within=("commit_version",))
+    rows = pa.concat_tables([known, changed.select(known.column_names)])
+    # A row is in force from its version on, until another row replaces it or it expires. Some expire before they begin.
+    begins = np.concatenate([np.full(known.num_rows, first), changed["commit_version"].to_numpy()]).astype(np.int64)
+    ends = np.minimum(_replaced_at(rows, begins, last + 1), _expired_at(rows, retentions, last + 1))
+    is_begun, is_ended = (begins > first) & (ends > begins), (ends > begins) & (ends <= last)
+    begun = groups_by_version(rows.filter(is_begun), begins[is_begun])
+    ended = groups_by_version(rows.filter(is_ended), ends[is_ended], sign=-1)
+    return {
+        version: StateDelta(
+            begun=FileTotals(begun.get(version, ())), ended=FileTotals(ended.get(version, ())), non_file=actions
         )
-        held = pa.concat_tables([staying, begun])
+        for version, actions in non_file.items()
+    }
+
+
+def _replaced_at(rows: pa.Table, begins: NDArray[np.int64], never: int) -> NDArray[np.int64]:
+    """Return the version at which the next row of the same logical file begins."""
+    codes = [rows[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in KEY]
+    order = np.lexsort((begins, *codes))
+    is_same = np.logical_and.reduce([code[order][1:] == code[order][:-1] for code in codes])
+    found = np.full(rows.num_rows, never)
+    found[order[:-1][is_same]] = begins[order[1:][is_same]]
     return found
+
+
+def _expired_at(rows: pa.Table, retentions: Mapping[int, Retention], never: int) -> NDArray[np.int64]:
+    """Return the first version whose retention does not keep a row."""
+    # The versions that keep every tombstone come first.
+    until = {version: kept.expired_until for version, kept in retentions.items() if kept.expired_until is not None}
+    places = np.searchsorted([*until.values()], pc.fill_null(rows["deleted_at"], 0).to_numpy())
+    versions = np.array([*until, never], np.int64)[places]
+    return np.where(rows["deleted_at"].is_null().to_numpy(), never, versions)
 
 
 def touched_or_expiring(rows: pa.Table, changed: pa.Table, before: Retention, after: Retention) -> pa.Table:
