@@ -1,26 +1,27 @@
 """The single authority on parsing lines of a commit: it decides which action a line holds.
 
-Whole batches go through Arrow's JSON reader, with a schema of all that the replay reads. What that finds regular, Spark
-reads the same; anything else is parsed again line by line, to be written anew in the usual form or to be refused.
+Arrow's JSON reader parses whole batches, with a schema of all fields that the replay reads. Spark reads regular lines
+in the same way. Batches with irregular lines are parsed again line by line: each line is rewritten in the usual form or
+rejected.
 
-| a line with | here | because |
+| a line with | result | reason |
 |-|-|-|
 | escaped characters in keys and strings, any white space | read | RFC 8259 |
-| an unknown action or field, `"add": null` | passed over | PROTOCOL.md, Requirements for Readers |
-| a key in other letters (`ADD`) | an unknown one | RFC 8259; Spark compares exactly too |
+| an unknown action or field, `"add": null` | ignored | PROTOCOL.md, Requirements for Readers |
+| a key with another letter case (`ADD`) | treated as unknown | RFC 8259; Spark compares exactly too |
 | an integer as `12.0`, `1e3` (below 2^53) | read | RFC 8259; Jackson and delta-kernel-rs read it |
-| `stats` as an object | read as its text | Spark reads it so |
-| a key twice in one object | the last one counts | Jackson (Delta on Spark) and delta-kernel-rs do so |
+| `stats` as an object | read as its text | Spark does the same |
+| a key twice in one object | the last one counts | Jackson (Delta on Spark) and delta-kernel-rs do the same |
 | several objects, two actions in one object | CorruptLogError | a line is one action; readers differ on which |
 | no object; text before or after it; a byte order mark | CorruptLogError | RFC 8259 |
 | NaN, Infinity, raw control characters, single quotes | CorruptLogError | RFC 8259 |
-| no UTF-8, a lone surrogate (`\\ud800`) | CorruptLogError | no UTF-8 text can hold it |
-| an integer out of its 64 (or 32) bits, or with a fraction | CorruptLogError | PROTOCOL.md, Actions |
+| invalid UTF-8, a lone surrogate (`\\ud800`) | CorruptLogError | UTF-8 cannot encode it |
+| an integer outside its 64 (or 32) bits, or with a fraction | CorruptLogError | PROTOCOL.md, Actions |
 | a field of another type, no `path`, an `add` without `size` | CorruptLogError | PROTOCOL.md, Actions |
-| more than 500 levels of nesting, more than MOST_LINE_BYTES | CorruptLogError | what parsers and memory bear |
+| more than 500 levels of nesting, more than MOST_LINE_BYTES | CorruptLogError | limits of parsers and memory |
 
-NUL and U+10FFFF may stand escaped in strings. NaN in a field that nobody reads, after a key that ends with a
-backslash, is passed over. Only a line feed ends a line: U+2028 and its kin may stand inside a JSON string.
+Strings may contain escaped NUL and U+10FFFF. NaN is ignored in a field that nobody reads, after a key that ends with a
+backslash. Only a line feed ends a line: a JSON string may contain U+2028 and similar characters.
 Source: PROTOCOL.md, Delta Log Entries; Actions.
 """
 
@@ -44,7 +45,7 @@ from deltasnap_core.rules.json_lines import BLANK, are_safe, parsed
 from deltasnap_core.rules.measures import MEASURED_ACTION, measures_of
 
 MOST_LINE_BYTES = 32 << 20
-"""A longer line is refused: no writer makes one, and it would have to be held in memory several times over."""
+"""A longer line is rejected. No writer produces one, and parsing it holds several copies in memory."""
 
 FILE_ACTIONS = ("add", "remove")
 CHANGE_DATA_ACTION = "cdc"
@@ -69,20 +70,25 @@ LINES_SCHEMA = pa.schema(
         *MEASURED_ACTION,
     ]
 )
-"""A line of actions: its version, its number from 1, its text with the line feed that ends it, the action it holds
-(null: none that we know), and the measures of a file action.
+"""Lines of a commit.
+
+commit_version: the version of the commit.
+line_number:    from 1.
+line:           the text, with the line feed at its end.
+action:         the name of the action; null: no known action.
+The other columns are the measures of a file action.
 """
 
 UNREAD_LINES_SCHEMA = pa.schema([LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", "line")])
-"""A line that was not looked into yet."""
+"""Lines that are not parsed yet."""
 
 MEASURED_LINES = pa.schema(
     [LINES_SCHEMA.field(name) for name in ("commit_version", "line_number", *MEASURED_ACTION.names)]
 )
-"""A file action without its text."""
+"""File actions without their text."""
 
 _ANY = pa.struct([])
-_MAPS = ("partitionValues", "tags")  # Arrow reads no maps: only that they are objects
+_MAPS = ("partitionValues", "tags")  # Arrow has no maps in JSON: this checks only that they are objects
 _OF_BOTH = [
     ("path", pa.string()),
     ("partitionValues", _ANY),
@@ -104,16 +110,18 @@ _TYPED: Mapping[str, type[AddFile] | type[RemoveFile]] = {"add": AddFile, "remov
 
 _LINES_TO_READ_EXACTLY = 256
 _MANY_BYTES, _FEW_BYTES = 64 << 10, 8
-"""Of a text of many bytes most lines are blank where a line has few bytes on average: no action is so short."""
-# Possessive, and matched in place rather than searched for: linear also in blanks alone.
+"""Most lines of a text are blank if it has more than `_MANY_BYTES` and, on average, fewer than `_FEW_BYTES` a line.
+No action is so short.
+"""
+# Possessive and matched in place, not searched: linear even for a text of blanks only.
 _LINE_AFTER_BLANKS = re.compile(rb"[ \t\r\n]*+([^\n]+)")
 _MOST_TEXT_BYTES = 2**31 - 1
 
 
 def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) -> pa.Table:
-    """Return the lines of a file, or of a piece of it, that are not blank (LINES_SCHEMA), in their order.
+    """Return the lines of a file, or of a part of it, that are not blank (LINES_SCHEMA), in file order.
 
-    first_line: the number of its first line.
+    first_line: the number of the first line of `content`.
     Errors: CorruptLogError naming file and line.
     """
     path_of = {version: path}
@@ -121,14 +129,14 @@ def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) 
 
 
 def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, first_line: int = 1) -> pa.Table:
-    """Return the lines (UNREAD_LINES_SCHEMA) of files that are not blank, in their order: to be `judged`.
+    """Return the lines of files that are not blank (UNREAD_LINES_SCHEMA), in file order. `judged` parses them.
 
-    All at once: a call for each file would take longer than the lines of most.
-    path_of, contents: by version, ascending. first_line: the number of the first line of each.
-    Errors: CorruptLogError naming file and line where one is too long or no UTF-8.
+    It splits all files in one call: one call a file would take longer than parsing the lines of most files.
+    path_of, contents: by version, ascending. first_line: the number of the first line of each file.
+    Errors: CorruptLogError naming file and line, for a line that is too long or invalid UTF-8.
     """
     sparse = None
-    if any(map(_is_mostly_blank, contents.values())):  # no row for each blank line: there may be millions
+    if any(map(_is_mostly_blank, contents.values())):  # not one row for each blank line: there may be millions
         sparse = [_without_blank_lines(content) for content in contents.values()]
         ended = [text for text, _ in sparse]
     else:
@@ -161,7 +169,7 @@ def _is_mostly_blank(content: bytes) -> bool:
 
 
 def _without_blank_lines(content: bytes) -> tuple[bytes, list[int]]:
-    """Return the lines of a text that are not blank, without the space before them, and the place of each from 0."""
+    """Return the text without blank lines and without leading white space, and the index of each line, from 0."""
     lines, places, place, end = [], [], 0, 0
     while (found := _LINE_AFTER_BLANKS.match(content, end)) is not None:
         place += content.count(b"\n", end, found.start(1))
@@ -172,7 +180,7 @@ def _without_blank_lines(content: bytes) -> tuple[bytes, list[int]]:
 
 
 def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
-    """Return the lines (LINES_SCHEMA) with what they hold; those of an unusual form are written in the usual one.
+    """Return the parsed lines (LINES_SCHEMA). Lines of an unusual form are rewritten in the usual one.
 
     path_of: the file of each version.
     Errors: CorruptLogError naming file and line.
@@ -195,9 +203,9 @@ def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
 
 
 def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return commit_version, line_number and the fields in a schema (no maps) of the actions of `judged` lines.
+    """Return commit_version, line_number and the fields of a schema (without maps), parsed from `judged` lines.
 
-    It is the same parser that judged them.
+    It uses the same parser as `judged`.
     """
     found = parsed(lines["line"], schema) if lines.num_rows else schema.empty_table()
     if found is None:
@@ -219,7 +227,7 @@ def action_at(path: str, number: int, line: str) -> dict[str, Any]:
 
 
 def too_long(path: str, number: int) -> CorruptLogError:
-    """Return the error of a line that is longer than a line may be."""
+    """Return the error for a line that is too long."""
     return CorruptLogError(path=path, line=number, reason=f"expected a line of at most {MOST_LINE_BYTES} bytes")
 
 
@@ -232,7 +240,7 @@ def utf8(path: str, number: int, line: bytes) -> str:
 
 
 def actions_in(path: str, number: int, line: str) -> dict[str, Any]:
-    """Return the decoded action of a line by its name: one, or none that we know. Its fields are not looked at.
+    """Return the decoded action of a line, by its name; empty: no known action. Does not check the fields.
 
     Errors: CorruptLogError naming file and line.
     """
@@ -244,7 +252,7 @@ def actions_in(path: str, number: int, line: str) -> dict[str, Any]:
 
 
 def _lines_of(content: bytes) -> pa.StringArray:
-    """Return the lines of a text, each with its line feed, where they lie. Errors: pa.ArrowInvalid."""
+    """Return the lines of a text, each with its line feed, without copying. Errors: pa.ArrowInvalid."""
     if len(content) > _MOST_TEXT_BYTES:
         raise pa.ArrowInvalid("more text than can be held")
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
@@ -253,9 +261,9 @@ def _lines_of(content: bytes) -> pa.StringArray:
 
 
 def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Table | None:
-    """Return the action of each line (null: none that we know) and its measures.
+    """Return the action of each line (null: no known action) and its measures.
 
-    None: some line wants to be read exactly.
+    None: some line must be parsed exactly.
     """
     if not (are_json or are_safe(texts)):
         return None
@@ -279,9 +287,10 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
 
 
 def _fields_of(*samples: str) -> pa.Schema | None:
-    """Return the fields of some lines, all of file actions; None: there are others, or ones that we do not know.
+    """Return the fields of some lines that hold only file actions; None: other actions or unknown fields.
 
-    Most lines of a large commit are alike. To look for what they lack takes Arrow as long as to read what they have.
+    Most lines of a large commit have the same fields. For Arrow, searching for a missing field costs as
+    much as reading a present one. So this schema saves time.
     """
     found: dict[str, dict[str, pa.DataType]] = {}
     for sample in samples:
@@ -301,7 +310,7 @@ def _map_of(values: Any) -> pa.DataType:
 
 
 def _has_required_fields(actions: pa.Table) -> bool:
-    """Whether no file action lacks a field without which the replay would pass it over in silence."""
+    """Return whether every file action has the fields without which the replay would ignore it silently."""
     return all(
         pc.struct_field(actions[kind], field).null_count == actions[kind].null_count
         for kind, fields in _REQUIRED.items()
@@ -326,7 +335,7 @@ def _read_exactly(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
 
 
 def _in_usual_form(path: str, number: int, line: str) -> str:
-    """Return a line as one that Arrow and Spark read alike: each key once, integers as such, no unknown actions."""
+    """Return a line in a form that Arrow and Spark read alike: each key once, plain integers, no unknown actions."""
     known = actions_in(path, number, line)
     usual = {name: _usual_fields(value) if name in FILE_ACTIONS else value for name, value in known.items()}
     return json_text(usual)
@@ -345,7 +354,7 @@ def _usual_field(name: str, value: Any) -> Any:
 
 
 def _what_is_wrong(line: str) -> str:
-    """Return what is wrong with a line in the usual form that is not regular."""
+    """Return why a line in the usual form is not regular."""
     try:
         for name, value in decode_json(line).items():
             if name in _TYPED:

@@ -1,4 +1,4 @@
-"""What the catalog of a catalog-managed table knows of its commits."""
+"""The commits that the catalog of a catalog-managed table knows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _COMMIT_KINDS = (LogFileKind.COMMIT, LogFileKind.STAGED_COMMIT)
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogCommits:
-    """The commits that a catalog ratified. Nothing in it: no catalog was asked.
+    """The commits that a catalog ratified. An empty value means that no catalog was queried.
 
-    log_tail:    ratified commits, ascending without a gap, published or in `_staged_commits`; they stand in for
-                 published commits of the same version. Delta Kernel's `withLogData`.
-    max_version: the latest version of the table: later commits do not count, and this one must be there. None: not
-                 catalog-managed, or no catalog to ask. Delta Kernel's `withMaxCatalogVersion`.
-    Errors: ValueError for a log tail with a gap, or with a file that is no commit.
+    log_tail:    ratified commits, ascending without a gap, published or in `_staged_commits`. They replace published
+                 commits of the same version. Delta Kernel's `withLogData`.
+    max_version: the latest version of the table. Later commits are ignored, and this version must exist. None: the
+                 table is not catalog-managed, or no catalog was queried. Delta Kernel's `withMaxCatalogVersion`.
+    Errors: ValueError for a log tail with a gap, or with a file that is not a commit.
     Source: PROTOCOL.md, Catalog-managed tables.
     """
 
@@ -39,7 +39,7 @@ class CatalogCommits:
 
     @property
     def is_known(self) -> bool:
-        """Whether a catalog was asked."""
+        """Whether a catalog was queried."""
         return bool(self.log_tail) or self.max_version is not None
 
     def by_version(self) -> Mapping[int, FileStatus]:

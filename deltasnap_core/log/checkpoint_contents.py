@@ -1,4 +1,4 @@
-"""What a checkpoint consists of once its footers have been read: the files to scan, and their statistics columns."""
+"""The files and statistics columns of a checkpoint, as read from its Parquet footers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from deltasnap_core.storage.urls import join_url
 
 FOOTER_READERS = 8
 
-# What reading damaged Parquet raises: ValueError of no UTF-8, ArithmeticError of no date, TypeError of odd map keys.
+# Errors of reading damaged Parquet. ValueError: invalid UTF-8; ArithmeticError: invalid dates; TypeError: invalid map
+# keys.
 UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFile:
-    """One Parquet file of a checkpoint, its footer read.
+    """A Parquet file of a checkpoint with its parsed footer.
 
-    has_stats: whether every add has its statistics as JSON; where not, `stats_parsed` holds them as a struct.
-    stats_parsed: the Arrow type of `add.stats_parsed`; None: not there.
+    has_stats:    whether every add has its statistics as JSON; if not, `stats_parsed` holds them as a struct.
+    stats_parsed: the Arrow type of `add.stats_parsed`; None: no such column.
     """
 
     file: FileStatus
@@ -57,18 +58,19 @@ class CheckpointFile:
 
     @property
     def has_num_records(self) -> bool:
-        """Whether `stats_parsed` has the number of records of every add, so that nobody needs the JSON for it."""
+        """Whether `stats_parsed` has the number of records of every add, so that the JSON is not needed for it."""
         missing = null_count(self.metadata, "add.stats_parsed.numRecords")
         return missing is not None and missing == null_count(self.metadata, "add.path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointContents:
-    """An opened checkpoint: reconciled already, so its rows need no shuffle.
+    """An opened checkpoint. It is reconciled already, so its rows need no shuffle.
 
-    top_level: the Parquet files of the checkpoint itself; empty for one in JSON.
-    sidecars:  the files that a V2 checkpoint names, file actions only.
-    lines:     the actions of a checkpoint in JSON (LINES_SCHEMA); empty for one in Parquet.
+    top_level:  the Parquet files of the checkpoint itself; empty for a JSON checkpoint.
+    sidecars:   the files that a V2 checkpoint names; they hold file actions only.
+    lines:      the actions of a JSON checkpoint (LINES_SCHEMA); empty for a Parquet checkpoint.
+    lines_path: URL of the JSON checkpoint; None: the checkpoint is Parquet.
     Source: PROTOCOL.md, Checkpoints; V2 Checkpoint Table Feature.
     """
 
@@ -80,34 +82,34 @@ class CheckpointContents:
 
     @property
     def files_with_file_actions(self) -> tuple[CheckpointFile, ...]:
-        """The Parquet files that add and remove actions are read from."""
+        """The Parquet files that contain add or remove actions."""
         return tuple(file for file in (*self.top_level, *self.sidecars) if file.has_file_actions)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """URLs of all its files."""
+        """URLs of all files, including sidecars."""
         files = tuple(part.file.path for part in (*self.top_level, *self.sidecars))
         return files if self.lines_path is None else (self.lines_path, *files)
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of its top-level files."""
+        """Names of the top-level files."""
         if self.lines_path is not None:
             return frozenset({self.lines_path.rpartition("/")[2]})
         return frozenset(part.file.name for part in self.top_level)
 
     @property
     def num_rows(self) -> int:
-        """How many actions it holds."""
+        """The number of actions, including those of sidecars."""
         rows = [file.metadata.num_rows for file in (*self.top_level, *self.sidecars)]
         return int(self.lines.num_rows + sum(rows))
 
 
 def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str) -> CheckpointContents:
-    """Return an opened checkpoint, its footers read and its sidecars resolved.
+    """Return a checkpoint with its footers read and its sidecars resolved.
 
-    Errors: CorruptLogError naming the file that is missing, unreadable, truncated or of another schema, or the one that
-    names a sidecar outside the table.
+    Errors: CorruptLogError naming the file that is missing, unreadable, truncated or has another schema, or the file
+    that names a sidecar outside the table.
     Source: PROTOCOL.md, Checkpoints; Sidecar Files.
     """
     if provider.format == "json":
@@ -131,14 +133,15 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
 
 
 def one_line(error: Exception) -> str:
-    """Return what an error says, without line breaks."""
+    """Return the message of an error without line breaks."""
     return " ".join(str(error).split())
 
 
 def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
-    """Return the values of a struct column that are set, row groups without any left unread (by their statistics).
+    """Return the values of a struct column that are not null. Skips row groups without values, by their statistics.
 
     witness: a field of the struct that is set whenever the struct is.
+    Errors: CorruptLogError naming the file.
     """
     if column not in part.schema.names:
         return []
@@ -158,9 +161,9 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
 
 
 def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[str, dict[str, Any]]]:
-    """Return the column and the value of each non-file action, reading the row groups that have some.
+    """Return the column and the value of each non-file action. Reads only the row groups that have some.
 
-    Errors: CorruptLogError where the file cannot be read, or a row holds one of them and another action.
+    Errors: CorruptLogError if the file cannot be read, or if a row holds a non-file action and another action.
     """
     wanted = [(group, leaves) for group, leaves in enumerate(leaves_of_groups(part.metadata)) if leaves]
     if not wanted:
@@ -188,7 +191,7 @@ def _values(rows: pa.Table, column: str) -> list[dict[str, Any]]:
 @contextmanager
 def _opened(store: LogStore, part: CheckpointFile) -> Iterator[pq.ParquetFile]:
     with store.open(part.file.path) as stream:
-        # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
+        # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
         yield pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
 
 
@@ -247,7 +250,7 @@ def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
 
 
 def _sidecar_status(log_path: str, named_in: str, name: str) -> FileStatus:
-    """Return a sidecar by the name that a checkpoint has for it: URI-encoded, below `_sidecars` unless absolute."""
+    """Return the file of a sidecar from its path in the checkpoint: URI-encoded, below `_sidecars` unless absolute."""
     folder = join_url(log_path, SIDECAR_FOLDER)
     path = resolve_path(table_path(log_path), name, named_in=named_in, base=folder)
     return FileStatus(path=path, size=0, modification_time=0)

@@ -1,4 +1,4 @@
-"""What holds for the Parquet files of every checkpoint: columns of actions, fields that are set, one action in a row.
+"""The rules for Parquet files of checkpoints: columns of actions, fields that are set, one action a row.
 
 Errors: CorruptLogError naming the file.
 Source: PROTOCOL.md, Checkpoints; Checkpoint Schema.
@@ -20,7 +20,7 @@ from deltasnap_core.log.parquet_footer import null_count, null_counts
 from deltasnap_core.rules.one_action import ONE_ACTION
 
 NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
-"""Each column of a checkpoint with non-file actions, and a field that is set whenever the action is."""
+"""Each column of non-file actions, and a field that is set whenever the action is."""
 
 _WITNESSES = {"add": "path", "remove": "path", "sidecar": "path", **NON_FILE_COLUMNS, "checkpointMetadata": "version"}
 """Each column of a checkpoint, and the field that is set in the rows that hold its action."""
@@ -41,7 +41,7 @@ _ALWAYS_SET = {
     "sidecar": ("path",),
     **{column: (witness,) for column, witness in NON_FILE_COLUMNS.items()},
 }
-"""The fields of each column without which an action would be ignored silently."""
+"""The required fields of each column. The replay would ignore an action without them silently."""
 
 _SET_TOO = {
     "add": ("modificationTime",),
@@ -49,11 +49,11 @@ _SET_TOO = {
     "txn": ("version",),
     "domainMetadata": ("configuration",),
 }
-"""Other fields of the columns: an action that has them has those that are always set."""
+"""Other fields of the columns. An action that has one of them also has the required fields."""
 
 
 def check_schema(path: str, schema: pa.Schema) -> None:
-    """Raise CorruptLogError where the columns are not those of actions, or of another type."""
+    """Raise CorruptLogError if the columns are not those of actions, or have another type."""
     if not _KNOWN_COLUMNS & set(schema.names):
         raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")
     if len({name.lower() for name in schema.names}) < len(schema.names):
@@ -77,9 +77,9 @@ def check_schema(path: str, schema: pa.Schema) -> None:
 
 
 def check_footer(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:
-    """Raise CorruptLogError where by the statistics an action lacks a field, or a row holds two actions.
+    """Raise CorruptLogError if, by the statistics, an action lacks a field or a row holds two actions.
 
-    metadata: `checked`. The statistics do not find every such row: see `check_rows`.
+    metadata: `checked`. The statistics do not detect every such row: see `check_rows`.
     """
     _check_always_set(path, metadata, schema)
     counts = _counts(metadata)
@@ -92,9 +92,9 @@ def check_footer(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> Non
 
 
 def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
-    """Return for each row group the columns that may hold actions, each with a leaf that tells in which rows.
+    """Return, for each row group, the columns that may hold actions, each with a leaf that is set in the rows that do.
 
-    Groups with file actions alone have none: who reads those checks them.
+    Row groups with only file actions have an empty entry: the reader of file actions checks those.
     """
     counts = {column: each for column, each in _counts(metadata).items() if each is not None}
     found: list[dict[str, str]] = []
@@ -106,7 +106,7 @@ def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
 
 
 def check_rows(path: str, rows: pa.Table, leaves: Mapping[str, str]) -> None:
-    """Raise CorruptLogError where a row of a row group holds two actions. leaves: as `leaves_of_groups` has them."""
+    """Raise CorruptLogError if a row of a row group holds two actions. leaves: from `leaves_of_groups`."""
     holds = {column: _holds(rows, leaf) for column, leaf in leaves.items()}
     for one, other in combinations(holds, 2):
         if (holds[one] & holds[other]).any():
@@ -120,7 +120,7 @@ def _holds(rows: pa.Table, leaf: str) -> NDArray[np.bool_]:
 
 
 def _leaf(metadata: pq.FileMetaData, column: str, group: int) -> str:
-    """Return the leaf of a column that tells which rows hold its action: the paths of files are many bytes."""
+    """Return the leaf of a column that is set in the rows that hold its action. Avoids `path`: it is large."""
     witness, small = f"{column}.{_WITNESSES[column]}", f"{column}.dataChange"
     counts, others = null_counts(metadata, witness), null_counts(metadata, small)
     return small if counts and others and counts[group][1] is not None and counts[group] == others[group] else witness
@@ -131,7 +131,7 @@ def _counts(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int | None]]
 
 
 def _check_always_set(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:
-    """Raise where a field that is always set is not there, or where by the statistics an action lacks it."""
+    """Raise CorruptLogError if a required field is missing, or if, by the statistics, an action lacks it."""
     for column in _ALWAYS_SET.keys() & set(schema.names):
         fields = _ALWAYS_SET[column]
         if missing := [field for field in fields if schema.field(column).type.get_field_index(field) < 0]:

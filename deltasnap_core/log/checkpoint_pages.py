@@ -1,4 +1,4 @@
-"""Reads every page of a checkpoint: damage in a page shows only there."""
+"""Reads every page of a checkpoint: only this detects damaged pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_THREADS = 4
 
 
 def read_every_page(store: LogStore, contents: CheckpointContents) -> None:
-    """Read every page of a checkpoint, some rows at a time. Errors: CorruptLogError naming the file; StorageError."""
+    """Read every page of a checkpoint, in batches of rows. Errors: CorruptLogError naming the file; StorageError."""
     parts = (*contents.top_level, *contents.sidecars)
     threads = min(os.cpu_count() or 1, _MOST_THREADS, len(parts))
     if threads < 2:
@@ -35,12 +35,12 @@ def _read(store: LogStore, part: CheckpointFile) -> None:
     rows = max(1, min(_MOST_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
     try:
         with store.open(part.file.path) as stream:
-            # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
+            # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
             parquet = pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
             for batch in parquet.iter_batches(rows):
                 batch.validate(full=True)
     except pa.ArrowNotImplementedError:
-        return  # a type that Arrow cannot read is no damage
+        return  # a type that Arrow cannot read is not damage
     except UNREADABLE as error:
         reason = f"its pages could not be read: {' '.join(str(error).split())}"
         raise CorruptLogError(path=part.file.path, reason=reason) from error

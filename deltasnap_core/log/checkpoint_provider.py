@@ -1,4 +1,4 @@
-"""Which files a checkpoint consists of, known from the listing alone, without reading them."""
+"""The files of a checkpoint, as the listing shows them, without reading them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from deltasnap_core.storage.log_store import FileStatus
 class CheckpointProvider:
     """A complete checkpoint.
 
-    `version`: the version whose state it holds. `files`: its top-level files, all parts in order; sidecars are
-    named inside them. `kind`: how it is named; a classic name says nothing of its being V1 or V2.
-    `format`: of the top-level files. Source: PROTOCOL.md, Checkpoints.
+    version: the version whose state it holds.
+    files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint names them.
+    kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
+    format:  the format of the top-level files.
+    Source: PROTOCOL.md, Checkpoints.
     """
 
     is_empty: ClassVar[bool] = False
@@ -38,7 +40,7 @@ class CheckpointProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyCheckpointProvider:
-    """No checkpoint: the commits start at version 0. It has the members of a checkpoint, of version -1."""
+    """No checkpoint: the commits start at version 0. It has the members of a checkpoint with version -1."""
 
     is_empty: ClassVar[bool] = True
     version: ClassVar[int] = -1
@@ -51,7 +53,10 @@ class EmptyCheckpointProvider:
 
 
 def checkpoint_from_json(values: Mapping[str, Any] | None) -> CheckpointProvider | EmptyCheckpointProvider:
-    """Return what `to_json` of either class gave. Errors: KeyError for a missing field, ValueError for another kind."""
+    """Return a checkpoint from the result of `to_json`.
+
+    Errors: KeyError for a missing field, ValueError for an unknown kind.
+    """
     if values is None:
         return EmptyCheckpointProvider()
     return CheckpointProvider(

@@ -1,4 +1,4 @@
-"""What the writer said of a version in its `.crc` file."""
+"""Reads the `.crc` file of a version."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from deltasnap_core.storage.urls import redacted
 
 _log = logger_of(__name__)
 
-# It may list every file of a small table. What is larger costs more to read than the log that it stands in for.
+# The file may list every file of a small table. Reading a larger one costs more than reading the log itself.
 _MOST_BYTES = 64 << 20
 
 
 def read_checksum(store: LogStore, file: FileStatus | None) -> VersionChecksum | None:
-    """Return what the `.crc` file of a version says; None where there is none or it is of no use.
+    """Return the `.crc` file of a version, parsed; None: it is missing or not usable.
 
-    It never stops a load: broken, huge, or what the storage refuses, are all none, with a warning.
+    It never stops a load. If the file is broken, too large or refused by the storage, it logs a warning and returns
+    None.
     Source: PROTOCOL.md, Version Checksum File. Delta's `readChecksum`.
     """
     if file is None:

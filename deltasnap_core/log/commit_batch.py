@@ -1,4 +1,4 @@
-"""A run of commits, each read once: its actions for the driver and for Spark, its provenance, a sample, its digest."""
+"""A batch of commits, each read once: actions for the driver and for Spark, provenance, a sample of files, digests."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 
 LARGE_COMMIT_BYTES = 16 << 20
-"""A commit above this size is not held in memory: Spark reads it by its path."""
+"""Larger commits are not held in memory: Spark reads them by path."""
 
 SAMPLE_FILES = 20
-"""So many of the files that a commit adds or removes can be shown of any commit."""
+"""The number of added or removed files that can be shown for any commit."""
 
 _MOST_PIECES = 64
 _SAMPLE_SCHEMA = pa.schema(
@@ -41,7 +41,10 @@ _SAMPLE_SCHEMA = pa.schema(
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """A file that a commit added (`change` is "+") or removed ("-"). size: bytes; None: the commit does not say."""
+    """A file that a commit added (`change` is "+") or removed ("-").
+
+    size: bytes; None: the commit does not state it.
+    """
 
     change: str
     path: str
@@ -50,11 +53,11 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCommit:
-    """What is known of a commit that was read, beside its lines.
+    """Facts about a commit that was read, without its lines.
 
     digest:       SHA-256 of its bytes, in hex.
-    file_actions: how many files it adds and removes.
-    sample:       the first of them, SAMPLE_FILES at most, of a commit that is not held in memory; else none.
+    file_actions: the number of files that it adds and removes.
+    sample:       the first SAMPLE_FILES of these files, for a commit that is not held in memory; otherwise empty.
     is_large:     whether its file actions are not held in memory.
     """
 
@@ -66,7 +69,7 @@ class ReadCommit:
 
     @property
     def version(self) -> int:
-        """The version that the commit makes."""
+        """The version that the commit creates."""
         return commit_version(self.file.path)
 
 
@@ -75,9 +78,9 @@ class CommitBatch:
     """Commits in ascending order of version.
 
     commits: every commit of the batch, ascending.
-    lines:   LINES_SCHEMA; the lines with actions, in the order of the log, as `action_lines` reads them: those of the
-             large commits without their file actions.
-    large_measures: MEASURED_LINES; the file actions of the large commits; None: they are too many to hold.
+    lines:   LINES_SCHEMA; the lines with actions, in log order, as `action_lines` parses them. Large commits have no
+             lines of file actions here.
+    large_measures: MEASURED_LINES; the file actions of the large commits; None: too many to hold.
     """
 
     commits: tuple[ReadCommit, ...]
@@ -116,7 +119,10 @@ class CommitBatch:
 
     @property
     def large(self) -> tuple[FileStatus, ...]:
-        """The commits whose file actions are to be read by path, ascending: every line is as Spark reads it right."""
+        """The large commits that have file actions, ascending.
+
+        Spark reads them by path: all their lines have the usual form.
+        """
         return tuple(commit.file for commit in self.commits if commit.is_large and commit.file_actions)
 
     @property
@@ -126,33 +132,36 @@ class CommitBatch:
 
     @property
     def num_file_actions(self) -> int:
-        """How many file actions there are, those of the large commits too."""
+        """The number of file actions, including those of large commits."""
         return sum(commit.file_actions for commit in self.commits)
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of all the lines, those of the large commits too."""
+        """Bytes of all lines, including those of large commits."""
         return int(self.lines["line"].nbytes) + sum(file.size for file in self.large)
 
     @property
     def is_large(self) -> bool:
-        """Whether the work on these commits is worth more than one task."""
+        """Whether the commits are large enough for more than one Spark task."""
         return self.size_in_bytes > LARGE_COMMIT_BYTES
 
     @property
     def measures(self) -> pa.Table | None:
-        """The file actions of all the commits (MEASURED_LINES), any order. None: they are too many to hold."""
+        """The file actions of all commits (MEASURED_LINES), in any order. None: too many to hold."""
         if self.large_measures is None:
             return None
         held = lines_with(self.lines.drop_columns("line"), *FILE_ACTIONS).select(MEASURED_LINES.names)
         return pa.concat_tables([held, self.large_measures])
 
     def lines_with(self, *actions: str) -> pa.Table:
-        """Return the lines that hold one of these actions (LINES_SCHEMA); file actions of the small commits only."""
+        """Return the lines that hold one of these actions (LINES_SCHEMA).
+
+        File actions of large commits are not included.
+        """
         return lines_with(self.lines, *actions)
 
     def actions(self, *names: str) -> Iterator[tuple[ReadCommit, int, str, Any]]:
-        """Yield commit, line number, name and decoded value of each of these actions, in the order of the log.
+        """Yield the commit, line number, name and decoded value of each of these actions, in log order.
 
         Errors: CorruptLogError naming file and line.
         """
@@ -162,7 +171,7 @@ class CommitBatch:
             yield commit, number, name, action_at(commit.file.path, number, row["line"])[name]
 
     def commit_infos(self) -> dict[int, CommitInfo | None]:
-        """Return what each commit says of itself, the first time it does; None: nothing.
+        """Return the first commitInfo of each commit, by version; None: it has none.
 
         Errors: CorruptLogError naming file and line.
         """
@@ -173,7 +182,7 @@ class CommitBatch:
         return {commit.version: found.get(commit.version) for commit in self.commits}
 
     def sample(self, version: int, most: int = 5) -> tuple[ChangedFile, ...]:
-        """Return the first files that a commit adds or removes, in its order: `most` of them, SAMPLE_FILES at most."""
+        """Return the first `most` files that a commit adds or removes, in commit order; at most SAMPLE_FILES."""
         commit = next(commit for commit in self.commits if commit.version == version)
         if commit.is_large:
             return commit.sample[:most]
@@ -185,7 +194,7 @@ EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_me
 
 
 def changed_files(lines: pa.Table, most: int) -> tuple[ChangedFile, ...]:
-    """Return the files of the first file actions among some lines (LINES_SCHEMA), `most` of them."""
+    """Return the files of the first `most` file actions among some lines (LINES_SCHEMA)."""
     rows = structs(lines_with(lines, *FILE_ACTIONS).slice(0, most), _SAMPLE_SCHEMA).to_pylist()
     return tuple(
         ChangedFile(change=change, **row[name])
@@ -204,9 +213,9 @@ def commit_info(path: str, number: int, values: Any) -> CommitInfo:
 
 
 def in_one_piece(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Return tables as one of not too many batches, each of which is one for Spark to take."""
+    """Return one table from several, with a limited number of chunks: Spark takes one batch for each chunk."""
     joined = pa.concat_tables([schema.empty_table(), *tables])
-    # Joined only now and then, lest every update copy all.
+    # Combine chunks only now and then, so that an update does not copy all rows.
     return joined.combine_chunks() if joined.column(0).num_chunks > _MOST_PIECES else joined
 
 

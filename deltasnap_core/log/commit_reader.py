@@ -1,4 +1,4 @@
-"""Reads commits, each once and many at a time: while some lines are judged, the next ones are read."""
+"""Reads commits, each once and many at a time. It parses some lines while it reads the next ones."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 IN_MEMORY_BYTES = 128 << 20
-"""The commits of a batch that are held in memory, at most. Of the others only measures of file actions are kept."""
+"""The maximum size of the commits of a batch that are held in memory. Of the others, only measures are kept."""
 
 MEASURED_BYTES = 512 << 20
-"""The measures of all other commits, at most: about three million file actions."""
+"""The maximum size of the measures of these other commits: about three million file actions."""
 
 PIECE_BYTES = 4 << 20
 _JUDGES = 4
@@ -50,9 +50,10 @@ R = TypeVar("R")
 
 
 def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Read commits, given in ascending order, each once.
+    """Return the commits, each read once.
 
-    Errors: CorruptLogError naming the file, and the line where there is one.
+    commits: ascending by version.
+    Errors: CorruptLogError naming the file, and the line if there is one.
     Source: PROTOCOL.md, Delta Log Entries.
     """
     held, streamed = _divided(commits)
@@ -72,8 +73,8 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
 def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield the content of a file in pieces of whole lines: the number of the first line, and the bytes.
 
-    first_bytes: how much of it the first piece has, about.
-    Errors: CorruptLogError naming file and line where a line is too long.
+    first_bytes: the approximate size of the first piece.
+    Errors: CorruptLogError naming file and line of a line that is too long.
     """
     number, rest, wanted = 1, b"", first_bytes or PIECE_BYTES
     while read := stream.read(wanted):
@@ -94,7 +95,7 @@ def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> It
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """Lines that are judged at once: whole commits, or a part of one. Both by version, ascending."""
+    """Lines that are parsed together: whole commits, or a part of one. Both maps are by version, ascending."""
 
     path_of: dict[int, str]
     contents: dict[int, bytes]
@@ -103,9 +104,10 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """What is kept of a piece: of commits that are not held, no more of the file actions than measures and samples.
+    """The parsed lines of a piece.
 
-    unusual: by version, the first line that had to be written anew; of commits that are not held.
+    Of commits that are not held, only measures and samples of the file actions are kept.
+    unusual: by version, the first line that was rewritten; only for commits that are not held.
     """
 
     lines: pa.Table
@@ -117,7 +119,7 @@ class _Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What was read of some commits. measures: None: too many to hold."""
+    """The result of reading some commits. measures: None: too many to hold."""
 
     commits: tuple[ReadCommit, ...]
     lines: tuple[pa.Table, ...]
@@ -164,9 +166,9 @@ def _in_order_of_the_log(lines: pa.Table) -> pa.Table:
 
 
 def _holdable(file: FileStatus, parts: _Parts) -> FileStatus:
-    """Return a commit with lines of an unusual form, which Spark would read otherwise: it is held whole.
+    """Return a commit that must be held whole, because Spark would misread its lines of an unusual form.
 
-    Errors: CorruptLogError where it is too large for that.
+    Errors: CorruptLogError if it is too large to hold.
     """
     if file.size <= IN_MEMORY_BYTES:
         return file
@@ -224,7 +226,7 @@ def _at_once(files: Sequence[FileStatus]) -> int:
 
 
 def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -> Iterator[R]:
-    """Yield `function` of each item, in order, some in threads while the next item is awaited; 0: without threads."""
+    """Yield `function` of each item, in order. Threads work while the next item is read. at_once: 0: no threads."""
     if at_once == 0:
         yield from map(function, items)
         return
@@ -239,7 +241,7 @@ def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -
 
 
 def _pieces(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
-    """Yield commits in pieces: small ones many at a time, a large one part by part."""
+    """Yield commits in pieces: many small commits together, a large commit in parts."""
     group: list[FileStatus] = []
     size = 0
     for file in files:
@@ -301,7 +303,7 @@ def _counts(changed: pa.Table) -> dict[int, int]:
 
 
 def _samples(lines: pa.Table, changed: NDArray[np.intp]) -> dict[int, tuple[ChangedFile, ...]]:
-    """Return the first files of each commit. changed: which lines are of files."""
+    """Return the first files of each commit. changed: the indexes of the lines with file actions."""
     versions = lines["commit_version"].to_numpy()[changed]  # ascending
     place = np.arange(len(versions)) - np.searchsorted(versions, versions)
     sampled = lines.take(changed[place < SAMPLE_FILES])

@@ -1,4 +1,4 @@
-"""One action out of each of many commits, reading no further than the first one."""
+"""Reads the first action of one kind from each of many commits, and no further."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
-# A larger commit is read piece by piece: commitInfo is mostly the first action, and the rest may be gigabytes.
+# A larger commit is read in pieces: commitInfo is usually the first action, and the rest may be gigabytes.
 _SMALL_BYTES = 1 << 20
 _FILES_AT_ONCE = 256
 _HEAD_BYTES = 64 << 10
@@ -24,7 +24,7 @@ _HEAD_LINES = 8
 
 
 def read_commit_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, CommitInfo | None]]:
-    """Yield each commit with its commitInfo (None: it has none), in the order given; as `read_actions`."""
+    """Yield each commit with its commitInfo (None: it has none), in the order given. See `read_actions`."""
     for commit, line, values in read_actions(store, commits, "commitInfo"):
         yield commit, None if line is None else commit_info(commit.path, line, values)
 
@@ -34,8 +34,8 @@ def read_actions(
 ) -> Iterator[tuple[FileStatus, int | None, Any]]:
     """Yield each commit, in the order given, with its first action `name`: line number and decoded value, or None.
 
-    Files are read as they are asked for, some hundred at once; one deleted since it was listed is left out.
-    Errors: CorruptLogError, naming file and line, where a line up to that action is broken.
+    Files are read on demand, some hundreds at a time. A file that was deleted after the listing is skipped.
+    Errors: CorruptLogError, naming file and line, if a line up to that action is broken.
     """
     remaining = iter(commits)
     while chunk := list(islice(remaining, _FILES_AT_ONCE)):
@@ -58,11 +58,11 @@ def _opened(store: LogStore, commit: FileStatus, contents: dict[str, bytes | Non
 
 
 def _read_small(store: LogStore, commits: Sequence[FileStatus]) -> dict[str, bytes | None]:
-    """Return contents by path, without the large commits; None: gone."""
+    """Return contents by path, without the large commits; None: the file was deleted."""
     paths = [commit.path for commit in commits if commit.size <= _SMALL_BYTES]
     try:
         return dict(zip(paths, store.read_many(paths), strict=True))
-    except FileNotFoundError:  # the log is being cleaned up: which of them is gone?
+    except FileNotFoundError:  # the log is being cleaned up: find out which file is gone
         return {path: _read_if_there(store, path) for path in paths}
 
 
@@ -74,7 +74,7 @@ def _read_if_there(store: LogStore, path: str) -> bytes | None:
 
 
 def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int | None, Any]:
-    # Mostly it is among the first lines: parsed one by one, they are no work, and nobody asks whether others are sound.
+    # The action is usually in the first lines. Parsing them one by one is cheap, and the other lines need no check.
     head = stream.read(_HEAD_BYTES)
     lines = head.split(b"\n")
     whole = lines if len(head) < _HEAD_BYTES else lines[:-1]
@@ -93,7 +93,7 @@ def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int 
 
 
 def _tables(commit: FileStatus, stream: BinaryIO) -> Iterator[pa.Table]:
-    """Yield the lines of a commit as they are needed: few at first."""
+    """Yield the lines of a commit on demand. The first table is small."""
     version = commit_version(commit.path)
     for number, piece in pieces(stream, commit.path, first_bytes=_HEAD_BYTES):
         yield read_lines(commit.path, version, piece, first_line=number)

@@ -1,4 +1,4 @@
-"""What a person wants to see of a commit: who made it, how and with what, and some of the files that it changed."""
+"""A summary of a commit for people: author, time, operation, engine, and some of the changed files."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _TEXTS = (
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSummary:
-    """The provenance of a commit and a sample of the files that it names, both bounded.
+    """The provenance of a commit and a sample of its files, both limited in size.
 
-    info:   None: the commit has no commitInfo. Texts are cut, maps have their first entries, `job`, `notebook`,
+    info:   None: the commit has no commitInfo. Long texts are cut, maps keep their first entries. `job`, `notebook`,
             `tags` and unknown fields are left out.
-    sample: the first files that the commit names, in its order.
+    sample: the first files that the commit adds or removes, in commit order.
     """
 
     info: CommitInfo | None = None
@@ -43,13 +43,13 @@ class CommitSummary:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> CommitSummary:
-        """Return the summary from what `to_json` gave."""
+        """Return the summary from the result of `to_json`."""
         info = values.get("info")
         sample = tuple(ChangedFile(change=change, path=path, size=size) for change, path, size in values["sample"])
         return cls(info=None if info is None else CommitInfo.from_json(info), sample=sample)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values; `from_json` gives an equal summary."""
+        """Return plain JSON values. `from_json` returns an equal summary."""
         sample = [[file.change, file.path, file.size] for file in self.sample]
         return {"info": None if self.info is None else self.info.to_json(), "sample": sample}
 
@@ -68,7 +68,7 @@ def _sample(batch: CommitBatch, version: int) -> tuple[ChangedFile, ...]:
 
 
 def _bounded(info: CommitInfo | None) -> CommitInfo | None:
-    """Return a commitInfo that takes some kilobytes at most, whatever a writer has put in it."""
+    """Return a commitInfo of at most some kilobytes, whatever the writer put into it."""
     if info is None:
         return None
     shown: dict[str, Any] = {name: getattr(info, name) for name in _NUMBERS}

@@ -1,4 +1,4 @@
-"""When each version was committed: by in-commit timestamps where enabled, else by modification times."""
+"""The commit time of each version: the in-commit timestamp where enabled, otherwise the modification time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """From which version on the commits' own timestamps count, and its timestamp in ms (None: from version 0 on).
+    """The first version with in-commit timestamps, and its timestamp in ms (None: from version 0).
 
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
@@ -29,9 +29,10 @@ class InCommitTimestamps:
 
 
 def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
-    """Return the modification time (ms) by version, ascending; one not after that of the version before is a ms later.
+    """Return the modification time (ms) by version, ascending.
 
-    So that every timestamp means one version, also after files were copied or touched. Source: Delta's
+    A time not after the previous one becomes 1 ms later than it.
+    So every timestamp means one version, even after files were copied or touched. Source: Delta's
     `DeltaHistoryManager.monotonizeCommitTimestamps`.
     """
     timestamps: dict[int, int] = {}
@@ -45,7 +46,7 @@ def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
 
 
 def in_commit_timestamp(commit: FileStatus, info: CommitInfo | None) -> int:
-    """Return the in-commit timestamp (ms) of a commit that must have one. Errors: CorruptLogError where it has none."""
+    """Return the in-commit timestamp (ms) of a commit that must have one. Errors: CorruptLogError if it has none."""
     if info is None or info.in_commit_timestamp is None:
         reason = "expected commitInfo.inCommitTimestamp: the table has in-commit timestamps enabled at this version"
         raise CorruptLogError(path=commit.path, reason=reason)
@@ -53,7 +54,7 @@ def in_commit_timestamp(commit: FileStatus, info: CommitInfo | None) -> int:
 
 
 def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[int, int]]:
-    """Yield version and in-commit timestamp (ms) of each commit, in the order given, read as they are consumed."""
+    """Yield the version and in-commit timestamp (ms) of each commit, in the order given. Reads commits on demand."""
     for commit, info in read_commit_infos(store, commits):
         yield commit_version(commit.path), in_commit_timestamp(commit, info)
 
@@ -64,12 +65,14 @@ def version_timestamps(
     configuration_of: Callable[[int], Mapping[str, str]],
     infos: Mapping[int, CommitInfo | None] = MappingProxyType({}),
 ) -> dict[int, int]:
-    """Return the timestamp (ms) of the version of each segment: the commit's own where enabled, else that of its file.
+    """Return the timestamp (ms) of each segment's version.
 
-    configuration_of: the properties of the table at a version.
-    infos:            what commits that were read say of themselves, by version; the others are read.
-    The commit of a version may have been cleaned away under its checkpoint: the time of that is all there is then.
-    Errors: CorruptLogError naming a commit without the timestamp that it must have, or gone since it was listed.
+    This is the in-commit timestamp where enabled, otherwise the modification time of the commit.
+
+    configuration_of: returns the table properties at a version.
+    infos:            the commitInfo of commits that are read already, by version; the other commits are read.
+    If the commit was cleaned up and only the checkpoint is left, the result is the modification time of the checkpoint.
+    Errors: CorruptLogError naming a commit without a required timestamp, or one deleted after the listing.
     Delta's `Snapshot.timestamp`. Source: PROTOCOL.md, In-Commit Timestamps.
     """
     listed = {segment.version: segment for segment in segments}
@@ -88,7 +91,7 @@ def version_timestamps(
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
-    """Return where the latest version's properties say that in-commit timestamps start; None: not enabled."""
+    """Return where in-commit timestamps start, by the latest version's properties; None: not enabled."""
     if not in_commit_timestamps_enabled(configuration):
         return None
     since = in_commit_timestamp_enablement(configuration)
@@ -99,11 +102,11 @@ _ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
-    """Return the properties of the latest version, as far as timestamps go, out of the log's JSON files alone.
+    """Return the properties of the latest version that concern timestamps, from JSON files only.
 
-    Cheap where in-commit timestamps are not in use: the latest commit then carries none, and its `.crc`, if any, does
-    not ask for them. Otherwise that tells, or the newest commit with metadata. Where no commit has any, whatever
-    enabled them is older than all the commits there are.
+    It reads the `.crc` file first, then the latest commit. Without an in-commit timestamp there, the result is empty.
+    Otherwise it searches the commits for the newest metadata. If no commit has metadata, in-commit timestamps were
+    enabled before the earliest commit that still exists.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:
@@ -128,7 +131,7 @@ def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Met
 
 
 def last_at_or_before(versions: Sequence[int], timestamp_ms: int, timestamp_of: Callable[[int], int]) -> int | None:
-    """Return the last of ascending versions committed at or before a time; None: all are later. It asks for few."""
+    """Return the last of ascending versions committed at or before a time; None: all are later. A binary search."""
     low, high = 0, len(versions)
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""DeltaHistoryManager: who committed what and when; which versions there are, and which one a time means."""
+"""DeltaHistoryManager: the history of commits, the existing versions, and the version at a time."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaHistory(CommitInfo):
-    """What is known of one commit: the fields of its commitInfo (None: not told), its version and when it was made.
+    """A commit of the history: the fields of its commitInfo (None: not stated), its version and its time.
 
-    `timestamp`: ms since the epoch; the commit's own where in-commit timestamps are enabled, else the modification
-    time of its file, made greater than that of the version before.
+    timestamp: ms since the epoch; the in-commit timestamp where enabled, otherwise the modification time of the file,
+               adjusted to be greater than that of the previous version.
     """
 
     version: int
@@ -46,24 +46,24 @@ class DeltaHistory(CommitInfo):
 
     @classmethod
     def of(cls, version: int, timestamp: int, info: CommitInfo | None) -> DeltaHistory:
-        """Return the history entry from what a commit says of itself, if anything."""
+        """Return the history entry of a commit. info: None: the commit has no commitInfo."""
         told: dict[str, Any] = {field.name: getattr(info or CommitInfo(), field.name) for field in fields(CommitInfo)}
         return cls(**{**told, "version": version, "timestamp": timestamp})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A version and the time of its commit in ms since the epoch."""
+    """A version and its commit time in ms since the epoch."""
 
     version: int
     timestamp: int
 
 
 class DeltaHistoryManager:
-    """Answers from the log as it lies there at each call: one listing, and of the commits only those asked about.
+    """Reads the history of a log. Each call makes one listing and reads only the commits that it needs.
 
-    It needs no Spark and no support for the table's features. Every method raises DeltaTableNotFoundError where
-    there is no table. Commits beyond the first that is missing count too.
+    It needs no Spark and does not check the table's features. Every method raises DeltaTableNotFoundError if there is
+    no table. Commits after a missing commit count too.
     """
 
     def __init__(
@@ -75,11 +75,12 @@ class DeltaHistoryManager:
         catalog: CatalogCommits = NO_CATALOG,
         listing: LogListing | None = None,
     ) -> None:
-        """`log_path`: URL of the `_delta_log` folder; `catalog`: what the catalog of a catalog-managed table knows.
+        """Create a history manager.
 
-        `configuration` gives the table's properties at the latest version, for whoever knows them already; without
-        it they are looked up in the log, as far as needed. `listing`: of the whole log; the answers are then those
-        of that moment, and nothing is listed again.
+        log_path:      URL of the `_delta_log` folder.
+        configuration: returns the table properties of the latest version; None: read them from the log if needed.
+        catalog:       the commits of the catalog of a catalog-managed table.
+        listing:       a listing of the whole log. All results then refer to that listing, and nothing is listed again.
         """
         self._store = store
         self._log_path = log_path
@@ -90,17 +91,17 @@ class DeltaHistoryManager:
     def get_history(
         self, limit: int | None = None, start: int | None = None, end: int | None = None
     ) -> list[DeltaHistory]:
-        """Return the commits, newest first: at most `limit` of those from version `start` to `end`, both included.
+        """Return the commits, newest first: at most `limit` of those from version `start` to `end`, both inclusive.
 
-        A version cleaned up meanwhile is left out. Raises CorruptLogError, naming file and line, on a commit whose
-        commitInfo is broken.
+        A version that is cleaned up during the call is skipped.
+        Errors: CorruptLogError, naming file and line, if a commitInfo is broken.
         """
         return [*self.iterate_history(limit, start, end)]
 
     def iterate_history(
         self, limit: int | None = None, start: int | None = None, end: int | None = None
     ) -> Iterator[DeltaHistory]:
-        """Yield what `get_history` returns, reading on as the commits are consumed."""
+        """Yield the result of `get_history`, reading commits on demand."""
         if limit is not None and limit < 0:
             raise ValueError(f"limit must be 0 or more, not {limit}")
         listing = self._list()
@@ -108,9 +109,9 @@ class DeltaHistoryManager:
         return self._histories(listing, [listing.commits[version] for version in versions[:limit]])
 
     def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
-        """Return the timestamp in ms by version, ascending, from version `start` to `end`, both included.
+        """Return the timestamp in ms by version, ascending, from version `start` to `end`, both inclusive.
 
-        Reads no commit where in-commit timestamps are not enabled.
+        Reads no commit if in-commit timestamps are not enabled.
         """
         listing = self._list()
         own = self._in_commit_timestamps(listing)
@@ -129,13 +130,12 @@ class DeltaHistoryManager:
         must_be_recreatable: bool = True,
         can_return_earliest_commit: bool = False,
     ) -> Commit:
-        """Return the last commit at or before a time: time travel. Delta's `getActiveCommitAtTime`.
+        """Return the last commit at or before a time (time travel). Delta's `getActiveCommitAtTime`.
 
-        can_return_last_commit:     allow a time after the latest commit; it means that commit.
-        must_be_recreatable:        look only from the earliest version on whose state can be reconstructed.
-        can_return_earliest_commit: allow a time before the earliest commit; it means that commit.
-
-        Raises TimestampNotFoundError, stating the range, where a time is outside and not allowed to be.
+        can_return_last_commit:     allow a time after the latest commit, and return that commit.
+        must_be_recreatable:        ignore versions before the earliest one whose state can be reconstructed.
+        can_return_earliest_commit: allow a time before the earliest commit, and return that commit.
+        Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed.
         """
         listing = self._list()
         earliest = self._earliest(listing, must_be_recreatable)
@@ -158,10 +158,11 @@ class DeltaHistoryManager:
     def check_version_exists(
         self, version: int, must_be_recreatable: bool = True, allow_out_of_range: bool = False
     ) -> None:
-        """Raise VersionNotFoundError, stating the range, where a version is outside it.
+        """Raise VersionNotFoundError, stating the range, if a version is outside of it.
 
         must_be_recreatable: the range starts at the earliest version whose state can be reconstructed, not at the
-        earliest commit. allow_out_of_range: a version after the latest will do.
+                             earliest commit.
+        allow_out_of_range:  allow a version after the latest one.
         """
         listing = self._list()
         earliest, latest = self._earliest(listing, must_be_recreatable), _latest(listing)
@@ -171,15 +172,15 @@ class DeltaHistoryManager:
             )
 
     def earliest_version(self) -> int:
-        """Return the earliest version there is a commit of (or a checkpoint, where there are no commits at all)."""
+        """Return the earliest version that has a commit; without any commits, that of the latest checkpoint."""
         return self._earliest(self._list(), must_be_recreatable=False)
 
     def latest_version(self) -> int:
-        """Return the latest version there is a commit or a checkpoint of."""
+        """Return the latest version that has a commit or a checkpoint."""
         return _latest(self._list())
 
     def earliest_recreatable_version(self) -> int:
-        """Return the earliest version whose state can be reconstructed. Errors: VersionGapError where there is none."""
+        """Return the earliest version whose state can be reconstructed. Errors: VersionGapError if there is none."""
         return self._earliest(self._list(), must_be_recreatable=True)
 
     def reconstructable_versions(self) -> tuple[int, ...]:
@@ -224,7 +225,7 @@ class DeltaHistoryManager:
 
 
 class _Timeline:
-    """The commits from a version on in the order of time, asked for as few timestamps as will do."""
+    """The commits from a version on, in order of time. Reads as few timestamps as possible."""
 
     def __init__(self, store: LogStore, listing: LogListing, first: int, own: InCommitTimestamps | None) -> None:
         self._store = store
@@ -242,12 +243,15 @@ class _Timeline:
         raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
-        """Return the last version committed at or before a time, the first one where there is none."""
+        """Return the last version committed at or before a time; the first version if all are later."""
         found = last_at_or_before(self._era(timestamp_ms), timestamp_ms, self.timestamp_of)
         return self.versions[0] if found is None else found
 
     def _era(self, timestamp_ms: int) -> list[int]:
-        """Return the versions to look among: those before in-commit timestamps or those since; the two may overlap."""
+        """Return the versions to search: those before in-commit timestamps, or those after.
+
+        The times of both may overlap.
+        """
         own = self._own
         if own is None or own.since_version <= self.versions[0]:
             return self.versions

@@ -1,4 +1,4 @@
-"""From a log segment to what its files hold: checkpoint opened, commits read, and a way out of a bad checkpoint."""
+"""Loads a log segment: opens its checkpoint, reads its commits, and falls back from a damaged checkpoint."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
-    """What is needed to replay a log segment: everything but the file actions of the checkpoint.
+    """Everything needed to replay a log segment, except the file actions of the checkpoint.
 
-    segment:  the one that was loaded, as the listing gave it.
-    contents: the checkpoint that the replay starts from, an older one than the segment's where that was unreadable;
-              None: it starts from nothing.
+    segment:  the loaded segment, as the listing showed it.
+    contents: the checkpoint where the replay starts; older than the segment's checkpoint if that is unreadable; None:
+              the replay starts without a checkpoint.
     batch:    every commit after that checkpoint, up to the segment's version.
     non_file: the non-file actions in force.
-    unreadable: names of the checkpoint files that were found damaged, and left.
+    unreadable: names of checkpoint files that were found damaged and are not used.
     """
 
     segment: LogSegment
@@ -42,18 +42,18 @@ class LoadedLog:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """URLs of the files that a replay reads: those of the checkpoint, then the commits."""
+        """URLs of the files that a replay reads: the checkpoint first, then the commits."""
         checkpoint = () if self.contents is None else self.contents.paths
         return (*checkpoint, *(commit.path for commit in self.batch.files))
 
     @property
     def version(self) -> int:
-        """The version that the replay ends at."""
+        """The version that the replay reconstructs."""
         return self.segment.version
 
     @property
     def has_own_checkpoint(self) -> bool:
-        """Whether the replay starts from the segment's own checkpoint, not from what replaced an unreadable one."""
+        """Whether the replay starts from the segment's own checkpoint, not from a replacement for an unreadable one."""
         version = -1 if self.contents is None else self.contents.version
         return version == self.segment.checkpoint_provider.version
 
@@ -66,10 +66,10 @@ class LogLoader:
     builder: LogSegmentBuilder
 
     def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
-        """Return what a segment holds, reading only what `known`, of the same table, has not read.
+        """Return a loaded segment. Reads only what `known`, of the same table, has not read.
 
-        A checkpoint that cannot be read is left, with a warning, for an older one or for the commits.
-        Errors: CorruptLogError naming the commit that is broken, or the checkpoint where nothing can replace it.
+        If a checkpoint cannot be read, it logs a warning and falls back to an older checkpoint or to the commits.
+        Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.
         Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
         """
         if known is not None and segment.continues(known.segment):
@@ -77,9 +77,9 @@ class LogLoader:
         return self._descend(segment, segment, known, frozenset(), None)
 
     def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        """Return the same version without the checkpoint of `log`, which a scan of its files found damaged.
+        """Return the same version without the checkpoint of `log`, after a scan of its files found it damaged.
 
-        Errors: the given one, where it is of a commit or nothing can replace the checkpoint.
+        Errors: the given error, if it concerns a commit or nothing can replace the checkpoint.
         """
         if log.contents is None or error.path in {commit.path for commit in log.batch.files}:
             raise error
@@ -150,9 +150,9 @@ class LogLoader:
 
 
 def _only(batch: CommitBatch, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Return of a batch the first run of versions whose commits are unchanged among some commits.
+    """Return the first run of commits of a batch that are unchanged among the given commits.
 
-    No more than the first: where one in the middle was replaced, those beyond it are read again.
+    Only the first run: if a commit in the middle was replaced, the later ones are read again.
     """
     wanted = set(commits)
     start = next((place for place, file in enumerate(batch.files) if file in wanted), len(batch.files))

@@ -44,7 +44,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
 _COMMITS_AT_ONCE = 64
-# Where a version is known to be sound, it has both, and deltasnap supports it.
+# A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
 _ANY_PROTOCOL = Protocol(min_reader_version=1, min_writer_version=1)
 _ANY_METADATA = Metadata(id="")
 _DENIED = re.compile(
@@ -62,12 +62,12 @@ def examine_log(
     sound_until: int = -1,
     read_pages: bool = True,
 ) -> TableCondition:
-    """Return the condition of a table. Never raises DeltaSnapError: what is wrong is a fault.
+    """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
 
-    listing:    of the whole log; None: it is listed here.
-    first:      the first version whose commit is read; None: only what the latest version needs.
-    sound_until: the commits up to this version are known to be sound, and not read.
-    read_pages: whether to read every page of the newest checkpoint, or no more than its footers and non-file actions.
+    listing:     of the whole log; None: list it here.
+    first:       the first version whose commit is read; None: read only what the latest version needs.
+    sound_until: the commits up to this version are known to be sound and are not read.
+    read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     """
     table = table_path(builder.log_path)
     try:
@@ -82,7 +82,7 @@ def examine_log(
 
 
 def storage_fault(error: StorageError, versions: VersionRanges | None = None) -> Fault:
-    """Return the fault of a file or folder that the storage does not give."""
+    """Return the fault for a storage error of a file or folder."""
     is_denied = isinstance(error.__cause__, PermissionError) or _DENIED.search(error.reason) is not None
     path, reason = redacted(error.path), redacted(" ".join(error.reason.split()))
     if is_denied:
@@ -120,7 +120,10 @@ def _is_folder(store: LogStore, path: str) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Blame:
-    """Why the versions from `start` on cannot be loaded. error: of a file; None: the commits `missing` are."""
+    """The reason why versions from `start` on cannot be loaded.
+
+    error: of a file; None: the commits `missing` are missing.
+    """
 
     start: int
     end: int | None = None
@@ -134,7 +137,7 @@ class _Blame:
 
 @dataclass(slots=True)
 class _Commits:
-    """What was read of commits. broken: by version, why a commit cannot be used."""
+    """The commits that were read. broken: by version, the reason why a commit is not usable."""
 
     read: list[int] = field(default_factory=list)
     broken: dict[int, DeltaSnapError] = field(default_factory=dict)
@@ -180,14 +183,14 @@ class _Examination:
     def _newest_metadata(
         self, commits: _Commits, start: int, sound_until: int, readable: VersionRanges
     ) -> Metadata | None:
-        """Return the metadata of the newest version that can be read; None: unknown, or it has none."""
+        """Return the metadata of the newest readable version; None: unknown, or it has none."""
         state = self._base if start >= sound_until else NonFileActions()
         for version in sorted(v for v in commits.actions if v > max(start, sound_until) and v in readable):
             state = state.advanced(commits.actions[version])
         return state.metadata
 
     def _read_checkpoints(self) -> None:
-        """Read the newest checkpoint; where it is damaged, the next one, until one is sound."""
+        """Read checkpoints, newest first, until one is sound."""
         for provider in self._listing.checkpoints:
             self._names += [file.name for file in provider.files]
             try:
@@ -221,8 +224,8 @@ class _Examination:
                 found.broken[commit_version(commit.path)] = error
 
     def _walk(self, broken: Mapping[int, DeltaSnapError]) -> tuple[list[int], list[_Blame]]:
-        """Return the versions that can be loaded as far as the files tell, ascending, and why the others cannot."""
-        # What the storage does not give is no damage: a load does not fall back to an older checkpoint.
+        """Return the loadable versions, ascending, and why the others are not loadable."""
+        # A storage failure is not damage: a load does not fall back to an older checkpoint.
         refused = {p.version: e for p, e in self._broken.items() if isinstance(e, StorageError)}
         starts = {p.version for p in self._listing.checkpoints if p not in self._broken}
         commits, loadable = self._listing.commits, list[int]()
@@ -234,7 +237,8 @@ class _Examination:
             if version in starts:
                 for blame in blamed:
                     blame.end = version - 1
-                # What lies before the first version that can be loaded was cleaned up: no fault, unless it is damaged.
+                # Versions before the first loadable version were cleaned up: this is no fault, unless a file is
+                # damaged.
                 blames += [blame for blame in blamed if loadable or blame.error is not None]
                 blamed = []
             elif version not in commits and not blamed:
@@ -248,7 +252,7 @@ class _Examination:
             previous = version
         for blame in blamed:
             blame.end = self._latest
-        if self._broken and not loadable:  # cleaned up in the belief that the checkpoint was sound
+        if self._broken and not loadable:  # the cleanup assumed that the checkpoint is sound
             blamed = [blame for blame in blamed if blame.missing is None or blame.start > 0]
         return loadable, [*blames, *blamed]
 
@@ -286,15 +290,15 @@ class _Examination:
         return corrupt_checkpoint(version, path, reason, instead, VersionRanges())
 
     def _has_start(self, version: int) -> bool:
-        """Whether an older checkpoint that is sound, or the commit of version 0, is there."""
+        """Return whether a replay of the version can start from an older sound checkpoint or from commit 0."""
         return 0 in self._listing.commits or (self._sound is not None and self._sound.version <= version)
 
     def _protocol_faults(
         self, commits: _Commits, start: int, sound_until: int, loadable: VersionRanges
     ) -> Iterator[Fault]:
-        """Yield what keeps versions that have their files from being read: the protocol, or that there is none."""
+        """Yield the faults of versions that have all files but are not readable, by protocol or missing action."""
         state, problem = self._base, self._problem_of(self._base, start) if start >= 0 else None
-        if sound_until > start:  # the commits in between were not read: only what comes after them is judged
+        if sound_until > start:  # the commits in between were not read: check only the later ones
             commits = _Commits(actions={v: a for v, a in commits.actions.items() if _has_protocol(a)})
             start, problem = sound_until, None
             state = state.advanced([_ANY_PROTOCOL, _ANY_METADATA])
@@ -340,7 +344,7 @@ class _Examination:
 
 
 def _actions_of(store: LogStore, commits: Sequence[FileStatus], table: str) -> dict[int, list[object]]:
-    """Return the non-file actions of commits by version. Errors: all for which a version cannot be stored."""
+    """Return the non-file actions of commits by version. Errors: every error that prevents storing a version."""
     batch = read_commits(store, commits)
     check_no_manifest_commits(batch, table)
     batch.commit_infos()

@@ -1,4 +1,4 @@
-"""LogListing: what lies in `_delta_log`, sorted out by kind."""
+"""LogListing: the files of `_delta_log`, sorted by kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AFTER_DIGITS = ":"
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableCheckpoint:
-    """A checkpoint that the listing alone shows to be damaged. files: those of it that are there. reason: why."""
+    """A checkpoint that the listing alone shows to be damaged. files: its existing files. reason: why it is damaged."""
 
     version: int
     files: tuple[FileStatus, ...]
@@ -31,12 +31,14 @@ class UnusableCheckpoint:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """The files of a log in a range of versions; unknown files are left out, and empty ones that are no commits.
+    """The log files of a range of versions. Unknown files are left out, and so are empty files, except commits.
 
-    commits:     by version, ascending. `checkpoints`: the complete ones, the best first.
-    compactions: in the order of their names. `checksums`: by version.
-    first:       the version that was listed from; what is of earlier ones was not looked at.
-    unusable_checkpoints: those that lack a part or are empty, the best first.
+    commits:     by version, ascending.
+    checkpoints: complete checkpoints, the best first.
+    compactions: in order of their names.
+    checksums:   by version.
+    first:       the version where the listing started; earlier files were not listed.
+    unusable_checkpoints: those that lack a part or are empty, newest first within each of the two groups.
     """
 
     log_path: str
@@ -49,7 +51,7 @@ class LogListing:
 
     @property
     def latest_version(self) -> int | None:
-        """The last version there is a commit or a checkpoint of; None: there is neither."""
+        """The latest version that has a commit or a checkpoint; None: there is neither."""
         return max([*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)], default=None)
 
     def has_version(self, version: int) -> bool:
@@ -57,19 +59,19 @@ class LogListing:
         return version in self.commits or any(checkpoint.version == version for checkpoint in self.checkpoints)
 
     def commits_between(self, first: int, last: int) -> tuple[FileStatus, ...]:
-        """Return the commits of the versions first to last, as far as they are there, ascending."""
+        """Return the existing commits of the versions first to last, ascending."""
         versions = tuple(self.commits)
         return tuple(self.commits[v] for v in versions[bisect_left(versions, first) : bisect_right(versions, last)])
 
     def best_checkpoint(self, version: int) -> CheckpointProvider | EmptyCheckpointProvider:
-        """Return the checkpoint to start a version from: the newest one not beyond it, the best of its version."""
+        """Return the checkpoint to replay a version from: the newest up to that version, the best of its version."""
         place = bisect_right(self.checkpoints, -version - 1, key=lambda checkpoint: -checkpoint.version)
         return self.checkpoints[place] if place < len(self.checkpoints) else EmptyCheckpointProvider()
 
     def reconstructable_versions(self) -> tuple[int, ...]:
-        """Return the versions whose state can be reconstructed, ascending: from a checkpoint, or all commits since 0.
+        """Return the versions that can be reconstructed, ascending: from a checkpoint, or from all commits since 0.
 
-        Those between a checkpoint and the next missing commit count too. Holds for a listing from version 0 on.
+        This includes the versions between a checkpoint and the next missing commit. Requires a listing from version 0.
         """
         checkpoints = {checkpoint.version for checkpoint in self.checkpoints}
         found: list[int] = []
@@ -89,12 +91,12 @@ def list_log(
     catalog: CatalogCommits = NO_CATALOG,
     exclude_checkpoints: frozenset[str] = frozenset(),
 ) -> LogListing:
-    """Return what lies in the log for the versions `first` to `last` (None: to its end), by one listing.
+    """Return the log files of the versions `first` to `last` (None: to the end), from one listing.
 
-    catalog:             its ratified commits stand in for published ones of the same version; those outside the range
-                         are left out, and so is everything after its latest version.
-    exclude_checkpoints: a checkpoint with a file of such a name is not seen.
-    Errors: FileNotFoundError where there is no such folder; StorageError.
+    catalog:             its ratified commits replace published commits of the same version. Ratified commits outside
+                         the range are left out, and so is every file after its latest version.
+    exclude_checkpoints: file names; a checkpoint with such a file is ignored.
+    Errors: FileNotFoundError if there is no such folder; StorageError.
     """
     if catalog.max_version is not None:
         last = catalog.max_version if last is None else min(last, catalog.max_version)
@@ -135,16 +137,16 @@ def table_path(log_path: str) -> str:
 
 
 def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[tuple[ParsedLogPath, FileStatus]]:
-    """Yield the log files of use, up to a version; stop listing as soon as names can only be beyond it."""
+    """Yield the relevant log files up to a version. Stop listing when all further names are of later versions."""
     for status in statuses:
-        if status.name >= _AFTER_DIGITS:  # names sort, and every log file's starts with its version
+        if status.name >= _AFTER_DIGITS:  # names are sorted, and every log file starts with its version
             return
         parsed = ParsedLogPath.parse(status.name)
         if parsed is None:
             continue
         if last is not None and parsed.version > last:
             return
-        # Writers that die, and storages without atomic writes, leave empty files. An empty commit makes a version.
+        # Crashed writers, and storages without atomic writes, leave empty files. An empty commit still makes a version.
         if status.size > 0 or parsed.kind in (LogFileKind.COMMIT, LogFileKind.CHECKPOINT):
             yield parsed, status
 

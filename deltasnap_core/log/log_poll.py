@@ -1,4 +1,4 @@
-"""Polling a log: how far it was followed, and what a look at it shows. Plain values and what compares them."""
+"""The values of polling a log: how far it was followed, and what a poll found."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
-# The commit of a cursor is read once to know it again; of a larger one, size and time have to do.
+# The commit of a cursor is read once for its digest. A larger commit is compared by size and time only.
 _MOST_BYTES = 16 << 20
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCursor:
-    """How far a log was followed, in a form that shows later whether it is still the same log.
+    """A position in a log. It can later show whether the log is still the same.
 
-    generation: the table's id. size, modification_time (ms), sha256 (hex): of the commit file of `version`; None: it
-    was gone already, or is too large to be read for this.
+    generation: the table id.
+    size, modification_time (ms), sha256 (hex): of the commit file of `version`. None: the file no longer exists; for
+                `sha256` also: the file is too large to read.
     """
 
     generation: str
@@ -34,12 +35,12 @@ class LogCursor:
     sha256: str | None = None
 
     def to_text(self) -> str:
-        """Return the cursor as text, for a sensor to keep."""
+        """Return the cursor as text, which a sensor can store."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> LogCursor:
-        """Return the cursor from what `to_text` gave. Errors: ValueError for anything else."""
+        """Return the cursor from the result of `to_text`. Errors: ValueError for any other text."""
         try:
             values = decode_json(text)
             cursor = cls(**values)
@@ -50,26 +51,26 @@ class LogCursor:
         return cursor
 
     def is_at(self, commit: FileStatus | None) -> bool:
-        """Whether a commit file is, by size and time, the one that the cursor was left at; False for one unknown."""
+        """Return whether a commit file has the size and time that the cursor stores; False if either is missing."""
         return commit is not None and (commit.size, commit.modification_time) == (self.size, self.modification_time)
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStatus:
-    """What a look at a log showed.
+    """The result of polling a log.
 
-    generation: the table's id; another than that of a cursor: the table was dropped and created again.
+    generation: the table id. It differs from that of a cursor if the table was dropped and created again.
     latest:     the latest version.
-    versions:   those that can be reconstructed, ascending: all of them, or after a poll of a log that goes on from the
-                cursor the new ones only.
-    commits:    the commit files by version, ascending, as far as `versions` goes back: to compare with those known.
-    is_fork:    whether the log of the same table does not go on from the cursor: it was restored, rolled back or
-                rewritten, and perhaps written on. `versions` and `commits` are then all there are; the first that
-                differs from what is known is found by comparing.
-    listing:    the whole log as it was listed, for `TableLog.range` and `TableLog.history_of`; None: only what is new
-                was looked at.
-    condition:  what is wrong with the log, without the pages of its checkpoints; None: it was not examined.
+    versions:   the versions that can be reconstructed, ascending: all of them, or only the new ones after a poll of a
+                log that continues from the cursor.
+    commits:    the commit files by version, ascending, as far back as `versions`. Compare them with the known ones.
+    is_fork:    whether the log of the same table does not continue from the cursor: it was restored, rolled back or
+                rewritten, and perhaps extended. `versions` and `commits` are then complete; compare them with the known
+                commits to find the first difference.
+    listing:    the listing of the whole log, for `TableLog.range` and `TableLog.history_of`; None: only new files were
+                listed.
+    condition:  the faults of the log, without the pages of its checkpoints; None: the log was not examined.
     """
 
     generation: str
@@ -82,7 +83,10 @@ class LogStatus:
 
 
 def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> LogCursor:
-    """Return the cursor to leave once everything up to a version is dealt with: one look at its commit, one read."""
+    """Return the cursor to store after all versions up to `version` are processed.
+
+    One request for its commit, one read.
+    """
     commit = commit_of(store, log_path, version)
     if commit is None:
         return LogCursor(generation=generation, version=version)
@@ -96,10 +100,10 @@ def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> 
 
 
 def goes_on_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, latest: int) -> bool:
-    """Whether a log whose commit of the cursor's version is now `commit` (None: gone) is the one that was followed.
+    """Return whether a log continues from a cursor. commit: the commit of the cursor's version now; None: it is gone.
 
-    Copying a table changes the times of its commits, cleaning its log deletes them: neither makes it another one. So
-    it is the commit's content that counts, read where only its time has changed.
+    Copying a table changes the times of its commits, and a cleanup deletes commits. Neither makes it another log. So
+    the content of the commit decides; it is read only if its time has changed.
     """
     if latest < cursor.version:
         return False
@@ -113,5 +117,5 @@ def _digest(store: LogStore, commit: FileStatus) -> str | None:
         return None
     try:
         return sha256(store.read_bytes(commit.path)).hexdigest()
-    except FileNotFoundError:  # cleaned away since
+    except FileNotFoundError:  # cleaned up in the meantime
         return None

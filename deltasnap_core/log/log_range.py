@@ -21,7 +21,7 @@ from deltasnap_core.protocol.table_config import deleted_file_retention_ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """The log segments of a range of versions, and what reads their commits.
+    """The log segments of a range of versions, with the loader for their commits.
 
     segments: by version, ascending.
     """
@@ -30,11 +30,14 @@ class LogRange:
     segments: Mapping[int, LogSegment]
 
     def has_commit(self, version: int) -> bool:
-        """Whether the commit of a version is there; without it, the version can only be loaded from its checkpoint."""
+        """Return whether the commit of a version exists.
+
+        Without it, the version can only be loaded from its checkpoint.
+        """
         return self.segments[version].last_commit_file is not None
 
     def load(self, version: int) -> LoadedLog:
-        """Return the loaded log of one version, checked to be readable.
+        """Return the loaded log of one version, after checking that it is readable.
 
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
@@ -43,7 +46,7 @@ class LogRange:
         return loaded
 
     def read_commits(self, first: int, last: int) -> CommitBatch:
-        """Return the commits of the versions first to last; large ones are only checked.
+        """Return the commits of the versions first to last. File actions of large commits are checked but not held.
 
         Errors: CorruptLogError naming file and line.
         """
@@ -52,9 +55,10 @@ class LogRange:
 
 
 def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None = None) -> LogRange:
-    """Return the versions first to last of a log, by one listing (`listing`, where it covers them) and no Spark.
+    """Return the versions first to last of a log, with one listing (none if `listing` covers them) and without Spark.
 
-    Errors: as LogSegmentBuilder.build, for the first version that is not there; those beyond cost nothing.
+    Errors: as LogSegmentBuilder.build, for the first version that does not exist; ValueError if `last` is before
+    `first`.
     """
     if first > last:
         raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
@@ -65,12 +69,12 @@ def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing
 
 
 def reaches_back(listing: LogListing, first: int) -> bool:
-    """Return whether version `first` and the later ones can be loaded from a listing, if they are there at all."""
+    """Return whether version `first` and all later existing versions can be loaded from a listing."""
     return not listing.first or (listing.first <= first and not listing.best_checkpoint(first).is_empty)
 
 
 def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
-    """Return what is now in the log where a listing looked; an empty listing where there is no log any more."""
+    """Return a new listing of the same range; an empty one if the log no longer exists."""
     try:
         return list_log(log.store, log.log_path, first=listing.first)
     except FileNotFoundError:
@@ -80,7 +84,7 @@ def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
 def range_actions(
     logged: LogRange, before: NonFileActions, batch: CommitBatch, first: int, last: int
 ) -> dict[int, NonFileActions]:
-    """Return the non-file actions in force at each version from first to last; every version is checked to be readable.
+    """Return the non-file actions in force at each version from first to last. Checks that every version is readable.
 
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
     """
@@ -99,7 +103,7 @@ def range_actions(
 def commit_timestamps(
     logged: LogRange, states: Mapping[int, NonFileActions], infos: Mapping[int, CommitInfo | None]
 ) -> dict[int, int]:
-    """Return the timestamp (ms) of each version, as on Snapshot. infos, errors: as `version_timestamps`."""
+    """Return the timestamp (ms) of each version, as `Snapshot.timestamp`. infos, errors: as `version_timestamps`."""
 
     def configuration_of(version: int) -> Mapping[str, str]:
         metadata = states[version].metadata
@@ -112,7 +116,7 @@ def commit_timestamps(
 def retention_at(actions: NonFileActions, timestamp: int) -> Retention:
     """Return which tombstones a version committed at `timestamp` (ms) keeps.
 
-    It does not depend on when it is asked for, so that storing a version again gives the same content.
+    It does not depend on the current time, so that storing a version again gives the same content.
     """
     configuration = actions.metadata.configuration if actions.metadata else {}
     return Retention.after(timestamp - deleted_file_retention_ms(configuration))

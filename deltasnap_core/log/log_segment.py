@@ -1,4 +1,4 @@
-"""LogSegment: the files of the log that make up one version, lawful by construction."""
+"""LogSegment: the files of the log that make up one version, valid by construction."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from deltasnap_core.storage.urls import redacted
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegment:
-    """A checkpoint, or none, and the commits after it up to a version. It guarantees:
+    """An optional checkpoint and the commits after it, up to a version. It guarantees:
 
-    1. The checkpoint is of the version or of an earlier one, and complete.
-    2. The commits go on where the checkpoint ends (at 0 without one), ascending, with no version missing.
-    3. They end at the version, or the checkpoint does.
-    4. Every compaction lies whole within the commits, every other file is of the version itself.
+    1. The checkpoint is complete, and not newer than the version.
+    2. The commits start after the checkpoint (at 0 without one), ascending, with no version missing.
+    3. The last commit, or otherwise the checkpoint, is of the version.
+    4. Every compaction lies completely within the commits. Every other file is of the version itself.
 
     log_path:              URL of the `_delta_log` folder.
     deltas:                the commits, ascending; published ones or ratified ones in `_staged_commits`.
-    compactions:           by first, then last version. A compaction is only named here: whether it is sound is
-                           for those who read it to see.
+    compactions:           by first, then last version. They are not read or checked here.
     checksum_file:         the `.crc` file of the version; None: there is none.
-    last_commit_file:      the commit of the version, also where the checkpoint stands in for it; None: it is gone.
-    last_commit_timestamp: modification time in ms of that file, or else of the checkpoint.
+    last_commit_file:      the commit of the version, even if a checkpoint replaces it; None: it no longer exists.
+    last_commit_timestamp: modification time in ms of that file, or otherwise of the checkpoint.
 
-    Two segments are equal when they name the same files with the same sizes and times.
+    Two segments are equal if they name the same files with the same sizes and times.
     Source: PROTOCOL.md, Delta Log Entries, Checkpoints and Log Compaction Files.
     """
 
@@ -61,11 +60,11 @@ class LogSegment:
         version: int,
         checkpoint: CheckpointProvider | EmptyCheckpointProvider | None = None,
     ) -> LogSegment:
-        """Return the segment of a version from what was listed; files that are not its own are left out.
+        """Return the segment of a version from a listing. Files that do not belong to it are left out.
 
-        checkpoint: the one to start from; None: the best for the version.
-        Errors: VersionNotFoundError where neither a commit nor the checkpoint is of that version, VersionGapError
-        where commits between the checkpoint (or 0) and the version are missing.
+        checkpoint: the checkpoint to start from; None: the best one for the version.
+        Errors: VersionNotFoundError if the version has neither a commit nor this checkpoint; VersionGapError if commits
+        between the checkpoint (or 0) and the version are missing.
         """
         checkpoint = listing.best_checkpoint(version) if checkpoint is None else checkpoint
         last_commit = listing.commits.get(version)
@@ -82,10 +81,10 @@ class LogSegment:
         )
 
     def continues(self, previous: LogSegment) -> bool:
-        """Whether what was loaded for `previous` is the beginning of this segment.
+        """Return whether this segment extends `previous`, so that its loaded data can be reused.
 
-        True when both start from the same checkpoint and this one has the commits of `previous`, unchanged, and
-        perhaps later ones. False after a new checkpoint, and where the table was recreated, restored or rewritten.
+        True if both start from the same checkpoint and this segment begins with the unchanged commits of `previous`.
+        False after a new checkpoint, and if the table was recreated, restored or rewritten.
         """
         return (
             self.log_path == previous.log_path
@@ -94,7 +93,7 @@ class LogSegment:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values; `from_json` gives an equal segment."""
+        """Return plain JSON values. `from_json` returns an equal segment."""
         return {
             "logPath": self.log_path,
             "version": self.version,
@@ -108,7 +107,7 @@ class LogSegment:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LogSegment:
-        """Return the segment from what `to_json` gave. Errors: KeyError for a missing field."""
+        """Return the segment from the result of `to_json`. Errors: KeyError for a missing field."""
         checksum, last_commit = values["checksumFile"], values["lastCommitFile"]
         return cls(
             log_path=values["logPath"],
@@ -123,7 +122,7 @@ class LogSegment:
 
 
 def is_within(compaction: FileStatus, after: int, version: int) -> bool:
-    """Whether a compaction holds commits of `(after, version]` only."""
+    """Return whether a compaction holds only commits of `(after, version]`."""
     parsed = ParsedLogPath.parse(compaction.name)
     return (
         parsed is not None and parsed.end_version is not None and after < parsed.version < parsed.end_version <= version
@@ -137,15 +136,15 @@ def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvi
 
 
 def validate_end(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
-    """Raise VersionNotFoundError unless the last commit, or else the checkpoint, is of the version asked for."""
+    """Raise VersionNotFoundError unless the last commit, or otherwise the checkpoint, is of the requested version."""
     if (commits[-1] if commits else checkpoint_version) != version:
         raise VersionNotFoundError(path=table_path(log_path), version=version)
 
 
 def validate_contiguous(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
-    """Raise VersionGapError unless each version after the checkpoint, or from 0, has a commit; ValueError for order.
+    """Raise VersionGapError unless each version after the checkpoint has a commit; ValueError for wrong order.
 
-    Costs the commits that are there, however wide a gap a file name makes.
+    The cost depends on the number of existing commits, not on the width of a gap.
     """
     is_run = all(found == expected for expected, found in enumerate(commits, start=checkpoint_version + 1))
     if is_run and len(commits) == version - checkpoint_version:

@@ -1,4 +1,4 @@
-"""Hint -> listing -> LogSegment."""
+"""Builds log segments: reads the hint, lists the log, and returns a LogSegment."""
 
 from __future__ import annotations
 
@@ -19,33 +19,35 @@ from deltasnap_core.storage.urls import join_url, redacted
 
 logger = logger_of(__name__)
 
-# Without a usable hint a checkpoint is looked for among so many versions below the one asked for, and only then
-# from 0 on. One page of an S3 listing; writers leave a checkpoint every 10 to 100 commits.
+# Without a usable hint, a checkpoint is searched for in this many versions below the requested one, and only then from
+# 0. This is one page of an S3 listing; writers create a checkpoint every 10 to 100 commits.
 _LOOK_BACK_VERSIONS = 1000
 
-# The hint holds the schema of the checkpoint at most. What is larger is none.
+# The largest part of a hint is the schema of the checkpoint. A larger file is not a hint.
 _MOST_HINT_BYTES = 16 << 20
 
 
 class LogSegmentBuilder:
-    """Finds the log segments of one table; keeps nothing between two calls, so threads may share it.
+    """Builds the log segments of one table. It stores nothing between calls, so threads may share it.
 
-    The arguments that several methods take:
+    Common arguments:
 
-    catalog:             what the catalog of a catalog-managed table knows.
-    exclude_checkpoints: names of top-level checkpoint files found unreadable: another or an older checkpoint, or
-                         the commits alone, are taken instead.
+    catalog:             the commits of the catalog of a catalog-managed table.
+    exclude_checkpoints: names of top-level checkpoint files that are unreadable. Another or an older checkpoint, or the
+                         commits alone, are used instead.
     """
 
     def __init__(self, store: LogStore, log_path: str) -> None:
-        """`log_path`: URL of the `_delta_log` folder."""
+        """Create a builder. log_path: URL of the `_delta_log` folder."""
         self.store = store
         self.log_path = log_path
 
     def read_hint(self) -> LastCheckpointInfo | None:
-        """Return what `_last_checkpoint` says; None where there is none, or, with a warning, where it is of no use.
+        """Return the parsed `_last_checkpoint`; None: it is missing, or not usable (with a warning).
 
-        It never stops a load: broken, huge, a folder or a FIFO, or what the storage refuses, are all no hint.
+        It never stops a load. A broken or too large file, a folder, a FIFO and a file that the storage refuses are no
+        hint.
+        Errors: NoFilesystemError, as no file of the log can be read then.
         Source: PROTOCOL.md, Last Checkpoint File. Delta's `getCheckpointInfo`, `readLastCheckpointFile`.
         """
         try:
@@ -60,9 +62,9 @@ class LogSegmentBuilder:
             return None
 
     def parse_hint(self) -> LastCheckpointInfo:
-        """Return what `_last_checkpoint` says. Errors: FileNotFoundError; StorageError; ValueError where it is broken.
+        """Return the parsed `_last_checkpoint`. Errors: FileNotFoundError; StorageError; ValueError if it is broken.
 
-        See `read_hint`, which falls back.
+        `read_hint` is the version with a fallback.
         """
         with self.store.open(join_url(self.log_path, LAST_CHECKPOINT)) as file:
             content = file.read(_MOST_HINT_BYTES + 1)
@@ -78,12 +80,12 @@ class LogSegmentBuilder:
         catalog: CatalogCommits = NO_CATALOG,
         exclude_checkpoints: frozenset[str] = frozenset(),
     ) -> LogSegment:
-        """Return the segment of a version (None: the latest one), from the best checkpoint for it on.
+        """Return the segment of a version (None: the latest), from the best checkpoint for it.
 
-        hint: with a good one the log is listed once, from there on; one that leads nowhere, as after a rollback, costs
-              a second listing and a warning.
-        Errors: DeltaTableNotFoundError (neither commits nor a complete checkpoint), VersionNotFoundError (stating
-        the versions there are), VersionGapError (naming the commits missing), StorageError.
+        hint: with a valid hint, the log is listed once, from its checkpoint on. A wrong hint, as after a rollback,
+              costs a second listing and a warning.
+        Errors: DeltaTableNotFoundError (neither commits nor a complete checkpoint), VersionNotFoundError (stating the
+        existing versions), VersionGapError (naming the missing commits), StorageError.
         Delta's `getLogSegmentForVersion`, `getSnapshotAtInit`.
         """
         _check_version(version)
@@ -104,11 +106,11 @@ class LogSegmentBuilder:
         catalog: CatalogCommits = NO_CATALOG,
         exclude_checkpoints: frozenset[str] = frozenset(),
     ) -> LogSegment:
-        """Return the latest segment, by one listing from the checkpoint of an earlier one on.
+        """Return the latest segment, from one listing that starts at the checkpoint of an earlier segment.
 
-        Equal to `previous` where nothing changed. With `keep_checkpoint` a newer checkpoint is not taken while the
-        known one is still there, so that what was loaded from it stays of use. Where the log is not what it was
-        (`LogSegment.continues` tells), this is the segment as it now is, of an earlier version perhaps.
+        The result equals `previous` if nothing changed. If the log was rewritten (`LogSegment.continues` detects this),
+        the result is the segment of the log as it is now, perhaps of an earlier version.
+        keep_checkpoint: keep the known checkpoint while it exists, so that its loaded data stays valid.
         Errors: as `build`. Delta's `getUpdatedLogSegment`.
         """
         search = _Search(self, catalog, exclude_checkpoints)
@@ -122,8 +124,9 @@ class LogSegmentBuilder:
     def list_versions(self, first: int, last: int | None = None) -> LogListing:
         """Return a listing from which every version from first to last (None: the latest) can be built.
 
-        It starts at a checkpoint not beyond `first`, or at version 0. One listing, two where writers left no checkpoint
-        for long. Errors: DeltaTableNotFoundError where there is neither a commit nor a checkpoint; StorageError.
+        It starts at a checkpoint not after `first`, or at version 0. It takes one listing, or two if there is no recent
+        checkpoint.
+        Errors: DeltaTableNotFoundError if there is neither a commit nor a checkpoint; StorageError.
         """
         _check_version(first)
         search = _Search(self, NO_CATALOG, frozenset())
@@ -136,14 +139,14 @@ class LogSegmentBuilder:
         return listing
 
     def segment_of(self, listing: LogListing, version: int) -> LogSegment:
-        """Return the segment of a version out of a listing of `list_versions`. Errors: as `build`."""
+        """Return the segment of a version from a listing of `list_versions`. Errors: as `build`."""
         if not listing.has_version(version):
             _Search(self, NO_CATALOG, frozenset()).refuse(version)
         return LogSegment.from_listing(listing, version)
 
 
 class _Search:
-    """The listings that one call makes, all under the same conditions."""
+    """The listings of one call, all with the same catalog and excluded checkpoints."""
 
     def __init__(
         self, builder: LogSegmentBuilder, catalog: CatalogCommits, exclude_checkpoints: frozenset[str]
@@ -159,7 +162,7 @@ class _Search:
         first: int = 0,
         prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
     ) -> LogSegment | None:
-        """Return the segment of a version from what is listed from `first` on; None: to be looked for further down."""
+        """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
         asked = self._catalog.max_version if version is None else version
         first = first if asked is None else min(first, asked)
         listing = self.list(first, asked)
@@ -174,7 +177,7 @@ class _Search:
         return LogSegment.from_listing(listing, target, checkpoint)
 
     def refuse(self, version: int | None) -> NoReturn:
-        """Raise for a version that is not there: what there is instead takes a listing of the whole log."""
+        """Raise for a version that does not exist. Lists the whole log to state the existing versions."""
         path = table_path(self._builder.log_path)
         listing = self.list(0, None)
         if version is None or listing.latest_version is None:
@@ -189,7 +192,7 @@ class _Search:
         )
 
     def list(self, first: int, last: int | None) -> LogListing:
-        """Return what lies in the log for the versions first to last. Errors: DeltaTableNotFoundError."""
+        """Return the log files of the versions first to last. Errors: DeltaTableNotFoundError."""
         try:
             return list_log(
                 self._builder.store,
@@ -210,7 +213,7 @@ def _check_version(version: int | None) -> None:
 
 
 def _start_of_listing(version: int | None, hint: LastCheckpointInfo | None) -> int:
-    """Return the version to list from: the hint's checkpoint where it can serve, else some way below the version."""
+    """Return the version to list from: that of the hint's checkpoint if usable, otherwise 1000 below the version."""
     if hint and (version is None or hint.version <= version):
         return hint.version
     return 0 if version is None else max(version - _LOOK_BACK_VERSIONS, 0)

@@ -1,4 +1,7 @@
-"""What has been committed since a known version: a poll that costs what is new, not what is there."""
+"""Finds the commits since a known version.
+
+The cost depends on the number of new commits, not on the length of the log.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,19 @@ from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath, commi
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
-# Asking for so many commits by name costs about what one listing of the folder does.
+# This many requests for single commits cost about as much as one listing of the folder.
 _MOST_PROBES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCommits:
-    """What lies in the log at a known version and after it.
+    """The commits at and after a known version.
 
-    known:  the commit of the known version as it is now; None: gone (cleaned up, or the table with it).
-    later:  the commits after it, ascending, as far as none is missing.
-    is_cut: whether none follows, but a checkpoint of a later version: the commits up to it are lost or cleaned away.
+    known:  the commit of the known version as it is now; None: it no longer exists (cleaned up, or the table was
+            dropped).
+    later:  the commits after it, ascending, up to the first missing one.
+    is_cut: whether `later` is empty but there is a checkpoint of a later version: the commits up to it are lost or
+            cleaned up.
     """
 
     known: FileStatus | None
@@ -31,19 +36,19 @@ class NewCommits:
 
 
 def look_from(log: LogSegmentBuilder, version: int) -> NewCommits:
-    """Return the commit of a version as it is now, and those after it.
+    """Return the commit of a version as it is now, and the later ones.
 
-    One listing from that version on, where the storage can do that. Else nothing new costs three small requests, a few
-    commits one each, many a listing. No folder and no commit look the same: none. Commits beyond a gap are not seen;
-    building a segment tells of the gap.
+    If the storage can list from a name, this is one listing from that version. Otherwise it takes three small requests
+    if nothing is new, one request for each of a few new commits, or a listing for many. A missing folder and a log
+    without commits give the same result. Commits after a gap are ignored; building a segment reports the gap.
     """
     return (_listed if log.store.lists_from_name(log.log_path) else _asked_by_name)(log, version)
 
 
 def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None:
-    """Return the commit of a version as `look_from` sees it; None: there is none.
+    """Return the commit of a version as `look_from` returns it; None: there is none.
 
-    By the same kind of request: some storages tell its time to the millisecond in a listing, and else to the second.
+    It uses the same kind of request: some storages report times in milliseconds in a listing, but in seconds otherwise.
     """
     path = join_url(log_path, commit_file(version))
     if not store.lists_from_name(log_path):
@@ -90,7 +95,7 @@ def _list_contiguous(store: LogStore, log_path: str, first: int) -> Iterator[Fil
 
 
 def _contiguous(commits: Iterable[tuple[int, FileStatus]], first: int) -> Iterator[FileStatus]:
-    """Yield the commits from a version on, out of those ascending by version, up to the first that is missing."""
+    """Yield the commits from a version on, up to the first missing one. commits: ascending by version."""
     expected = first
     for version, commit in commits:
         if version > expected:

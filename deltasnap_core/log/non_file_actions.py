@@ -1,4 +1,4 @@
-"""The non-file actions in force: protocol, metadata, transactions and domains, without Spark."""
+"""The non-file actions in force: protocol, metadata, transactions and domains. Without Spark."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class NonFileActions:
     """The newest of each non-file action, at one version.
 
     protocol, metadata: None: the log has none (an error for a snapshot, but not here).
-    transactions: by application id; the latest wins, even where its version is lower.
-    domains:      by name; those whose newest action removes them are left out.
+    transactions: by application id; the latest one wins, even if its version is lower.
+    domains:      by name; removed domains are left out.
     Source: PROTOCOL.md, Action Reconciliation.
     """
 
@@ -45,7 +45,7 @@ class NonFileActions:
         yield from ({name: action.to_json()} for name, action in actions if action is not None)
 
     def advanced(self, actions: Iterable[Any]) -> NonFileActions:
-        """Return the state after further actions, in the order of the log. Delta's `InMemoryLogReplay.append`."""
+        """Return the state after further actions, given in log order. Delta's `InMemoryLogReplay.append`."""
         protocol, metadata = self.protocol, self.metadata
         transactions, domains = dict(self.transactions), dict(self.domains)
         for action in actions:
@@ -72,7 +72,8 @@ class NonFileActions:
     def without_expired_transactions(self, timestamp_ms: int) -> NonFileActions:
         """Return the state without the transactions that have expired at a time (ms since the epoch).
 
-        With `delta.setTransactionRetentionDuration`, those no younger than that have, and those without a time.
+        If `delta.setTransactionRetentionDuration` is set, a transaction expires when it reaches that age, or if it has
+        no time.
         Source: Delta's `InMemoryLogReplay`.
         """
         retention = None if self.metadata is None else set_transaction_retention_ms(self.metadata.configuration)
@@ -86,7 +87,7 @@ class NonFileActions:
 def load_non_file_actions(store: LogStore, contents: CheckpointContents | None, batch: CommitBatch) -> NonFileActions:
     """Return the newest non-file actions of a checkpoint and the commits after it.
 
-    Reads of the checkpoint only the row groups that hold such actions.
+    Of the checkpoint, it reads only the row groups that hold such actions.
     Errors: CorruptLogError naming file and line.
     """
     found = NonFileActions()
@@ -96,7 +97,7 @@ def load_non_file_actions(store: LogStore, contents: CheckpointContents | None, 
 
 
 def non_file_actions_by_version(batch: CommitBatch) -> dict[int, list[Any]]:
-    """Return the non-file actions of each commit, in its order; versions without any left out.
+    """Return the non-file actions of each commit, in commit order. Versions without any are left out.
 
     Errors: CorruptLogError naming file and line.
     """

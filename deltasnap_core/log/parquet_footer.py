@@ -1,7 +1,7 @@
-"""What the footer of a Parquet file says of its columns, asked in a way that damage cannot end the process.
+"""Reads column statistics from a Parquet footer in a way that a damaged footer cannot crash the process.
 
-To ask pyarrow (26.0.1) for a column of a row group, or for the statistics of one, ends the process where the footer is
-damaged there: its C++ throws, and on that way nothing catches.
+If the footer is damaged, pyarrow (26.0.1) crashes the process on access to a column of a row group or to its
+statistics: its C++ code throws an exception that nothing catches.
 """
 
 from __future__ import annotations
@@ -14,34 +14,37 @@ import pyarrow.parquet as pq
 
 
 def checked(metadata: pq.FileMetaData, size: int) -> pq.FileMetaData:
-    """Return the metadata of a file of so many bytes, whose columns can be asked for. Reads nothing.
+    """Return the metadata of a file of `size` bytes, after checking that its columns are safe to access. Reads nothing.
 
-    Errors: OSError where what it says of some column is damaged.
+    Errors: OSError if the metadata of some column is damaged.
     """
     if not metadata.num_row_groups or not metadata.num_columns:
         return metadata
-    # Before it reads, pyarrow looks at every column of every row group to see where they lie; here it does catch.
+    # Before it reads, pyarrow locates every column of every row group. Here it does catch exceptions.
     parquet = pq.ParquetFile(pa.PythonFile(_NothingToRead(size), "r"), metadata=metadata, pre_buffer=True)
     groups = list(range(metadata.num_row_groups))
     try:
         next(parquet.iter_batches(1, row_groups=groups, use_threads=False), None)
     except _ReachedError as reached:
-        # What pyarrow keeps of it would keep this frame, and with it what pyarrow keeps.
+        # pyarrow keeps a reference to the exception, which would keep this frame and pyarrow's own objects alive.
         reached.__traceback__ = None
     return metadata
 
 
 def null_counts(metadata: pq.FileMetaData, leaf: str) -> list[tuple[int, int | None]] | None:
-    """Return of each row group how many values a leaf has, nulls too, and how many of them are null.
+    """Return, for each row group, the number of values of a leaf, nulls included, and the number of nulls.
 
-    metadata: `checked`. None in place of the latter: it does not say; of all: there is no such leaf.
+    metadata: `checked`. The number of nulls is None if not stated. The result is None if there is no such leaf.
     """
     indexes = [index for index in range(metadata.num_columns) if metadata.schema.column(index).path == leaf]
     return list(_counts(metadata, indexes[0])) if indexes else None
 
 
 def null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
-    """Return how many nulls a leaf has in all row groups; None: some do not say, or there is no such leaf."""
+    """Return the number of nulls of a leaf in all row groups.
+
+    None: some row groups do not state it, or there is no such leaf.
+    """
     nulls = [count for _, count in null_counts(metadata, leaf) or [(0, None)]]
     known = [count for count in nulls if count is not None]
     return sum(known) if len(known) == len(nulls) else None
@@ -57,11 +60,11 @@ def _counts(metadata: pq.FileMetaData, index: int) -> Iterator[tuple[int, int | 
 
 
 class _ReachedError(Exception):
-    """Something was to be read."""
+    """Raised when pyarrow starts to read."""
 
 
 class _NothingToRead:
-    """A file of some size that nobody may read."""
+    """A file of a given size that cannot be read."""
 
     closed = False
     mode = "rb"
@@ -90,4 +93,4 @@ class _NothingToRead:
         raise _ReachedError
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""

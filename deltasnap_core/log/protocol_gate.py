@@ -1,4 +1,4 @@
-"""Whether a version may be replayed at all."""
+"""Checks whether a version can be replayed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logger_of(__name__)
 def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None:
     """Raise unless a replay of the log gives the state of the version.
 
-    validate_state: whether protocol and metadata must be there.
+    validate_state: whether protocol and metadata must exist.
     Errors: UnsupportedProtocolError naming the features; ActionNotFoundError.
     """
     check_no_manifest_commits(log.batch, path)
@@ -36,7 +36,7 @@ def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None
 
 
 def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> None:
-    """Warn where only a catalog knows which commits there are, and none was asked.
+    """Log a warning if only a catalog knows the commits of the table and no catalog was queried.
 
     Source: PROTOCOL.md, Catalog-managed tables.
     """
@@ -49,7 +49,7 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
 
 
 def check_no_manifest_commits(batch: CommitBatch, path: str) -> None:
-    """Raise UnsupportedProtocolError where a commit names a manifest instead of its actions."""
+    """Raise UnsupportedProtocolError if a commit names a manifest instead of its actions."""
     lines = batch.lines_with(MANIFEST_COMMIT_ACTION)
     if lines.num_rows:
         version = lines["commit_version"][0].as_py()

@@ -1,4 +1,4 @@
-"""TableCondition: which versions of a table can be loaded, what is wrong with its log, and what helps. Values only."""
+"""TableCondition: the loadable versions of a table, the faults of its log, and advice. Values only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mark = Literal["ok", "warning", "error"]
 
 
 class FaultKind(StrEnum):
-    """What can be wrong with the log of a table."""
+    """The kinds of faults that the log of a table can have."""
 
     NO_TABLE = "no_table"
     ACCESS_DENIED = "access_denied"
@@ -33,14 +33,15 @@ class FaultKind(StrEnum):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that is wrong with a log.
+    """One fault of a log.
 
     text:         the fault in full sentences: where, what, and what is read instead.
     advice:       what to do.
-    file, line:   URL of the file, without credentials, and the line in it, from 1; None: not about a file, a line.
+    file, line:   URL of the file, without credentials, and the line in it, from 1; None: the fault concerns no single
+                  file, or no single line.
     reason:       what was expected and what was found, without the file.
-    versions:     those that cannot be loaded because of it; none for a fault that has a fallback.
-    missing:      the versions whose commits are missing; of MISSING_COMMIT only.
+    versions:     the versions that cannot be loaded because of it; empty for a fault with a fallback.
+    missing:      the versions whose commits are missing; only for MISSING_COMMIT.
     read_instead: what deltasnap reads in place of a damaged checkpoint; None: nothing can replace it.
     """
 
@@ -56,7 +57,7 @@ class Fault:
 
     @property
     def mark(self) -> Mark:
-        """`error` where a version cannot be loaded or the table cannot be reached; else `warning`."""
+        """`error` if a version cannot be loaded or the table cannot be reached; otherwise `warning`."""
         has_fallback = self.kind in (FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT) and not self.versions
         return "warning" if has_fallback else "error"
 
@@ -79,16 +80,16 @@ class Fault:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCondition:
-    """The condition of a table, as its log alone shows it.
+    """The condition of a table, derived from its log alone.
 
     table:            URL of the table, without credentials.
-    latest:           the latest version that has a commit or a checkpoint; None: there is none, or nobody can tell.
+    latest:           the latest version that has a commit or a checkpoint; None: there is none, or it is unknown.
     loadable:         the versions that can be loaded.
-    faults:           errors first, each in the order of the log.
+    faults:           errors first, each group in log order.
     commits_read:     the versions whose commits were read. Other commits were only listed.
-    checkpoints_read: names of the top-level files of the checkpoints that were read: the newest one, and where it is
-                      damaged the next older ones. Other checkpoints count as sound.
-    pages_read:       whether every page of those checkpoints was read, or the footers only.
+    checkpoints_read: names of the top-level files of the checkpoints that were read: the newest one and, if it is
+                      damaged, the next older ones. Other checkpoints count as sound.
+    pages_read:       whether every page of those checkpoints was read; False: only the footers and non-file actions.
     """
 
     table: str
@@ -101,7 +102,7 @@ class TableCondition:
 
     @property
     def mark(self) -> Mark:
-        """The worst mark among the faults; `ok` where there are none."""
+        """The worst mark of all faults; `ok` if there are none."""
         marks = {fault.mark for fault in self.faults}
         return "error" if "error" in marks else "warning" if marks else "ok"
 
@@ -117,19 +118,19 @@ class TableCondition:
 
     @property
     def unloadable(self) -> VersionRanges:
-        """The versions that cannot be loaded, from the first that a fault concerns to the latest."""
+        """The versions that cannot be loaded because of a fault."""
         return joined(fault.versions for fault in self.faults)
 
     def faults_of(self, *kinds: FaultKind) -> tuple[Fault, ...]:
-        """Return the faults of some kinds."""
+        """Return the faults of the given kinds."""
         return tuple(fault for fault in self.faults if fault.kind in kinds)
 
     def faults_at(self, version: int) -> tuple[Fault, ...]:
-        """Return the faults because of which a version cannot be loaded."""
+        """Return the faults that prevent a version from being loaded."""
         return tuple(fault for fault in self.faults if version in fault.versions)
 
     def with_schema_of(self, metadata: Metadata | None) -> TableCondition:
-        """Return this condition with the fault of the schema in force, where it cannot be read. None: not known."""
+        """Return this condition with a fault added if the schema in force cannot be parsed. metadata: None: unknown."""
         if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):
             return self
         try:
@@ -143,7 +144,7 @@ class TableCondition:
 
     @property
     def text(self) -> str:
-        """What is wrong, in full sentences; empty where nothing is."""
+        """The texts of all faults; empty if there are none."""
         return " ".join(fault.text for fault in self.faults)
 
     def to_json(self) -> dict[str, Any]:
@@ -158,7 +159,7 @@ class TableCondition:
 
 
 def joined(ranges: Any) -> VersionRanges:
-    """Return the versions that any of some ranges has. Costs the number of runs."""
+    """Return the union of version ranges. The cost depends on the number of runs, not on the number of versions."""
     runs: list[tuple[int, int]] = []
     for first, last in sorted(run for each in ranges for run in each.runs):
         if runs and first <= runs[-1][1] + 1:
@@ -183,7 +184,7 @@ def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges)
 
 
 def corrupt_commit(version: int, path: str, line: int | None, reason: str, versions: VersionRanges) -> Fault:
-    """Return the fault of a commit that cannot be understood."""
+    """Return the fault of a commit that cannot be parsed."""
     where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
     return Fault(
         kind=FaultKind.CORRUPT_COMMIT,

@@ -1,4 +1,4 @@
-"""TableLog: the door to all that the log of a table says without a replay, and without Spark."""
+"""TableLog: the entry point to everything that the log of a table shows without a replay and without Spark."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, redacted, to_url
 
 Clock = Callable[[], int]
-"""The present, in milliseconds since the epoch."""
+"""Returns the current time, in milliseconds since the epoch."""
 
 
 def system_clock() -> int:
-    """Return the present, in milliseconds since the epoch."""
+    """Return the current time, in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 @safe_repr
 class TableLog:
-    """The log of one table as it lies there at each call: results are never cached, so threads may share it.
+    """The log of one table. Each call reads the log again and results are never cached, so threads may share it.
 
-    Errors of what looks for a version: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are),
-    VersionGapError, StorageError.
+    Errors of methods that resolve a version: DeltaTableNotFoundError, VersionNotFoundError (states the existing
+    versions), VersionGapError, StorageError.
     """
 
     def __init__(self, store: LogStore, log_path: str, *, clock: Clock = system_clock) -> None:
-        """log_path: URL of the `_delta_log` folder. clock: the present, for what expires."""
+        """Create a log. log_path: URL of the `_delta_log` folder. clock: the current time, used for expiry."""
         self.store = store
         self.log_path = log_path
         self.builder = LogSegmentBuilder(store=store, log_path=log_path)
@@ -79,9 +79,9 @@ class TableLog:
         return table_path(self.log_path)
 
     def latest(self, *, catalog: CatalogCommits = NO_CATALOG) -> VersionLog:
-        """Return what the log says of the latest version; the hint and one listing. Delta's `getSnapshotAtInit`.
+        """Return the log of the latest version. Reads the hint and makes one listing. Delta's `getSnapshotAtInit`.
 
-        catalog: what the catalog of a catalog-managed table knows.
+        catalog: the commits of the catalog of a catalog-managed table.
         """
         segment = self.builder.build(hint=self.builder.read_hint(), catalog=catalog)
         return self._version_log(segment, asks_catalog=catalog.is_known)
@@ -93,10 +93,13 @@ class TableLog:
         timestamp: datetime | int | None = None,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> VersionLog:
-        """Return what the log says of a version, or of the one as of a time: of the last commit at or before it.
+        """Return the log of a version, or of the last version committed at or before a time.
 
-        timestamp: a datetime (without a zone: local time) or ms since the epoch; after the last commit it means that.
-        Errors: ValueError unless one of the two is given; TimestampNotFoundError. Delta's `getSnapshotAt`.
+        timestamp: a datetime (without a zone: local time) or ms since the epoch; a time after the last commit means
+                   that commit.
+        catalog:   the commits of the catalog of a catalog-managed table.
+        Errors: ValueError unless exactly one of version and timestamp is given; TimestampNotFoundError. Delta's
+        `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
             raise ValueError("Either a version or a timestamp says which version is wanted")
@@ -107,18 +110,18 @@ class TableLog:
         return self._version_log(segment, asks_catalog=catalog.is_known)
 
     def list(self, first: int = 0) -> LogListing:
-        """Return what lies in the log, by one listing: `status`, `range` and `history_of` may share it.
+        """Return a listing of the log. `status`, `range` and `history_of` may share it.
 
-        first: the earliest version to be built from it; less may then be listed than the whole log.
+        first: the earliest version to build from it. The listing may then not cover the whole log.
         """
         return self.builder.list_versions(first)
 
     def range(self, first: int, last: int, listing: LogListing | None = None) -> LogRange:
-        """Return the versions first to last, by one listing, or by none where one of the whole log is given."""
+        """Return the versions first to last. listing: of the whole log; None: list the log once."""
         return read_log_range(self.loader, first, last, listing)
 
     def latest_of(self, listing: LogListing) -> VersionLog:
-        """Return what the log says of the latest version of a listing. Errors: as `latest`."""
+        """Return the log of the latest version of a listing. Errors: as `latest`."""
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=self.table_path)
         return self._version_log(LogSegment.from_listing(listing, listing.latest_version), asks_catalog=False)
@@ -126,7 +129,10 @@ class TableLog:
     def history_of(
         self, listing: LogListing, configuration: Callable[[], Mapping[str, str]] | None = None
     ) -> DeltaHistoryManager:
-        """Return the history of the log as it was listed. configuration: the latest properties, where known."""
+        """Return the history of a listed log.
+
+        configuration: returns the latest properties; None: read them from the log.
+        """
         return DeltaHistoryManager(self.store, self.log_path, listing=listing, configuration=configuration)
 
     def condition(
@@ -137,14 +143,14 @@ class TableLog:
         sound_until: int = -1,
         read_pages: bool = True,
     ) -> TableCondition:
-        """Return which versions can be loaded, what is wrong with the log, and what helps. Raises no DeltaSnapError.
+        """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
 
-        listing:    of the whole log, where it is known.
-        first:      the first version whose commit is read; None: the commits that the latest version needs.
-        sound_until: the commits up to this version are known to be sound, as those of stored versions; they are not
-                    read.
-        read_pages: whether to read every page of the newest checkpoint, or no more than its footers and non-file
-                    actions. Damaged pages are found only by reading them.
+        listing:     of the whole log; None: list the log.
+        first:       the first version whose commit is read; None: read the commits that the latest version needs.
+        sound_until: the commits up to this version are known to be sound, for example because the versions are stored.
+                     They are not read.
+        read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
+                     Only reading the pages detects damaged pages.
         """
         return examine_log(
             self.store, self.builder, listing=listing, first=first, sound_until=sound_until, read_pages=read_pages
@@ -153,13 +159,13 @@ class TableLog:
     def status(
         self, listing: LogListing | None = None, generation: str | None = None, *, examine_after: int | None = None
     ) -> LogStatus:
-        """Return what the whole log holds now; one listing, and as many commits as it takes to find the table's id.
+        """Return the status of the whole log. It takes one listing and reads commits until it finds the table id.
 
-        listing, generation: where they are known, they are not asked for.
-        examine_after: the last version whose commit is known to be sound (-1: none). The later commits are read, the
-            status is of the versions that can be loaded, and has the condition of the log.
-        Errors: those of finding the latest version and its metadata, where there is no table or its log is damaged;
-        with `examine_after` only where no version can be loaded.
+        listing, generation: known values; they are not read again.
+        examine_after: the last version whose commit is known to be sound (-1: none). If given, later commits are read,
+                       the status covers only loadable versions, and it includes the condition of the log.
+        Errors: as `latest`, and CorruptLogError or ActionNotFoundError for broken or missing metadata; with
+        `examine_after` only if no version can be loaded.
         """
         listing = listing or self.list()
         latest = listing.latest_version
@@ -171,7 +177,7 @@ class TableLog:
             condition = self.condition(listing, first=examine_after + 1, sound_until=examine_after, read_pages=False)
             versions = tuple(condition.loadable)
             newest = latest if condition.newest_loadable is None else condition.newest_loadable
-        segment = LogSegment.from_listing(listing, newest)  # a hole before it is told, whether or not the id is known
+        segment = LogSegment.from_listing(listing, newest)  # reports a gap, even if the id is known
         return LogStatus(
             generation=generation or self._table_id(segment),
             latest=latest,
@@ -182,12 +188,12 @@ class TableLog:
         )
 
     def new_commits(self, since: LogCursor) -> LogStatus | None:
-        """Return what came after a cursor; None: nothing.
+        """Return what is new after a cursor; None: nothing.
 
-        An idle poll costs as much however long the log is: one listing from the commit of the cursor on, or where the
-        storage lists whole folders only, three small requests: that commit, the one after it, the hint. What is no
-        plain continuation costs a status of the whole log, which then says whether it is another table's now
-        (`generation`), or the same one's with another past (`is_fork`).
+        The cost of an idle poll does not depend on the length of the log. It is one listing from the commit of the
+        cursor on. If the storage can only list whole folders, it is three small requests: that commit, the next one,
+        and the hint. If the log does not simply continue, the result is a status of the whole log. It shows whether the
+        log now belongs to another table (`generation`) or to the same table with another history (`is_fork`).
         Errors: as `status`.
         """
         found = look_from(self.builder, since.version)
@@ -206,13 +212,13 @@ class TableLog:
         return replace(status, versions=tuple(version for version in status.versions if version > since.version))
 
     def cursor(self, status: LogStatus, version: int | None = None) -> LogCursor:
-        """Return the cursor to poll from once a status was dealt with up to a version (None: to its latest)."""
+        """Return the cursor to poll from after a status was processed up to a version (None: its latest)."""
         return cursor_at(self.store, self.log_path, status.generation, status.latest if version is None else version)
 
     def _table_id(self, segment: LogSegment) -> str:
         try:
             _, metadata = newest_protocol_and_metadata(self.store, segment)
-        except CorruptLogError:  # of a checkpoint: an older one may tell
+        except CorruptLogError:  # the checkpoint is broken: try an older one
             metadata = self.loader.load(segment).non_file.metadata
         if metadata is None:
             raise ActionNotFoundError(action="metadata", version=segment.version, path=self.table_path)
@@ -223,14 +229,14 @@ class TableLog:
 
 
 def milliseconds(timestamp: datetime | int | None) -> int:
-    """Return a time in ms since the epoch. Errors: ValueError for what is no time."""
+    """Return a time in ms since the epoch. Errors: ValueError for an invalid time."""
     if isinstance(timestamp, datetime):
         try:
             aware = timestamp if timestamp.utcoffset() is not None else timestamp.astimezone()
         except OverflowError as error:
             raise ValueError(f"{timestamp!r} is out of range in the local time zone") from error
-        # Not by way of a float, which would lose the milliseconds of far dates, nor of UTC, where the first and the
-        # last day of some zones are no date.
+        # Do not convert to a float, which would lose the milliseconds of far dates. Do not convert to UTC, where the
+        # first and last days of some zones are out of range.
         return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if isinstance(timestamp, int):
         return timestamp

@@ -1,4 +1,4 @@
-"""Whether a log is still the one that was listed and read."""
+"""Checks that a log did not change after it was listed and read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from deltasnap_core.storage.log_store import FileStatus
 
 
 def check_unchanged(listed: LogListing, now: LogListing, checkpoint_files: Iterable[FileStatus]) -> None:
-    """Raise unless a log, as it lies there now, is a later state of the one that was listed: a race was lost.
+    """Raise unless the log is still the listed one, or a continuation of it. This detects a lost race.
 
-    Later commits are none of its concern, and a log may lose its oldest commits and its checkpoints. What is there
-    must be as it was: every commit, and the checkpoints that were read.
-    checkpoint_files: those.
-    Errors: LogChangedError naming the first file that is not as it was.
+    Later commits are ignored. The oldest commits and any checkpoints may have been deleted. All commits, and all
+    checkpoints that were read, must be unchanged if they still exist.
+    checkpoint_files: the files of the checkpoints that were read.
+    Errors: LogChangedError naming the first file that changed.
     """
     for version, commit in listed.commits.items():
         found = now.commits.get(version)

@@ -1,4 +1,4 @@
-"""What the log says of one version without a replay: protocol, metadata, time, transactions, domains. No Spark."""
+"""The protocol, metadata, time, transactions and domains of one version, without a replay and without Spark."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from deltasnap_core.protocol.version_checksum import VersionChecksum
 
 
 class VersionLog:
-    """The log of one version, read on demand and once.
+    """The log of one version. Each part is read on demand and once.
 
-    The version's checksum answers where it suffices, until the log itself was read. `loaded` is everything but the
-    file actions of the checkpoint; `replayable` is the same, once the protocol was found to be supported.
+    The version's checksum is used where it suffices, until the log itself is read. `loaded` is the log without the file
+    actions of the checkpoint. `replayable` is the same, after a check that the protocol is supported.
     Errors of any member: CorruptLogError and StorageError (both name the file), ActionNotFoundError.
 
-    now_ms:       the present, for what expires.
-    known:        what was read of the same table before.
-    asks_catalog: whether the segment has what a catalog knows; otherwise a table that has one gets a warning.
+    now_ms:       the current time (ms), used for expiry.
+    known:        the log of the same table as read before.
+    asks_catalog: whether a catalog was queried for the segment; if not, a catalog-managed table gets a warning.
     """
 
     def __init__(
@@ -62,23 +62,23 @@ class VersionLog:
 
     @once
     def checksum(self) -> VersionChecksum | None:
-        """What the writer said of the version; None: nothing, or nothing that can be understood."""
+        """The parsed version checksum; None: there is none, or it cannot be parsed."""
         return self._given_checksum or read_checksum(self._loader.store, self.segment.checksum_file)
 
     @once
     def loaded(self) -> LoadedLog:
-        """Read the log: of the checkpoint the footers and the actions that are not of files, and every commit."""
+        """Return the loaded log: every commit, and the footers and non-file actions of the checkpoint."""
         loaded = self._loader.load(self.segment, self._known)
-        self._known = None  # what is of use in it is in the new one: let go of the rest
+        self._known = None  # the new log holds its useful parts: free the rest
         return loaded
 
     @once
     def replayable(self) -> LoadedLog:
-        """Read the log, and make sure that a replay of it gives the state."""
+        """Return the loaded log, after checking that it can be replayed."""
         try:
             log = self.loaded
         except CorruptLogError:
-            # Where the log of a newer protocol looks broken to us, its protocol is what to tell of.
+            # The log of a newer protocol may look broken. Then the unsupported protocol is the error to report.
             self._check_protocol_alone()
             raise
         check_replayable(log, path=self.table_path, validate_state=self._validate_state)
@@ -87,12 +87,12 @@ class VersionLog:
         return log
 
     def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        """Replay without the checkpoint of `log` from now on, which a scan found damaged; return what then is read.
+        """Return the log without the checkpoint of `log`, which a scan found damaged, and use it from now on.
 
         Errors: see LogLoader.next_rung.
         """
         with self._ladder:
-            if self.loaded.contents is log.contents:  # otherwise another thread was here before
+            if self.loaded.contents is log.contents:  # otherwise another thread replaced it already
                 replace_value(self, "loaded", self._loader.next_rung(self.loaded, error))
                 forget(self, "replayable", "non_file")
         return self.replayable
@@ -131,7 +131,7 @@ class VersionLog:
 
     @property
     def place_of_metadata(self) -> tuple[str, int | None]:
-        """The file with the metadata in force, and its line; the log folder where the log cannot be read."""
+        """The file with the metadata in force, and its line; the log folder if the log cannot be read."""
         try:
             log = self.loaded
         except CorruptLogError:
@@ -143,7 +143,7 @@ class VersionLog:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The properties of the table; none where it has no metadata."""
+        """The properties of the table; empty without metadata."""
         metadata = self.protocol_and_metadata[1]
         return {} if metadata is None else metadata.configuration
 
@@ -154,19 +154,19 @@ class VersionLog:
 
     @property
     def transactions(self) -> dict[str, int]:
-        """The transaction version of each application that has not expired, by its id."""
+        """The transaction version of each application that has not expired, by application id."""
         return {transaction.app_id: transaction.version for transaction in self.set_transactions}
 
     @property
     def version(self) -> int:
-        """The version that this is the log of."""
+        """The version of the segment."""
         return self.segment.version
 
     @once
     def timestamp(self) -> int:
-        """When the version was committed (ms): in-commit timestamp where enabled, else the time of its file.
+        """When the version was committed (ms): in-commit timestamp where enabled, otherwise modification time.
 
-        Errors: CorruptLogError naming a commit that lacks the timestamp it must have. See `version_timestamps`.
+        Errors: CorruptLogError naming a commit without a required timestamp. See `version_timestamps`.
         """
         configuration, told = self.configuration, self._told
         if told is not None and told.in_commit_timestamp is not None and in_commit_timestamps_enabled(configuration):
@@ -175,7 +175,7 @@ class VersionLog:
 
     @once
     def in_commit_timestamp(self) -> int | None:
-        """The in-commit timestamp (ms) that the commit of the version holds; None: it holds none, or is gone.
+        """The in-commit timestamp (ms) in the commit of the version; None: it has none, or the commit no longer exists.
 
         Source: PROTOCOL.md, In-Commit Timestamps.
         """
@@ -188,14 +188,14 @@ class VersionLog:
 
     @property
     def min_file_retention_timestamp(self) -> int:
-        """Tombstones of this time (ms) or before have expired: now minus `delta.deletedFileRetentionDuration`."""
+        """Now minus `delta.deletedFileRetentionDuration` (ms). Tombstones of this time or before have expired."""
         return self._now_ms - deleted_file_retention_ms(self.configuration)
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
-        """The newest transaction of each application that has not expired, by its id."""
+        """The newest transaction of each application that has not expired, ordered by application id."""
         told = self._told
-        # A writer leaves expired transactions in: they are only told where none can expire.
+        # A checksum may list expired transactions: use it only if none can expire.
         keeps_all = set_transaction_retention_ms(self.configuration) is None
         if told is not None and told.set_transactions is not None and keeps_all:
             return tuple(sorted(told.set_transactions, key=lambda txn: txn.app_id))
@@ -203,7 +203,7 @@ class VersionLog:
 
     @property
     def domains(self) -> dict[str, str]:
-        """The configuration of each domain that is there, by its name."""
+        """The configuration of each domain that is not removed, by domain name."""
         told = self._told
         if told is not None and told.domain_metadata is not None:
             return {domain.domain: domain.configuration for domain in told.domain_metadata if not domain.removed}
@@ -211,22 +211,22 @@ class VersionLog:
 
     @property
     def log_if_loaded(self) -> LoadedLog | None:
-        """What was read of the log so far; None: nothing."""
+        """The log as read so far; None: nothing was read."""
         return value_if_computed(self, "loaded")
 
     @property
     def best_known(self) -> LoadedLog | None:
-        """What was read of this log, or else of an earlier version's; None: nothing."""
+        """The log as read so far, or otherwise that of an earlier version; None: nothing was read."""
         return self.log_if_loaded or self._known
 
     @property
     def _told(self) -> VersionChecksum | None:
-        """The checksum, as long as nobody has read the log itself."""
+        """The checksum, until the log itself is read."""
         return None if self.log_if_loaded is not None else self.checksum
 
     @once
     def _found_newest_first(self) -> tuple[Protocol | None, Metadata | None]:
-        # What is broken may lie further back than the newest protocol and metadata.
+        # The broken part may lie further back than the newest protocol and metadata.
         return newest_protocol_and_metadata(self._loader.store, self.segment)
 
     def _check_protocol_alone(self) -> None:
