@@ -1,12 +1,11 @@
-"""Which engine answers a question, Spark or the driver, and why. All limits are here.
+"""Chooses the engine for each question, Spark or the driver, with a reason. This module has all limits.
 
-**Spark reconstructs**: what is materialized from a checkpoint or from version 0, and everything large. **The driver
-follows**: it reads commits anyway, and applies a few of them to a known version. **The driver answers a person** about
-a table that fits: counts, pages, pandas and Arrow inputs, the planning of a scan. `use="spark"` leaves everything to
-Spark.
+**Spark reconstructs**: it materializes versions from a checkpoint or from version 0, and everything large. **The driver
+follows**: it applies a few commits to a known version; it reads commits anyway. **The driver answers interactive
+requests** about small tables: counts, pages, pandas and Arrow inputs, the planning of a scan. With `use="spark"`, Spark
+does everything.
 
-The driver reads some forms of an action only as Spark would after a conversion; there it raises UnusualError, and Spark
-answers.
+The driver raises UnusualError for an action in a form that Spark reads only after a conversion. Then Spark answers.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EngineUse = Literal["auto", "spark"]
-"""auto: by the rules of this module. spark: Spark answers every question."""
+"""auto: by the rules of this module. spark: always Spark."""
 
 
 class Question(Enum):
-    """What an engine is chosen for."""
+    """The kinds of questions that need an engine."""
 
     RECONSTRUCT = "the whole state of a version, to be stored"
     COUNT = "the computed state of a version"
@@ -39,7 +38,7 @@ class Question(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Up to how many (`most`) of something (`unit`) the driver answers; what that costs here, and on Spark."""
+    """The limit up to which the driver answers: `most` of `unit`. driver, spark: the costs of each engine."""
 
     most: int
     unit: str
@@ -67,16 +66,16 @@ LIMITS: Mapping[Question, Limit] = {
         spark="0.6 to 1 s for any commit",
     ),
 }
-"""The limits. RECONSTRUCT has none: Spark answers it whatever the size."""
+"""The limits. RECONSTRUCT has none: Spark always answers it."""
 
 
 class UnusualError(Exception):
-    """Something is written in a form that Spark may read otherwise than Arrow and Python."""
+    """Raised for a form that Spark may read differently from Arrow and Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The engine that answers, what it answers, and why this one does."""
+    """The chosen engine, the question it answers, and the reason for the choice."""
 
     engine: Literal["driver", "spark"]
     subject: str
@@ -84,20 +83,23 @@ class Choice:
 
     @property
     def reason(self) -> str:
-        """The subject and why, in one line."""
+        """The subject and the reason, in one line."""
         return f"{self.subject}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[T]):
-    """The answer to a question. computed_by: `Spark 4.3.0, local[2]` or `driver: 12 actions applied to version 40`."""
+    """The answer to a question.
+
+    computed_by: for example `Spark 4.3.0, local[2]` or `driver: 12 actions applied to version 40`.
+    """
 
     value: T
     computed_by: str
 
 
 def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Choice:
-    """Return the engine for a question. size: how large the answer's input is; None: the driver cannot hold it."""
+    """Return the engine for a question. size: of the input, in the limit's unit; None: too large for the driver."""
     subject, limit = question.value, LIMITS.get(question)
     if use == "spark":
         return Choice(engine="spark", subject=subject, why="Spark answers every question here")
@@ -111,7 +113,7 @@ def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Cho
 
 
 class ReplayEngine:
-    """Answers questions about tables on the engine chosen for each. Threads may share it."""
+    """Answers questions about tables, each on the chosen engine. Threads may share it."""
 
     def __init__(self, sessions: SparkProvider, use: EngineUse = "auto") -> None:
         self.sessions = sessions
@@ -127,11 +129,11 @@ class ReplayEngine:
         driver: Callable[[], T],
         spark: Callable[[SparkSession], T],
     ) -> Answer[T]:
-        """Return the answer of the engine that `choose` names; of Spark where the driver meets an unusual form.
+        """Return the answer of the chosen engine, or of Spark if the driver raises UnusualError.
 
-        sizes: by question, as `choose` takes them; the driver answers where it may answer all of them.
-        work: what the driver does, as in `12 actions applied to version 40`.
-        Errors: those of the answer; SparkRequiredError where Spark must answer and there is none.
+        sizes: by question, as for `choose`; the driver answers only if it may answer all of them.
+        work:  what the driver does, for example `12 actions applied to version 40`.
+        Errors: those of the answer; SparkRequiredError if Spark must answer and there is no session.
         """
         choice = self.choose(sizes)
         if choice.engine == "driver":
@@ -142,12 +144,12 @@ class ReplayEngine:
         return self.on_spark(choice.reason, spark)
 
     def choose(self, sizes: Mapping[Question, int | None]) -> Choice:
-        """Return the engine for some questions that are answered together."""
+        """Return the engine for questions that are answered together."""
         choices = [choose(question, size, self.use) for question, size in sizes.items()]
         return next((choice for choice in choices if choice.engine == "spark"), choices[0])
 
     def reason_for_spark(self, sizes: Mapping[Question, int | None]) -> str | None:
-        """Return why Spark answers; None: the driver does."""
+        """Return why Spark answers; None: the driver answers."""
         choice = self.choose(sizes)
         return choice.reason if choice.engine == "spark" else None
 

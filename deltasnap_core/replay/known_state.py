@@ -1,4 +1,4 @@
-"""The computed state of a version, as the starting point for the versions after it."""
+"""The computed state of a version, as the starting point for later versions."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from deltasnap_core.replay.state_delta import StateDelta
 
 
 class KnownFiles(Protocol):
-    """The files of a version, kept to look up those that later commits touch."""
+    """The files of a version, kept to look up the files that later commits change."""
 
     @property
     def version(self) -> int:
-        """The version that they are of."""
+        """The version of the files."""
         ...
 
     def delta(self, known: KnownState, log: LoadedLog, retention: Retention) -> Answer[StateDelta] | None:
-        """Return what the commits after a known state change; None: nothing was kept.
+        """Return the changes of the commits after a known state; None: no files are kept.
 
-        log: goes on from `known.log`. All its commits since then count as one change. Errors: MissingSizeError.
+        log: continues `known.log`. All its commits since then are one change.
+        Errors: MissingSizeError.
         """
         ...
 
     def release(self) -> None:
-        """Free what is kept. The files can still be read from the log."""
+        """Free the kept files. They can still be read from the log."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownState:
-    """A version whose state was computed. retention: the tombstones that the state counts.
+    """A version with its computed state.
 
-    computed_by: as Answer has it.
+    retention:   the tombstones that the state counts.
+    computed_by: as in Answer.
     """
 
     log: LoadedLog
@@ -46,9 +48,10 @@ class KnownState:
     computed_by: str
 
     def can_advance_to(self, log: LoadedLog, retention: Retention) -> bool:
-        """Whether `files.delta` applies: the log goes on from here, and no expired tombstone comes back.
+        """Return whether `files.delta` applies and is worth it.
 
-        And it pays: the files are not too many commits old.
+        The log must continue this one, and no expired tombstone may come back. The commits since the version of `files`
+        must be small.
         """
         return (
             self.log.contents is log.contents

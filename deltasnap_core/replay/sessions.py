@@ -1,4 +1,4 @@
-"""Where a Spark session comes from: given, started on first use, or not there at all."""
+"""Providers of a Spark session: an existing session, one started on first use, or none."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ if TYPE_CHECKING:
 
 
 class SparkProvider(Protocol):
-    """Provides a Spark session when something first runs on Spark. Looking at small tables needs none."""
+    """Provides a Spark session on first use. Small tables need none."""
 
     def session(self, reason: str) -> SparkSession:
-        """Return the session, each time the same; start it on first use. reason: what it is for, in a few words."""
+        """Return the session, always the same one.
+
+        Start it on first use. reason: what it is needed for, in a few words.
+        """
         ...
 
     def setting(self, name: str) -> str | None:
-        """Return a property of the session, without starting it where the answer is known; None: it is not set."""
+        """Return a property of the session, without starting the session if the value is known; None: it is not set."""
         ...
 
 
 class GivenSession:
-    """Provides a session that is there. SparkProvider."""
+    """Provides an existing session. A SparkProvider."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -38,7 +41,7 @@ class GivenSession:
 
 
 class NoSession:
-    """Provides no session: for those who only look. SparkProvider."""
+    """Provides no session. A SparkProvider for read-only use without Spark."""
 
     def session(self, reason: str) -> SparkSession:
         """Raise SparkRequiredError."""
@@ -50,7 +53,7 @@ class NoSession:
 
 
 def provider_of(spark: SparkSession | SparkProvider | None) -> SparkProvider:
-    """Return a provider of a session. None: there is none, and what requires one raises SparkRequiredError."""
+    """Return a provider of a session. None: no session; operations that need one raise SparkRequiredError."""
     if spark is None:
         return NoSession()
     return spark if hasattr(spark, "session") else GivenSession(spark)  # type: ignore[return-value]

@@ -1,6 +1,6 @@
-"""StateDelta: what commits change of the computed state. The value that both engines return.
+"""StateDelta: the changes that commits make to the computed state. Both engines return this value.
 
-The law: `state(x) + delta(x, y) = state(y)`, and `delta(x, y) + delta(y, z) = delta(x, z)`; `NOTHING + delta` is the
+The law: `state(x) + delta(x, y) = state(y)`, and `delta(x, y) + delta(y, z) = delta(x, z)`. `NOTHING + delta` is the
 state of a version whose files were all counted. delta-kernel-rs has the same law for version checksums (`CrcDelta`).
 """
 
@@ -17,10 +17,10 @@ from deltasnap_core.rules.aggregates import FileTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDelta:
-    """What the commits after one version, up to another, change of the computed state.
+    """The changes to the computed state from one version to a later one.
 
-    begun:    totals of the files and tombstones that begin to count; a file added again with other metadata too.
-    ended:    totals, negative, of those that cease to count.
+    begun:    totals of files and tombstones that begin to count, including files added again with other metadata.
+    ended:    totals, negative, of files and tombstones that no longer count.
     non_file: the non-file actions in force at the later version.
     """
 
@@ -29,11 +29,11 @@ class StateDelta:
     non_file: NonFileActions
 
     def __add__(self, later: StateDelta) -> StateDelta:
-        """Return this change and a later one as one."""
+        """Return this change and a later one combined."""
         return StateDelta(begun=self.begun + later.begun, ended=self.ended + later.ended, non_file=later.non_file)
 
     def applied_to(self, state: SnapshotState | None) -> SnapshotState:
-        """Return the state after the change. state: before it; None: of no files at all."""
+        """Return the state after the change. state: before the change; None: the state of an empty table."""
         changed = self.begun + self.ended
         return _state(changed if state is None else totals_of(state) + changed, self.non_file)
 

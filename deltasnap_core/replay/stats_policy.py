@@ -1,4 +1,4 @@
-"""StatsPolicy: how much of the statistics of files is read. No Spark."""
+"""StatsPolicy: which statistics of files are read. No Spark."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class StatsPolicy(Enum):
-    """What of the statistics of files is read: the largest column of most logs by far.
+    """Which statistics of files are read. They are by far the largest column of most logs.
 
-    ALL:         every action whole, as the log has it.
-    NUM_RECORDS: no more of each action than the digest is made of; `stats` then holds the number of records alone.
+    ALL:         every action with all its fields, as in the log.
+    NUM_RECORDS: only the fields that the measures need; `stats` is read only for the number of records.
     NONE:        every action, with `stats` null.
     """
 

@@ -1,4 +1,4 @@
-"""The versions of a range, from the StateDelta of each."""
+"""The versions of a range, computed from their StateDeltas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltasnap_core.replay.state_delta import StateDelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeBase:
-    """The version before the first of a range. retention: the tombstones that `computed_state` counts."""
+    """The version before a range. retention: the tombstones that `computed_state` counts."""
 
     version: int
     computed_state: SnapshotState
@@ -24,7 +24,7 @@ class RangeVersion:
     """One version of a range.
 
     files_added, bytes_added:     files that this version added, or added again with other metadata.
-    files_removed, bytes_removed: files that it removed, or replaced so: such a file is in both.
+    files_removed, bytes_removed: files that it removed. A file that was added again counts as both removed and added.
     retention:                    the tombstones that its computed state counts.
     """
 
@@ -38,9 +38,10 @@ class RangeVersion:
 
 
 def never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
-    """Return the retention of the base and of each version after it, ascending; none keeps more than the one before.
+    """Return the retention of the base and of each later version, ascending; none keeps more than the previous one.
 
-    A tombstone that has expired stays so: a version whose retention would bring it back takes that of the one before.
+    An expired tombstone never comes back: a version whose retention would keep it gets the previous version's
+    retention.
     """
     in_force = {base.version: base.retention}
     for version in sorted(retentions):
@@ -51,7 +52,7 @@ def never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[
 def versions_of(
     base: RangeBase, deltas: Mapping[int, StateDelta], retentions: Mapping[int, Retention]
 ) -> tuple[RangeVersion, ...]:
-    """Return the versions after the base, ascending. retentions: as `never_falling` gives them."""
+    """Return the versions after the base, ascending. retentions: the result of `never_falling`."""
     state, versions = base.computed_state, []
     for version, delta in sorted(deltas.items()):
         state = delta.applied_to(state)

@@ -1,4 +1,4 @@
-"""The file actions of a checkpoint in short, without Spark: some at a time, so that memory does not grow with it."""
+"""The measures of a checkpoint's file actions, without Spark. Reads them in batches, so that memory use is bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def map_measures(store: LogStore, contents: CheckpointContents, function: Callable[[pa.Table], T]) -> list[T]:
-    """Return `function` of all the file actions (MEASURED_ACTION), called with some at a time, in several threads.
+    """Return the results of `function`, called with batches of the file actions (MEASURED_ACTION), in several threads.
 
     Errors: CorruptLogError naming the file that cannot be read.
     """
@@ -45,7 +45,7 @@ def _measured(part: CheckpointFile) -> tuple[str, ...]:
 
 
 def _gathered(measures: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield measures in larger tables: wide rows come few at a time."""
+    """Yield measures in larger tables. A file with wide rows is read in small batches."""
     found: list[pa.Table] = []
     for rows in measures:
         found.append(rows)

@@ -1,4 +1,4 @@
-"""Reading the Parquet files of a checkpoint in shares, one for a thread, so that memory does not grow with them."""
+"""Reads the Parquet files of a checkpoint in shares, one share a thread, so that memory use is bounded."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Row groups of a file for one thread: of many small ones some together, as each look takes its time.
+    """Row groups of a file for one thread. Small row groups are combined, because each read has a fixed cost.
 
-    columns: the leaves that are read of them.
+    columns: the leaves to read.
     """
 
     part: CheckpointFile
@@ -38,11 +38,11 @@ class Share:
 
     @property
     def num_rows(self) -> int:
-        """How many actions they hold."""
+        """The number of actions in these row groups."""
         return sum(self.part.metadata.row_group(group).num_rows for group in self.row_groups)
 
     def batches(self, store: LogStore, *, use_threads: bool = False) -> Iterator[pa.Table]:
-        """Yield what is read, some rows at a time, in their order.
+        """Yield the rows in batches, in file order.
 
         Errors: CorruptLogError naming the file that cannot be read, or that has a path that is not UTF-8.
         """
@@ -53,7 +53,7 @@ class Share:
         batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
         try:
             with store.open(path) as stream:
-                # Where the writer left checksums in the pages, a flipped byte is an error and not another value.
+                # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
                 parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
                 for batch in parquet.iter_batches(
                     batch_rows, row_groups=list(self.row_groups), columns=list(self.columns), use_threads=use_threads
@@ -65,19 +65,19 @@ class Share:
 
 
 def _check_paths(batch: pa.RecordBatch) -> None:
-    """Raise ArrowInvalid where a path is not UTF-8: Parquet readers do not look."""
+    """Raise ArrowInvalid if a path is not UTF-8. Parquet readers do not check this."""
     for column in batch.columns:
         if pa.types.is_struct(column.type) and column.type.get_field_index("path") >= 0:
             pc.struct_field(column, "path").validate(full=True)
 
 
 def unreadable(path: str, error: Exception) -> CorruptLogError:
-    """Return the error of a file of a checkpoint that cannot be read, or holds what no action does."""
+    """Return the error for a file of a checkpoint that cannot be read, or that has invalid file actions."""
     return CorruptLogError(path=path, reason=f"file actions could not be read: {one_line(error)}")
 
 
 def leaves_of(part: CheckpointFile, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the leaves of some columns, as `add.size` or `add.deletionVector`, that a file has."""
+    """Return the leaves of a file that lie in the given columns, such as `add.size` or `add.deletionVector`."""
     schema, names = part.metadata.schema, set(columns)
     leaves = (schema.column(index).path for index in range(part.metadata.num_columns))
     return tuple(leaf for leaf in leaves if any(above in names for above in accumulate(leaf.split("."), _below)))
@@ -88,7 +88,7 @@ def _below(parent: str, name: str) -> str:
 
 
 def shares_of(part: CheckpointFile, columns: Iterable[str]) -> Iterator[Share]:
-    """Yield the shares of a file, in the order of its rows."""
+    """Yield the shares of a file, in row order."""
     columns = tuple(columns)
     metadata = part.metadata
     groups: list[int] = []
@@ -102,9 +102,9 @@ def shares_of(part: CheckpointFile, columns: Iterable[str]) -> Iterator[Share]:
 
 
 def map_shares(shares: Sequence[S], function: Callable[[S, bool], T]) -> list[T]:
-    """Return `function` of each share, or what stands for one, in several threads, in their order.
+    """Return `function` of each share, in order, run in several threads. An item may also stand for a share.
 
-    It is told whether to read in threads of its own: where there are too few shares, their columns are shared out.
+    The second argument of `function` tells it to read in threads itself: it is True if there are few shares.
     """
     threads = min(os.cpu_count() or 1, _MOST_THREADS, len(shares))
     use_threads = len(shares) < 2 * threads

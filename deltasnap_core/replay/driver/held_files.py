@@ -1,4 +1,4 @@
-"""The files of a version counted by the driver, and held in its memory to follow the versions after it."""
+"""Counts the files of a version on the driver, and holds them in memory to follow later versions."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from deltasnap_core.storage.log_store import LogStore
 
 
 def action_count(log: LoadedLog) -> int | None:
-    """Return how many actions a count of the files of a log reads; None: the driver cannot hold them."""
+    """Return how many actions a count of the files reads; None: too many for the driver's memory."""
     if log.batch.measures is None:
         return None
     return log.batch.num_file_actions + (0 if log.contents is None else log.contents.num_rows)
 
 
 class Room:
-    """Bytes of memory that may be held at a time. Threads may share it."""
+    """A limit for bytes of memory. Threads may share it."""
 
     def __init__(self, size: int) -> None:
         self._free = size
-        self._lock = RLock()  # the same thread may free some while it collects garbage
+        self._lock = RLock()  # garbage collection may call `give_back` in the same thread
 
     @property
     def free(self) -> int:
-        """Bytes that are free now."""
+        """The number of free bytes."""
         return self._free
 
     def take(self, size: int) -> bool:
-        """Take some bytes, and return whether there were so many."""
+        """Reserve some bytes. Return whether enough were free."""
         with self._lock:
             if size > self._free:
                 return False
@@ -50,17 +50,17 @@ class Room:
             return True
 
     def give_back(self, size: int) -> None:
-        """Free bytes that were taken."""
+        """Free reserved bytes."""
         with self._lock:
             self._free += size
 
 
 ROOM = Room(256 << 20)
-"""What all the tables of this process share: of about two million files."""
+"""The limit that all tables of this process share: enough for about two million files."""
 
 
 class HeldFiles:
-    """The measured files of a version, in memory while there is room; else nothing. KnownFiles."""
+    """The measured files of a version, in memory if there is room; otherwise empty. A KnownFiles."""
 
     def __init__(self, version: int, log_path: str, room: Room | None = None) -> None:
         self.version = version
@@ -73,9 +73,10 @@ class HeldFiles:
     def count(
         cls, store: LogStore, log_path: str, log: LoadedLog, retention: Retention, *, hold: bool
     ) -> tuple[HeldFiles, StateDelta]:
-        """Return the files of a version and what they count for, from one pass over its checkpoint.
+        """Return the files of a version and the StateDelta that counts them, from one pass over its checkpoint.
 
-        hold: keep the files, as far as there is room. Errors: CorruptLogError, MissingSizeError.
+        hold: keep the files in memory if there is room.
+        Errors: CorruptLogError, MissingSizeError.
         """
         files = cls(log.version, log_path)
         changed = newest(files._measured(log.batch))
@@ -95,7 +96,7 @@ class HeldFiles:
         return files, counted(groups, log.non_file)
 
     def delta(self, known: KnownState, log: LoadedLog, retention: Retention) -> Answer[StateDelta] | None:
-        """Return what the commits after a known state change: see KnownFiles."""
+        """Return the changes of the commits after a known state. See KnownFiles."""
         if self._rows is None:
             return None
         since = self._measured(log.batch.after(self.version))
@@ -113,7 +114,7 @@ class HeldFiles:
         return Answer(value=change, computed_by=f"driver: {work}")
 
     def release(self) -> None:
-        """Free what is held."""
+        """Free the held files."""
         self._rows = None
         if self._give_back is not None:
             self._give_back()
@@ -133,7 +134,7 @@ class HeldFiles:
 
 
 class _Gathered:
-    """Tables gathered by several threads; all are dropped as soon as they exceed the room for them."""
+    """Tables collected by several threads. If they exceed the room, all of them are dropped."""
 
     def __init__(self, room: int) -> None:
         self._room = room

@@ -1,6 +1,6 @@
 """Action reconciliation in Arrow. Counterpart: `replay/spark/state_reconstruction.py`.
 
-Rows are measured file actions with the keys of their logical files: MEASURED_ACTION with `path_key` for the path.
+Rows are measured file actions with the keys of their logical files: MEASURED_ACTION with `path_key` in place of `path`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEY = ["path_key", "dv_id"]
 
 
 def with_path_keys(actions: pa.Table, log_path: str) -> pa.Table:
-    """Return measured actions with `path_key` in place of their path."""
+    """Return measured actions with `path_key` in place of `path`."""
     keys = [path_keys(chunk, log_path) for chunk in actions["path"].chunks]
     return actions.set_column(actions.column_names.index("path"), "path_key", pa.chunked_array(keys, pa.string()))
 
@@ -25,9 +25,9 @@ def with_path_keys(actions: pa.Table, log_path: str) -> pa.Table:
 def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
     """Return the newest action of each logical file among commits; within: of each (*within, logical file).
 
-    In: rows with commit_version and line_number; no two rows have the same of both.
+    In: rows with commit_version and line_number; each pair of the two is unique.
 
-    An add and a remove of one key in one commit: the add wins, as in `newest_file_actions`.
+    If one commit has an add and a remove of one key, the add wins, as in `newest_file_actions`.
     Source: PROTOCOL.md, Action Reconciliation.
     """
     if not commits.num_rows:
@@ -35,7 +35,7 @@ def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
     version, line = commits["commit_version"].to_numpy(), commits["line_number"].to_numpy().astype(np.int64)
     is_add = commits["deleted_at"].is_null().to_numpy()
     rank = pa.array(((version - version.min()) * 2 + is_add) * (line.max() + 1) + line)
-    # Grouped by paths alone where they tell files apart, which takes half the time.
+    # Group by path alone if no file has a deletion vector: this takes half the time.
     key = KEY if pc.any(pc.not_equal(commits["dv_id"], "")).as_py() else KEY[:1]
     key = [*within, *key]
     last = commits.select(key).append_column("rank", rank).group_by(key).aggregate([("rank", "max")])
@@ -45,7 +45,7 @@ def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
 
 
 def without(rows: pa.Table, changed: pa.Table) -> pa.Table:
-    """Return the rows whose logical file is not among the changed ones."""
+    """Return the rows whose logical file is not in `changed`."""
     has_path = pc.is_in(rows["path_key"], changed["path_key"].combine_chunks())
     if not pc.any(has_path).as_py():
         return rows

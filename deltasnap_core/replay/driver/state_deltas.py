@@ -1,6 +1,7 @@
-"""What commits change of the computed state (StateDelta), in Arrow. Counterpart: `replay/spark/state_deltas.py`.
+"""StateDelta in Arrow: the changes that commits make to the computed state.
 
-Rows are measured file actions with the keys of their logical files: MEASURED_ACTION with `path_key` for the path.
+Counterpart: `replay/spark/state_deltas.py`.
+Rows are measured file actions with the keys of their logical files: MEASURED_ACTION with `path_key` in place of `path`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from deltasnap_core.rules.expiry import expiring, unexpired
 
 
 def counted(groups: Iterable[Group], non_file: NonFileActions) -> StateDelta:
-    """Return the change from no files to those in some groups. Errors: MissingSizeError."""
+    """Return the change from an empty table to the files of some groups. Errors: MissingSizeError."""
     return StateDelta(begun=FileTotals(groups), ended=FileTotals(), non_file=non_file)
 
 
@@ -34,11 +35,12 @@ def delta_between(
     before: Retention,
     after: Retention,
 ) -> StateDelta:
-    """Return what some commits change.
+    """Return the changes that some commits make.
 
-    files:   of the version before the newer commits, or of an earlier one, reconciled.
-    earlier: the commits between the version of `files` and the version before the newer commits; newer: those to apply.
-    before, after: the retention before the newer commits, and after them: it keeps no more.
+    files:   the reconciled files of the version before the newer commits, or of an earlier version.
+    earlier: the commits from the version of `files` to the version before the newer commits.
+    newer:   the commits to apply.
+    before, after: the retention before and after the newer commits; `after` never keeps more.
     Errors:  MissingSizeError.
     """
     since = pa.concat_tables([earlier, newer])
@@ -58,12 +60,13 @@ def deltas_of_range(
     non_file: Mapping[int, NonFileActions],
     retentions: Mapping[int, Retention],
 ) -> dict[int, StateDelta]:
-    """Return what each version of a range changes of the one before.
+    """Return the changes that each version of a range makes to the previous one.
 
-    files:      of the version before the first, reconciled.
+    files:      the reconciled files of the version before the range.
     commits:    the file actions of the range, with commit_version and line_number.
     non_file:   by version, the non-file actions in force.
-    retentions: by version, ascending, from the version before the first on; none keeps more than the one before.
+    retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
+                one.
     Errors: MissingSizeError.
     """
     first, last = min(retentions), max(retentions)
@@ -104,7 +107,7 @@ def _expired_at(rows: pa.Table, retentions: Mapping[int, Retention], never: int)
 
 
 def touched_or_expiring(rows: pa.Table, changed: pa.Table, before: Retention, after: Retention) -> pa.Table:
-    """Return the rows whose path is among the changed ones, and tombstones that expire between two retentions."""
+    """Return the rows whose path is in `changed`, and tombstones that expire between two retentions."""
     wanted = pc.is_in(rows["path_key"], changed["path_key"].combine_chunks())
     expires = expiring(rows["deleted_at"], before, after)
     return rows.filter(wanted if expires is None else pc.or_(wanted, expires))

@@ -1,6 +1,6 @@
-"""File actions with all their fields, read and replayed by Arrow.
+"""Reads and replays file actions with all their fields, in Arrow.
 
-A form that only Spark is sure to read raises UnusualError.
+Raises UnusualError for actions in a form that Arrow may read differently from Spark.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IDENTITY = ("path", "deletionVector")
 
 
 def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
-    """Return the live files of a version (ADDS), in any order; paths canonical.
+    """Return the live files of a version (ADDS), in any order; paths are canonical.
 
     Errors: UnusualError; CorruptLogError naming the file that cannot be read.
     """
@@ -54,10 +54,10 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
 
 
 def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = ()) -> pa.Table:
-    """Return the newest line of each logical file among commits (LINES_SCHEMA, `path_key` for the path).
+    """Return the newest line of each logical file among commits (LINES_SCHEMA with `path_key` in place of the path).
 
-    within: the newest line of each (*within, logical file) instead.
-    Errors: UnusualError where the lines of some commit are not held.
+    within: return the newest line of each (*within, logical file) instead.
+    Errors: UnusualError if the lines of some commit are not held in memory.
     """
     if batch.large:
         raise UnusualError("a large commit")
@@ -65,7 +65,7 @@ def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = (
 
 
 def decoded(lines: Sequence[str]) -> pa.Table:
-    """Return the file actions (WHOLE) of lines that were judged. Errors: UnusualError."""
+    """Return the file actions (WHOLE) of `judged` lines. Errors: UnusualError."""
     try:
         rows = [{name: actions.get(name) for name in WHOLE.names} for actions in map(decode_json, lines)]
         return pa.Table.from_pylist(rows, schema=WHOLE)
@@ -85,23 +85,23 @@ def _plain_parts(log: LoadedLog) -> tuple[CheckpointFile, ...]:
 
 
 def whole_actions(rows: pa.Table) -> pa.Table:
-    """Return the file actions (WHOLE) of a checkpoint, as far as its rows have fields.
+    """Return the file actions (WHOLE) of a checkpoint. Missing columns and fields are null.
 
-    Errors: UnusualError; ValueError where a row holds two actions.
+    Errors: UnusualError; ValueError if a row holds two actions.
     """
     try:
         columns = [fitted(_column(rows, field.name), field.type) for field in WHOLE]
     except pa.ArrowException as error:
         raise UnusualError(str(error)) from error
     actions = pa.table(columns, schema=WHOLE)
-    actions.validate(full=True)  # texts are UTF-8
+    actions.validate(full=True)  # checks that texts are UTF-8
     paths = [pc.struct_field(column, "path") for column in columns]
     check_one_action(*paths)
     return actions.filter(pc.or_(*(path.is_valid() for path in paths)))
 
 
 def _without_changed(actions: pa.Table, changed: pa.Table, log_path: str) -> pa.Table:
-    """Return the actions (WHOLE) of logical files that have no newer one. changed: with KEY."""
+    """Return the actions (WHOLE) of logical files without a newer action. changed: has the columns KEY."""
     if not changed.num_rows or not actions.num_rows:
         return actions
     keys = _keys_of(actions, log_path)

@@ -1,7 +1,8 @@
-"""The two column layouts of file actions: FULL, all that the log says, and MEASURED, what the computed state sums.
+"""The two column layouts of file actions.
 
-A frame of file actions has one row a logical file, in one of the two. The full one is what users get and what is
-stored; the digest is six longs a file (50 MB a million files), so that it can be kept from version to version.
+FULL has all fields of the log, MEASURED only the values for the computed state.
+A frame of file actions has one row a logical file, in one of the two layouts. Users get FULL, and it is what is stored.
+MEASURED has six longs a file (50 MB for a million files), so that it can be kept from version to version.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from deltasnap_core.rules.measures import DELETED_AT, MEASURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileActionLayout:
-    """What the replay must know of the columns of a frame of file actions.
+    """The facts about a frame's columns that the replay needs.
 
-    columns:     all of them. key: those that tell logical files apart.
-    is_add, deleted_at: SQL: whether a row is a live file; when (ms) a tombstone was made, null for a live file.
-    is_same:     SQL: whether a row is of the logical file of another frame, whose key columns begin with `other_`.
+    columns:     all columns.
+    key:         the columns that identify a logical file.
+    is_add:      SQL: whether a row is a live file.
+    deleted_at:  SQL: when (ms) a tombstone was deleted; null for a live file.
+    is_same:     SQL: whether a row has the same logical file as a row of another frame, whose key columns start with
+                 `other_`.
     shuffle_key: the key columns that Spark shuffles by to compare rows with `is_same`.
     """
 
@@ -34,9 +38,10 @@ class FileActionLayout:
     shuffle_key: tuple[str, ...]
 
     def join(self, files: DataFrame, changed: DataFrame, *others: str, how: str, broadcast: bool) -> DataFrame:
-        """Return files joined with the logical files of another frame; `how` as for DataFrame.join.
+        """Return files joined with the logical files of another frame. how: as for DataFrame.join.
 
-        others: more to keep of the other frame. broadcast: send its keys to every task, so that no file is shuffled.
+        others: other columns to keep of the other frame. broadcast: send its keys to every task, so that `files` is not
+        shuffled.
         """
         keys = changed.selectExpr(*(f"{name} as other_{name}" for name in self.key), *others)
         return files.join(F.broadcast(keys) if broadcast else keys, F.expr(self.is_same), how)
@@ -46,7 +51,10 @@ class FileActionLayout:
         return files if retention.expired_until is None else files.where(kept_sql(retention, f"({self.deleted_at})"))
 
     def partitioned(self, files: DataFrame, partitions: int | None) -> DataFrame:
-        """Return files shuffled into so many partitions, for a join that shuffles them anyway; None: as Spark does."""
+        """Return files shuffled into this many partitions, before a join that shuffles anyway.
+
+        None: Spark's default.
+        """
         return files if partitions is None else files.repartition(partitions, *self.shuffle_key)
 
 
@@ -58,9 +66,10 @@ FULL = FileActionLayout(
     is_same="path_key = other_path_key and dv_id = other_dv_id",
     shuffle_key=("path_key", "dv_id"),
 )
-"""path_key (string, not null: the path decoded once), dv_id (string, not null: the deletion vector's unique id, empty
-without one), add, remove (structs as the log has them, one of them set), path (string, not null: the action's path,
-made canonical).
+"""path_key:    string, not null: the path decoded once.
+dv_id:       string, not null: the unique id of the deletion vector, empty without one.
+add, remove: structs as in the log, one of them set.
+path:        string, not null: the canonical path of the action.
 """
 
 MEASURED = FileActionLayout(
@@ -68,22 +77,25 @@ MEASURED = FileActionLayout(
     key=("key_high", "key_low"),
     is_add="deleted_at is null",
     deleted_at="deleted_at",
-    # Spark looks up one long in half the time of two: the other is compared where that one is found.
+    # Spark looks up one long in half the time of two. It compares the other one after a match.
     is_same="key_high = other_key_high and (key_low ^ other_key_low) = 0",
     shuffle_key=("key_high",),
 )
-"""key_high, key_low (longs, not null: stand for the logical file in 128 bits), and the longs of MEASURES."""
+"""key_high, key_low (longs, not null): a 128-bit hash of the logical file's key.
+
+Also the columns of MEASURES (longs).
+"""
 
 
 def measured(actions: DataFrame, *others: str) -> DataFrame:
-    """Return the digest (MEASURED) of file actions (FULL). others: columns to keep besides."""
+    """Return file actions (FULL) as MEASURED. others: additional columns to keep."""
     return actions.selectExpr(*others, *_keys("path_key"), *measures_sql())
 
 
 def keyed_measures(digests: DataFrame, path_key: str, *others: str) -> DataFrame:
-    """Return the digest (MEASURED) of file actions whose columns of MEASURES, and dv_id, are there already.
+    """Return file actions that already have the columns of MEASURES and `dv_id` as MEASURED.
 
-    path_key: SQL. others: columns to keep besides.
+    path_key: SQL. others: additional columns to keep.
     """
     return digests.selectExpr(*others, *_keys(path_key), *MEASURES)
 
@@ -93,5 +105,5 @@ def _keys(path_key: str) -> tuple[str, str]:
 
 
 def measures_sql() -> list[str]:
-    """Return the columns of the digest but for its key, as SQL over FULL."""
+    """Return the columns of MEASURED without its key, as SQL over FULL."""
     return [f"{sql} as {name}" for name, sql in MEASURES.items()]

@@ -1,7 +1,7 @@
-"""File actions out of a checkpoint and out of commits, as DataFrames, with their keys.
+"""Reads the file actions of a checkpoint and of commits as DataFrames, with their keys.
 
-Every frame has the columns of FULL; commits also commit_version (long) and line_number (int; null for a commit read by
-its path). Delta's `fileIndices`.
+Every frame has the columns of FULL. Frames of commits also have commit_version (long) and line_number (int; null for a
+commit that is read by path). Delta's `fileIndices`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
 
 PARSED = "parsed_statistics"
-"""Of files: some of their statistics as values, in the type of `text_schema`; null: see the JSON."""
+"""A field of `add`: some statistics as values, in the type of `text_schema`; null: use the JSON."""
 
 _PLACE = ("commit_version", "line_number")
 
@@ -43,12 +43,12 @@ def _only(action: StructType, *names: str, vector: tuple[str, ...]) -> StructTyp
 MEASURED_ADD = _only(ADD, "path", "size", "stats", vector=(*KEY_FIELDS, "cardinality"))
 MEASURED_REMOVE = _only(REMOVE, "path", "deletionTimestamp", vector=KEY_FIELDS)
 MEASURED_FILE_ACTIONS = StructType([StructField("add", MEASURED_ADD), StructField("remove", MEASURED_REMOVE)])
-"""No more of an action than its measures are made of."""
+"""Only the fields that the measures need."""
 
 
 _NO_LIMIT = str(2**31 - 1)
-# Fail fast: Spark's default mode would null a line and lose its action. What a line may be was settled when it was
-# read: Spark's parser has no limits of its own.
+# Fail fast: in Spark's default mode, an invalid line becomes null and its action is lost. The limits of a line were
+# checked when it was read, so Spark's parser has none.
 _FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 
@@ -57,7 +57,7 @@ _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
 class ActionReader:
     """Reads the file actions of one table.
 
-    parsed: statistics that `add` is to have as PARSED where a checkpoint has a struct of them, in place of their JSON.
+    parsed: statistics that `add` gets as PARSED, in place of their JSON, if a checkpoint has them as a struct.
     """
 
     spark: SparkSession
@@ -72,23 +72,23 @@ class ActionReader:
 
     @property
     def add_schema(self) -> StructType:
-        """The type of `add` as this reader gives it."""
+        """The type of `add` in the frames of this reader."""
         return MEASURED_ADD if self._is_measured else ADD
 
     @property
     def remove_schema(self) -> StructType:
-        """The type of `remove` as this reader gives it."""
+        """The type of `remove` in the frames of this reader."""
         return MEASURED_REMOVE if self._is_measured else REMOVE
 
     @property
     def schema(self) -> StructType:
-        """Both kinds of file action, as a checkpoint has them for columns and a commit for keys."""
+        """The type of both file actions: the columns of a checkpoint, or the keys of a commit line."""
         return StructType([StructField("add", self.add_schema), StructField("remove", self.remove_schema)])
 
     def checkpoint_actions(self, contents: CheckpointContents) -> DataFrame | None:
-        """Return the file actions of a checkpoint (FULL): reconciled as they are. None: it holds none.
+        """Return the file actions of a checkpoint (FULL), which are reconciled already. None: it holds none.
 
-        Statistics come as JSON also where the checkpoint has them as a struct only.
+        Statistics are JSON even if the checkpoint has them only as a struct.
         """
         shapes = groupby(sorted(contents.files_with_file_actions, key=_stats_shape), key=_stats_shape)
         frames = [self._parquet_actions(list(files)) for _, files in shapes]
@@ -98,7 +98,7 @@ class ActionReader:
         return self._keyed(frames) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
-        """Return the file actions of commits (FULL, commit_version, line_number), any order. None: they hold none."""
+        """Return the file actions of commits (FULL, commit_version, line_number) in any order. None: they hold none."""
         frames = []
         lines = batch.lines_with(*FILE_ACTIONS)
         if lines.num_rows:
@@ -114,14 +114,14 @@ class ActionReader:
                     F.col("value").alias("line"),
                 )
             )
-            # The other lines are blank: each was found to be an object.
+            # The other lines are blank: each non-blank line was checked to be an object.
             frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
         if not frames:
             return None
         return self._keyed(frames, *_PLACE)
 
     def commit_measures(self, batch: CommitBatch) -> DataFrame | None:
-        """Return the measured file actions of commits (commit_version, line_number, MEASURED); None: there are none."""
+        """Return the measured file actions of commits (commit_version, line_number, MEASURED). None: they hold none."""
         if batch.measures is None:
             actions = self.commit_actions(batch)
             return None if actions is None else measured(actions, *_PLACE)
@@ -131,7 +131,7 @@ class ActionReader:
         return keyed_measures(rows, path_key_sql("path", self.log_path), *_PLACE)
 
     def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
-        # One partition satisfies every grouping: the few actions of the usual commits are never shuffled.
+        # One partition satisfies every grouping: small commits are never shuffled.
         frame = self.spark.createDataFrame(rows)
         return frame if is_large else frame.coalesce(1)
 
@@ -149,9 +149,9 @@ class ActionReader:
         return self._parsed(self._of_arrow(lines.select(UNREAD_LINES_SCHEMA.names), is_large=is_large))
 
     def _parsed(self, lines: DataFrame) -> DataFrame:
-        """Return the file actions of lines that were found to be such that Spark's parser reads them right.
+        """Return the file actions of lines that were checked, so that Spark's parser reads them correctly.
 
-        But for keys that occur twice in a map, which it keeps both: the last one counts.
+        One exception: Spark keeps both values of a duplicate key in a map. This function keeps the last one.
         """
         action = F.from_json("line", self.schema, _FAIL_FAST)
         parsed = lines.select(*_PLACE, action.alias("action")).select(*_PLACE, "action.add", "action.remove")
@@ -175,7 +175,7 @@ class ActionReader:
         return rows.select(whole.alias("add"), "remove")
 
     def _with_statistics(self, paths: list[str], statistics: StructType) -> DataFrame:
-        """Return the file actions with PARSED, without JSON."""
+        """Return the file actions with PARSED and without JSON."""
         add = StructType([*(field for field in ADD if field.name != "stats"), StructField("stats_parsed", statistics)])
         schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
         texts = {"stats": "cast(null as string)", PARSED: as_texts("add.stats_parsed", statistics)}
@@ -185,7 +185,7 @@ class ActionReader:
         return rows.selectExpr(f"if(add is null, null, struct({whole})) as add", "remove")
 
     def _stats_parsed(self, part: CheckpointFile, path: str) -> DataType | None:
-        """Return the type to read `add.stats_parsed` with, None where the JSON is there and serves as well."""
+        """Return the type to read `add.stats_parsed` with; None: read the JSON instead, or no statistics."""
         if part.stats_parsed is None:
             return None
         if self.stats is StatsPolicy.NONE:
@@ -199,7 +199,7 @@ class ActionReader:
 
 
 def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:
-    """Return actions whose add has PARSED, if only as a null."""
+    """Return actions whose `add` has PARSED, null if it was missing."""
     (add,) = (field.dataType for field in actions.schema if field.name == "add")
     if isinstance(add, StructType) and PARSED in add.names:
         return actions
@@ -207,14 +207,15 @@ def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:
 
 
 def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
-    """Add the canonical path and the key of the logical file (`path_keys`); rows without a file action are left out.
+    """Add the canonical path and the key of the logical file (`path_keys`). Rows without a file action are left out.
 
-    others: columns to keep before those of FULL. A row with both file actions raises when Spark runs the query.
+    others: columns to keep before those of FULL.
+    If a row holds both file actions, the query raises an error when Spark runs it.
     Source: PROTOCOL.md, Action Reconciliation; Deletion Vectors, Derived Fields.
     """
-    # Expressions are text here and in all that runs for every snapshot: built one call at a time, they take longer
-    # than the work on a small table. All in one projection: Spark reads single fields of a struct through one, not
-    # through two.
+    # SQL text, not Column calls: for a small table, building Columns takes longer than the query itself. The same holds
+    # for all code that runs for every snapshot. Use one projection: Spark prunes fields of a struct through one
+    # projection, not through two.
     raw = "coalesce(add.path, remove.path)"
     of_files = actions.where("add.path is not null or remove.path is not null").where(one_action_sql())
     return of_files.selectExpr(

@@ -1,6 +1,6 @@
-"""Single statistics out of the struct that a checkpoint may have besides, or in place of, their JSON.
+"""Reads single statistics from the struct that a checkpoint may have beside or instead of the JSON.
 
-They come as JSON would have them, so that one rule reads both.
+The values have the same form as in JSON, so that one rule reads both.
 Source: PROTOCOL.md, Checkpoint Schema; Per-file Statistics.
 """
 
@@ -15,22 +15,22 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from deltasnap_core.rules.statistics_schema import StatisticPath, fields_at, is_count, quoted
 
-# In UTC, whatever the session's zone: the offsets of other zones had seconds once, which are not written.
+# Always UTC: the historical offsets of other zones include seconds, which this format cannot write.
 _IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX')"
 
 
 def has_all(struct: pa.DataType | None, paths: Collection[StatisticPath]) -> bool:
-    """Whether a struct has a value at each of the paths."""
+    """Return whether a struct has a value at each path."""
     return struct is not None and all(_leaf(struct, path) is not None for path in paths)
 
 
 def narrowed(struct: pa.DataType, paths: Collection[StatisticPath]) -> StructType:
-    """Return the type to read no more of a struct with than what is at some paths. It has all of them."""
+    """Return the type that reads only the given paths of a struct. The struct must have all of them."""
     return _narrowed(struct, fields_at(paths), ())
 
 
 def as_texts(column: str, struct: StructType) -> str:
-    """Return SQL for a column of statistics, of a type that was narrowed, in that of `text_schema`."""
+    """Return SQL that converts a column of statistics from its `narrowed` type to that of `text_schema`."""
     return f"if({column} is null, null, {_texts(column, struct, ())})"
 
 

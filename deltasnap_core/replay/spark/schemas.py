@@ -1,6 +1,6 @@
 """The Spark schemas of the actions of a log.
 
-Every field may be null: what the protocol requires is checked where it is needed, with an error that names the file.
+Every field is nullable. Required fields are checked where they are used, with an error that names the file.
 Source: PROTOCOL.md, Actions; Checkpoint Schema.
 """
 

@@ -1,8 +1,8 @@
-"""What only Spark finds out, in our words: damaged pages, files that vanished, values of the wrong type.
+"""Translates failures inside Spark to the errors of this package: damaged pages, missing files, values of a wrong type.
 
-Where the core runs a query itself, it runs it within `translated`: what Spark says of a file that it cannot read is
-told as CorruptLogError or CorruptStoreError naming the file. `on_ladder` then goes on from an older checkpoint, or from
-the commits alone. Frames that are handed out run elsewhere: see Snapshot.
+All queries of the core run within `translated`: if Spark cannot read a file, it raises CorruptLogError or
+CorruptStoreError naming the file. `on_ladder` then falls back to an older checkpoint or to the commits alone.
+DataFrames that are returned to users run elsewhere: see Snapshot.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.one_action import ONE_ACTION
 
 SPARK_FAILURES = (PySparkException, Py4JJavaError)
-"""What fails inside Spark, in one process or over Connect."""
+"""The exceptions of Spark, in one process or over Connect."""
 
 _NAMES_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
     rf"|expected {ONE_ACTION}"
-    # What is decoded after the file was read. No query of ours asks for places in arrays.
+    # Decoding errors after the file was read. Our queries never index into arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )
 _NAMES_STORAGE = re.compile(
@@ -36,7 +36,7 @@ _NAMES_STORAGE = re.compile(
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
-_GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # of a Connect server that is gone
+_GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # of a Connect server that no longer runs
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
 _LONGEST = 300
 
@@ -45,9 +45,9 @@ T = TypeVar("T")
 
 @contextmanager
 def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) -> Iterator[None]:
-    """Raise what Spark cannot read as CorruptLogError or CorruptStoreError; what fails otherwise stays as it is.
+    """Raise CorruptLogError or CorruptStoreError for a file that Spark cannot read. Other exceptions are not changed.
 
-    log_files, stored_files: the files (URLs) that the queries within read, of a log and of a snapshot store.
+    log_files, stored_files: the files (URLs) that the queries read, of a log and of a snapshot store.
     """
     try:
         yield
@@ -64,13 +64,13 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
 
 
 def is_about_files(error: BaseException) -> bool:
-    """Whether what fails inside Spark is the reading of a file."""
+    """Return whether a failure inside Spark is caused by reading a file."""
     return _NAMES_FILES.search(str(error)) is not None
 
 
 @contextmanager
 def storing(target: str) -> Iterator[None]:
-    """Raise what keeps Spark from writing to a folder (a URL) as StorageError; what fails otherwise stays as it is."""
+    """Raise StorageError if Spark cannot write to a folder (a URL). Other exceptions are not changed."""
     try:
         yield
     except SPARK_FAILURES as error:
@@ -82,10 +82,10 @@ def storing(target: str) -> Iterator[None]:
 def on_ladder(
     log: LoadedLog, query: Callable[[LoadedLog], T], next_rung: Callable[[LoadedLog, CorruptLogError], LoadedLog]
 ) -> T:
-    """Return what a query over a log gives, from an older checkpoint or the commits where Spark finds one damaged.
+    """Return the result of a query over a log. If Spark finds the checkpoint damaged, fall back and run it again.
 
-    next_rung: gives the same version without a checkpoint found damaged, or raises; see LogLoader.next_rung.
-    Errors: CorruptLogError naming the file where nothing can replace it.
+    next_rung: returns the same version without the damaged checkpoint, or raises; see LogLoader.next_rung.
+    Errors: CorruptLogError naming the file, if nothing can replace it.
     """
     while True:
         try:

@@ -1,4 +1,7 @@
-"""Files for a Spark session that may have no connector for where they are: pip's PySpark knows no S3, for one."""
+"""Makes files readable for a Spark session that has no connector for their storage.
+
+For example, pip's PySpark has no S3.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +31,24 @@ logger = logger_of(__name__)
 
 _NOT_THERE = "PATH_NOT_FOUND"
 
-# Hadoop's names of the schemes that go by another name here.
+# URL schemes that Hadoop names differently.
 _HADOOP_SCHEMES = {"s3": "s3a"}
 
 
 class SparkFiles:
-    """Finds Spark, for any URL, one that it can read itself: the URL as it is, or that of a local copy.
+    """Returns, for any URL, one that Spark can read: the URL itself, or that of a local copy.
 
-    Copies are made once for each file as it was when it was seen (URL, size, modification time): the files of a log
-    and of a store never change. They lie in a temporary folder until the process ends, since a DataFrame may read
-    them at any time before. Copies serve a Spark that runs on this machine; one that runs elsewhere needs the
-    connector of its storage. Threads may share an instance.
+    Each version of a file (URL, size, modification time) is copied once: files of a log or a store never change. The
+    copies stay in a temporary folder until the process ends, because a DataFrame may read them until then. Spark can
+    read them only on this machine; on another machine, it needs a connector for the storage. Threads may share an
+    instance.
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None, can_read: Callable[[str], bool]) -> None:
-        """`can_read(url)`: whether Spark knows the filesystem of a URL, by the name Spark has for it.
+        """Create an instance.
 
-        Asked once for each scheme and bucket, with the first URL there, which may be one still to be written.
+        can_read: whether Spark knows the filesystem of a URL, given in Spark's form. It is called once for each scheme
+                  and bucket, with the first URL there. That file may not exist yet.
         """
         self._storage_options = dict(storage_options or {})
         self._store = FsspecLogStore(self._storage_options)
@@ -55,21 +59,21 @@ class SparkFiles:
 
     @classmethod
     def of(cls, storage_options: Mapping[str, Any] | None, sessions: SparkProvider) -> SparkFiles:
-        """Return the files for the session of a provider."""
+        """Return an instance for the session of a provider."""
         return cls(storage_options, lambda url: can_read(sessions.session("files that Spark reads"), url))
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
-        """For fsspec, as given."""
+        """The options for fsspec, as given."""
         return self._storage_options
 
     def url_for_spark(self, url: str) -> str:
-        """Return the name under which Spark knows a URL, whether it can read it or not."""
+        """Return a URL in Spark's form, whether or not Spark can read it."""
         scheme, _, rest = url.partition(":")
         return f"{_HADOOP_SCHEMES.get(scheme, scheme)}:{rest}"
 
     def is_direct(self, url: str) -> bool:
-        """Whether Spark itself reads and writes there, by `url_for_spark`."""
+        """Return whether Spark reads and writes the URL directly, by its `url_for_spark`."""
         if is_local(url):
             return True
         spark_url = self.url_for_spark(url)
@@ -82,16 +86,17 @@ class SparkFiles:
             return self._known[root]
 
     def readable(self, files: Iterable[str | FileStatus]) -> list[str]:
-        """Return for each file a URL that Spark can read, in the order given; a copy is made where it must be.
+        """Return, for each file, a URL that Spark can read, in the order given. Copies the file if needed.
 
-        A FileStatus saves asking for the size and time of the file. Raises FileNotFoundError.
+        A FileStatus saves a request for size and time.
+        Errors: FileNotFoundError.
         """
         return map_concurrently(self._readable, files)
 
     def upload(self, local_folder: str | os.PathLike[str], url: str) -> tuple[str, ...]:
-        """Copy what Spark wrote into a local folder to the folder `url`; return the URLs of the files, sorted.
+        """Copy the files that Spark wrote into a local folder to the folder `url`. Return their URLs, sorted.
 
-        Files named with a dot or an underscore first, which Spark and Hadoop leave for themselves, stay behind.
+        Skips files that start with a dot or an underscore: Spark and Hadoop use those internally.
         """
         root = Path(local_folder)
         names = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file()]
@@ -115,7 +120,7 @@ class SparkFiles:
         if status is None:
             raise FileNotFoundError(f"No such file: {file}")
         facts = f"{status.path}\n{status.size}\n{status.modification_time}"
-        # The name stays: a file's format shows in it. The folder keeps files of one name apart.
+        # Keep the name: it shows the format. The folder separates files of the same name.
         copy = self._cache_folder() / hashlib.sha256(facts.encode()).hexdigest()[:32] / status.name
         if not copy.exists():
             copy.parent.mkdir(exist_ok=True)
@@ -128,7 +133,7 @@ class SparkFiles:
         os.close(handle)
         try:
             retrying(lambda: filesystem.get_file(fs_path, partial))
-            Path(partial).replace(copy)  # at once: two threads may be copying the same file
+            Path(partial).replace(copy)  # atomic: two threads may copy the same file
         finally:
             Path(partial).unlink(missing_ok=True)
 
@@ -141,29 +146,29 @@ class SparkFiles:
 
 
 _PLAIN_FILES = {
-    # A table's folder may be named `a{b}` or `c[d]`: its paths are names, never patterns.
+    # A table's folder may be named `a{b}` or `c[d]`: treat paths as names, not as patterns.
     "__globPaths__": "false",
-    # Hadoop checks a local file against a side file, `.<name>.crc`, which nobody else heeds: a stale one would make
-    # Spark refuse a sound file. An instance of its own: the cached one is that of the session.
+    # Hadoop checks a local file against a checksum file, `.<name>.crc`, that only Hadoop uses. If it is stale, Spark
+    # refuses a sound file. The cache is disabled because the cached filesystem instance belongs to the session.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
-    # Where the writer left checksums in the pages, a flipped byte is an error and not another number.
+    # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
     "parquet.page.verify-checksum.enabled": "true",
 }
 
 
 def file_reader(spark: SparkSession) -> DataFrameReader:
-    """Return a reader of files by their very names, local ones without Hadoop's side checksums.
+    """Return a reader that takes paths literally, and ignores Hadoop's checksum files for local files.
 
-    Options of the one read: nothing of it is set in the session, so it works on Spark Connect too.
+    These are options of a single read. They change nothing in the session, so they also work on Spark Connect.
     """
     return spark.read.options(**_PLAIN_FILES)
 
 
 def can_read(spark: SparkSession, url: str) -> bool:
-    """Return whether the session reaches the filesystem of a URL, be there such a file or not. Starts no Spark job.
+    """Return whether the session can reach the filesystem of a URL. The file need not exist. Starts no Spark job.
 
-    It does not where it has no connector for the filesystem, or no credentials.
+    False if the session has no connector for the filesystem, or no credentials.
     """
     try:
         _ = file_reader(spark).text(url).schema

@@ -1,4 +1,4 @@
-"""The reconstructed state in Spark's storage, and what an operator sees of our work in Spark's UI."""
+"""The reconstructed state in Spark's storage, and job descriptions for Spark's UI."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _JOB_DESCRIPTION = "spark.job.description"
 
 
 class StateCache:
-    """Keeps one DataFrame in Spark's storage, from its first computation until it is released.
+    """Caches one DataFrame in Spark's storage, from its first computation until it is released.
 
-    Spark's storage page shows it as "In-memory table `NAME`". After the release nothing is cached again.
+    Spark's storage page shows it as "In-memory table `NAME`". After the release, nothing is cached again.
     """
 
     _in_use: ClassVar[WeakValueDictionary[str, StateCache]] = WeakValueDictionary()
@@ -36,15 +36,15 @@ class StateCache:
 
     @property
     def is_cached(self) -> bool:
-        """Whether Spark keeps the DataFrame, or will once it is computed."""
+        """Whether Spark caches the DataFrame, or will after its first computation."""
         return self._is_cached
 
     def cached(self, frame: DataFrame) -> DataFrame:
-        """Return the frame, from now on computed once and kept; after the release, as it is."""
+        """Return the frame, cached from now on; after the release, not cached."""
         with self._lock:
             if self._is_released or self._is_cached:
                 return frame
-            # Spark finds the cache by the plan: the frame itself is served from it, and outlives the view.
+            # Spark finds the cache by the query plan: it also serves the frame itself, even after the view is dropped.
             frame.createOrReplaceTempView(self._view)
             self._spark = frame.sparkSession
             self._spark.catalog.cacheTable(self._view)
@@ -52,7 +52,7 @@ class StateCache:
             return frame
 
     def release(self) -> None:
-        """Drop what is kept, if anything, for good. A stopped Spark session keeps nothing."""
+        """Drop the cached data permanently. Does nothing if there is none, or if the Spark session has stopped."""
         with self._lock:
             self._is_released = True
             if not self._is_cached or self._spark is None:
@@ -61,7 +61,7 @@ class StateCache:
             try:
                 self._spark.catalog.uncacheTable(self._view)
                 self._spark.catalog.dropTempView(self.name)
-            except (PySparkException, Py4JError, OSError) as error:  # a stopped session keeps nothing
+            except (PySparkException, Py4JError, OSError) as error:  # a stopped session has no cache
                 _log.info("%s could not be released: %s", self.name, error)
 
     @property
@@ -69,7 +69,7 @@ class StateCache:
         return f"`{self.name}`"
 
     def _unique(self, name: str) -> str:
-        # Two snapshots of one version may be about at once: each has a view, and a cache, of its own.
+        # Two snapshots of one version may exist at once: each needs its own view and cache.
         with self._naming:
             unique, count = name, 1
             while unique in self._in_use:
@@ -81,9 +81,9 @@ class StateCache:
 
 @contextmanager
 def job_description(spark: SparkSession, description: str) -> Iterator[None]:
-    """Describe the Spark jobs within, as Spark's UI then shows them.
+    """Set the description of the Spark jobs in this block, for Spark's UI.
 
-    A session has one description at a time: of jobs at once in several threads, the last description shows.
+    A session has one description at a time. If several threads run jobs at once, the UI shows the last description.
     """
     before = spark.conf.get(_JOB_DESCRIPTION, None)
     try:

@@ -1,4 +1,4 @@
-"""From a loaded log to the reconciled file actions of its version and their counts, in Spark."""
+"""Computes the reconciled file actions of a loaded log and their counts, in Spark."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from deltasnap_core.replay.state_delta import StateDelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFiles:
-    """The measured files of a version, as Spark has them. KnownFiles.
+    """The measured files of a version in Spark. A KnownFiles.
 
-    rows: MEASURED; None: no files. cache: keeps them in Spark's storage; None: nothing does.
+    rows:  MEASURED; None: no files.
+    cache: keeps the rows in Spark's storage; None: they are not cached.
     """
 
     reader: ActionReader
@@ -33,12 +34,12 @@ class MeasuredFiles:
     cache: StateCache | None
 
     def count(self, log: LoadedLog, retention: Retention) -> StateDelta:
-        """Return what the files count for, by one aggregation. Errors: MissingSizeError."""
+        """Return the StateDelta that counts the files, from one aggregation. Errors: MissingSizeError."""
         with self._described(log):
             return counted(self.rows, log.non_file, retention)
 
     def delta(self, known: KnownState, log: LoadedLog, retention: Retention) -> Answer[StateDelta]:
-        """Return what the commits after a known state change: see KnownFiles."""
+        """Return the changes of the commits after a known state. See KnownFiles."""
         since = log.batch.after(self.version)
         with self._described(log):
             change = delta_between(
@@ -52,7 +53,7 @@ class MeasuredFiles:
         return Answer(value=change, computed_by=known.computed_by)
 
     def release(self) -> None:
-        """Drop them from Spark's storage."""
+        """Remove the rows from Spark's storage."""
         if self.cache is not None:
             self.cache.release()
 
@@ -61,9 +62,9 @@ class MeasuredFiles:
 
 
 def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | None = None) -> DataFrame | None:
-    """Return the newest action of each logical file (FULL), expired tombstones included. None: there are none.
+    """Return the newest action of each logical file (FULL), including expired tombstones. None: there are none.
 
-    partitions: of the shuffle, where there is one. Delta's `stateReconstruction`.
+    partitions: the number of shuffle partitions, if there is a shuffle. Delta's `stateReconstruction`.
     Source: PROTOCOL.md, Action Reconciliation.
     """
     base = None if log.contents is None else reader.checkpoint_actions(log.contents)
@@ -73,7 +74,7 @@ def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | 
 def measure_files(
     reader: ActionReader, log: LoadedLog, cache: StateCache | None, *, partitions: int | None = None
 ) -> MeasuredFiles:
-    """Return the measured files of a version; cached from now on where there is a cache."""
+    """Return the measured files of a version, cached if `cache` is given."""
     checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)
     base = None if checkpoint is None else measured(checkpoint)
     commits = reader.commit_measures(log.batch)
@@ -84,5 +85,5 @@ def measure_files(
 
 
 def is_small(batch: CommitBatch) -> bool:
-    """Whether the keys of a batch are few enough to send to every task."""
+    """Return whether the keys of a batch are few enough to send to every task."""
     return batch.size_in_bytes <= BROADCAST_BYTES

@@ -1,7 +1,9 @@
-"""What commits change of the computed state (StateDelta), in Spark. Counterpart: `replay/driver/state_deltas.py`.
+"""StateDelta in Spark: the changes that commits make to the computed state.
 
-For a range of versions (a, b] the commits are read once, and the state at `a` only at the keys that they touch. Each
-action counts from its version to the next one of its key; what begins and what ends at a version is its StateDelta.
+Counterpart: `replay/driver/state_deltas.py`.
+For a range of versions (a, b], each commit is read once, and of the state at `a` only the keys that they change. Each
+action counts from its version until the next action of its key. A StateDelta has what begins and what ends at a
+version.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from deltasnap_core.rules.measures import MEASURES
 
 
 def counted(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> StateDelta:
-    """Return the change from no files to some, by one aggregation. Delta's `extractComputedState`.
+    """Return the change from an empty table to some files, by one aggregation. Delta's `extractComputedState`.
 
     files: reconciled file actions (MEASURED), one row a logical file; None: no files.
     Errors: MissingSizeError.
@@ -41,13 +43,14 @@ def delta_between(
     before: Retention,
     after: Retention,
 ) -> StateDelta:
-    """Return what some commits change, from one scan for the files that they touch.
+    """Return the changes that some commits make, from one scan for the files that they change.
 
-    files:    of the version before the newer commits, or of an earlier one (MEASURED). None: no files.
-    earlier:  the commits between the version of `files` and the version before the newer commits, with commit_version
-              and line_number; newer: the commits to apply. None: no file action. Their keys go to every task.
+    files:    the files (MEASURED) of the version before the newer commits, or of an earlier version. None: no files.
+    earlier:  the commits from the version of `files` to the version before the newer commits, with commit_version and
+              line_number. None: no file actions. The keys are sent to every task.
+    newer:    the commits to apply, as `earlier`.
     non_file: after the newer commits.
-    before, after: the retention before the newer commits, and after them: it keeps no more.
+    before, after: the retention before and after the newer commits; `after` never keeps more.
     Errors:   MissingSizeError.
     """
     known = reconcile(files, earlier, MEASURED, broadcast=True)
@@ -74,12 +77,13 @@ def deltas_of_range(
     *,
     broadcast: bool,
 ) -> dict[int, StateDelta]:
-    """Return what each version of a range changes of the one before, in one pass over the changes of all.
+    """Return the changes that each version of a range makes to the previous one, in one pass over all changes.
 
-    files:      of the version before the first, reconciled (FULL); None: no files.
-    changes:    as `changes_of_versions` gives them, read with the schema of the files; None: no version changed a file.
+    files:      the reconciled files (FULL) of the version before the range; None: no files.
+    changes:    the result of `changes_of_versions`, read with the schema of the files; None: no version changed a file.
     non_file:   by version, the non-file actions in force.
-    retentions: by version, ascending, from the version before the first on; none keeps more than the one before.
+    retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
+                one.
     broadcast:  whether the keys of the changes are few enough to send to every task.
     Errors: MissingSizeError.
     """
@@ -96,16 +100,16 @@ def deltas_of_range(
 
 
 def changes_of_versions(commits: DataFrame) -> DataFrame:
-    """Return what each version changed: version (long), and FULL; one row a version and logical file.
+    """Return the changes of each version: version (long), and FULL; one row a version and logical file.
 
-    In: as ActionReader.commit_actions gives them.
+    In: the result of ActionReader.commit_actions.
     """
     newest = newest_file_actions(commits, within=("commit_version",))
     return newest.select(F.col("commit_version").alias("version"), *FULL.columns)
 
 
 def grouped(rows: DataFrame, *by: str, sign: str | None = None) -> Iterator[Row]:
-    """Yield the groups of some rows (MEASURES), as `Group.of_row` reads them. by: more columns. sign: see `sums`."""
+    """Yield the groups of some rows (MEASURES), in the form of `Group.of_row`. by: more columns. sign: see `sums`."""
     yield from rows.groupBy(*by, *map(F.expr, grouping())).agg(*map(F.expr, sums(sign))).collect()
 
 
@@ -118,12 +122,14 @@ def touched_or_expiring(
     *,
     broadcast: bool,
 ) -> DataFrame:
-    """Return the rows whose key occurs in `changed`, and tombstones that expire between two retentions; in one scan.
+    """Return the rows whose key is in `changed`, and tombstones that expire between two retentions, in one scan.
 
-    Out: the columns of the files, and perhaps others.
+    Out: the columns of `files`, and perhaps others.
 
-    files:   in the layout. changed: has its key of what is changed, each once; None: nothing is.
-    before, after: see `delta_between`. broadcast: send the keys to every task.
+    files:   in the layout.
+    changed: has the layout's key columns, each key once; None: nothing changed.
+    before, after: see `delta_between`.
+    broadcast: send the keys to every task.
     """
     expires = expiring_sql(before, after, f"({layout.deleted_at})")
     if changed is None:
@@ -141,9 +147,9 @@ def _group(row: Row) -> Group:
 def _timeline(
     files: DataFrame | None, changes: DataFrame | None, retentions: Mapping[int, Retention], *, broadcast: bool
 ) -> DataFrame | None:
-    """Return the changes, and the rows before them that they touch or that expire meanwhile.
+    """Return the changes, and the earlier rows that they change or that expire in the range.
 
-    Out: version, FULL. The rows before have the version before the first.
+    Out: version, FULL. Earlier rows have the version before the range.
     """
     known = None
     if files is not None:
@@ -157,9 +163,9 @@ def _timeline(
 
 
 def _events(timeline: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
-    """Return an event where an action begins to count and one where it ceases to: event_version, begins, MEASURES.
+    """Return an event for each begin and each end of an action: event_version, begins, MEASURES.
 
-    An action counts from its version to the next of its key; a tombstone no longer than until it expires.
+    An action counts from its version until the next action of its key. A tombstone ends when it expires.
     """
     next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
     end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
@@ -173,12 +179,12 @@ def _events(timeline: DataFrame, retentions: Mapping[int, Retention]) -> DataFra
 
 
 def _expiry_version(retentions: Mapping[int, Retention]) -> Column:
-    """Return the first version at which a tombstone has expired; null: none, or no tombstone."""
+    """Return the first version at which a tombstone has expired; null: none, or not a tombstone."""
     expired_until = {v: r.expired_until for v, r in retentions.items() if r.expired_until is not None}
     if not expired_until:
         return F.expr("cast(null as bigint)")
     versions = ", ".join(f"{version}L" for version in expired_until)
     times = ", ".join(f"{time}L" for time in expired_until.values())
     still_kept = f"size(filter(array({times}), time -> time < ({FULL.deleted_at})))"
-    # Beyond the array, which is where it never expires, `get` returns null.
+    # A tombstone that never expires has an index beyond the array, where `get` returns null.
     return F.expr(f"case when remove.path is not null then get(array({versions}), {still_kept}) end")

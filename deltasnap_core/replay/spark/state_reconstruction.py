@@ -1,4 +1,4 @@
-"""Action reconciliation: from the actions of a checkpoint and of the commits after it to the state of a version."""
+"""Action reconciliation in Spark: combines a checkpoint and later commits to the state of a version."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 
 ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
 REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))
-"""What to select of FULL for the columns of AddFile and of RemoveFile: column by column, so that Spark reads no
-more of a file than is asked for."""
+"""The expressions over FULL for the columns of AddFile and of RemoveFile.
+
+They are single columns, so that Spark reads only
+the columns that a query needs.
+"""
 
 BROADCAST_BYTES = 32 << 20
-"""Commits up to this size are sent to every task that scans the base, so that the base is never shuffled."""
+"""Commits up to this size are sent to every task that scans the base, so that the base is not shuffled."""
 
 
 def newest_file_actions(
@@ -26,8 +29,8 @@ def newest_file_actions(
     """Return the newest action of each logical file among commits.
 
     In:  the columns of the layout, commit_version, line_number.
-    Out: the same columns, and others; one row a key of the layout, or a (*within, key).
-    An add and a remove of one key in one commit: the add wins. The protocol does not settle it; a test pins it.
+    Out: the same columns, and others; one row for each key of the layout, or for each (*within, key).
+    If one commit has an add and a remove of one key, the add wins. The protocol does not define this; a test pins it.
     Source: PROTOCOL.md, Action Reconciliation.
     """
     key = ", ".join((*within, *layout.key))
@@ -44,13 +47,12 @@ def reconcile(
     broadcast: bool,
     partitions: int | None = None,
 ) -> DataFrame | None:
-    """Put the newest actions of commits over a base that is reconciled already: a checkpoint, or a stored state.
+    """Return a reconciled base, a checkpoint or a stored state, with the newest actions of later commits applied.
 
-    In:  base: the columns of the layout, one row a key; commits as `newest_file_actions` takes them. None: no rows.
-    Out: the columns of the layout, one row a key, any order. The base is scanned and never shuffled when the keys are
-         broadcast.
+    In:  base: the columns of the layout, one row a key. commits: as for `newest_file_actions`. None: no rows.
+    Out: the columns of the layout, one row a key, any order. With `broadcast`, the base is scanned but not shuffled.
 
-    partitions: of the shuffles, where the keys are not broadcast; None: as many as Spark makes.
+    partitions: of the shuffles, if the keys are not broadcast; None: Spark's default.
     Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.
     """
     if commits is None:
@@ -60,13 +62,13 @@ def reconcile(
     newest = newest_file_actions(commits, layout).selectExpr(*layout.columns)
     if base is None:
         return newest
-    # Some keys are there twice: to find that out takes longer than to send them.
+    # Some keys are duplicates: removing them takes longer than sending them.
     rest = base if broadcast else layout.partitioned(base, partitions)
     return layout.join(rest, commits, how="left_anti", broadcast=broadcast).union(newest)
 
 
 def live_files(files: DataFrame, *others: str) -> DataFrame:
-    """Return the files of the table: the columns of AddFile, as PROTOCOL.md, Add File has them; any order.
+    """Return the live files of the table: the columns of AddFile, as in PROTOCOL.md, Add File; in any order.
 
     others: more fields of `add`.
     """
@@ -74,7 +76,7 @@ def live_files(files: DataFrame, *others: str) -> DataFrame:
 
 
 def unexpired_tombstones(files: DataFrame, retention: Retention) -> DataFrame:
-    """Return what was removed and has not expired: the columns of RemoveFile; any order.
+    """Return the tombstones that have not expired: the columns of RemoveFile; in any order.
 
     Source: PROTOCOL.md, Action Reconciliation.
     """
@@ -84,9 +86,9 @@ def unexpired_tombstones(files: DataFrame, retention: Retention) -> DataFrame:
 def state_actions(
     spark: SparkSession, files: DataFrame | None, non_file: NonFileActions, retention: Retention
 ) -> DataFrame:
-    """Return the whole state as actions (STATE), one of the columns set in each row; any order.
+    """Return the whole state as actions (STATE), with one column set in each row; in any order.
 
-    Expired tombstones are left out; transactions that have expired are the caller's to leave out of `non_file`.
+    Expired tombstones are left out. The caller must leave expired transactions out of `non_file`.
     """
     small = local_rows(spark, non_file.rows(), STATE)
     if files is None:
@@ -97,6 +99,6 @@ def state_actions(
 
 
 def _with_path(kind: str) -> Column:
-    # A struct made anew is never cheap: all but the rare absolute paths keep theirs.
+    # Rebuilding a struct is expensive: only the rare absolute paths need it.
     action, path = F.col(kind), F.col("path")
     return F.when(F.expr(f"{kind}.path != path"), action.withField("path", path)).otherwise(action).alias(kind)

@@ -1,4 +1,4 @@
-"""The schema of a table: from the JSON text in its metadata to a Spark schema."""
+"""Parses the schema of a table: from the JSON text in its metadata to a Spark schema."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from deltasnap_core.redaction import logger_of
 logger = logger_of(__name__)
 
 UNKNOWN_TYPES = "deltasnap.unknownTypes"
-"""The metadata key of a field that has types Spark does not know: their names by path, which is the name of the
-field, then `.element`, `.key` or `.value` for what is inside arrays and maps."""
+"""The metadata key of a field with types that Spark does not know.
+
+Its value maps paths to type names. A path is the field
+name, followed by `.element`, `.key` or `.value` inside arrays and maps.
+"""
 
 # Names that Spark reads but no longer writes.
 _OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
 
 
 def parse_schema(schema_string: str | None) -> StructType:
-    """Return the Spark schema that `schema_string` (Metadata.schema_string) stands for; None: a schema without fields.
+    """Return the Spark schema of a `schema_string` (Metadata.schema_string); None: a schema without fields.
 
-    Every type that this PySpark can name is itself: also `variant`, `void`, intervals, `char(n)` and `varchar(n)`.
-    The metadata of a field stays as it is: column mapping ids and physical names, type-widening history, collations
-    and the char or varchar type that a string column stands for. A type that Spark does not know is a string, with
-    its name in the field's metadata under `UNKNOWN_TYPES`, and a warning in the log; a user-defined type is the type
-    it is stored as, with its class there. `ValueError` where the text is not the schema of a table.
+    All types of this PySpark are kept, including `variant`, `void`, intervals, `char(n)` and `varchar(n)`. The metadata
+    of a field is kept: column mapping ids and physical names, type-widening history, collations, and the char or
+    varchar type of a string column.
+    A type that Spark does not know becomes a string; its name is stored in the field's metadata under `UNKNOWN_TYPES`,
+    and a warning is logged. A user-defined type becomes its storage type; its class is stored there too.
+    Errors: ValueError if the text is not the schema of a table.
     Source: PROTOCOL.md, Schema Serialization Format.
     """
     try:
@@ -50,7 +54,7 @@ def _field(value: Mapping[str, Any]) -> StructField:
 
 
 def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
-    """Return the type that `value` stands for; those without a Spark type are added to `unknown` by path."""
+    """Return the type for a JSON value. Types that Spark does not know are added to `unknown`, by path."""
     match value:
         case str():
             known = _named_type(value)
@@ -68,7 +72,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
                 _flag(value, "valueContainsNull"),
             )
         case {"type": "udt", "sqlType": stored}:
-            # never through Spark's own parser, which would import the class that the table names
+            # not with Spark's own parser, which imports the class that the table names
             unknown[path] = str(value.get("class") or value.get("pyClass") or "udt")
             return _data_type(stored, f"{path}.udt", unknown)
         case {"type": str(name)} if name not in ("array", "map"):
@@ -78,7 +82,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
 
 
 def _named_type(name: str) -> DataType | None:
-    """Return the Spark type of this name, as in `decimal(10,2)`; None where this PySpark has none."""
+    """Return the Spark type for a name such as `decimal(10,2)`; None: this PySpark does not know it."""
     field = {"name": "field", "type": _OLD_NAMES.get(name, name), "nullable": True, "metadata": {}}
     try:
         parsed: DataType | None = StructType.fromJson({"fields": [field]}).fields[0].dataType
