@@ -1,9 +1,9 @@
 """The aggregates of the computed state: what a group of files adds to each field. In SQL and in Arrow.
 
-One query groups the measures of files by GROUPED_BY and sums SUMS; each row of its answer is a Group. AGGREGATES and
-HISTOGRAMS have a line for each field: what a Group adds to it. All of them are sums, so they can be added and taken
-away. Delta's `aggregationsToComputeState` (SnapshotState.scala).
-A new aggregate is one line; one that needs another field of the action needs a line of `measures` too.
+One query groups the measures of files by GROUPED_BY and sums SUMS. Each row of the result is a Group. AGGREGATES and
+HISTOGRAMS have one entry for each field: what a Group adds to it. All are sums, so they can be added and subtracted.
+Delta's `aggregationsToComputeState` (SnapshotState.scala).
+A new aggregate is one entry. If it needs another field of the action, it also needs an entry in `measures`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 _TOMBSTONE = -1
 _NO_VECTOR = -1
 _NO_BIN = -2
-# Too few bits are harmless, too many are not: the logarithm of a number just below a power of two may round up to it.
+# Too few bits are harmless, too many are not: the logarithm of a number just below a power of two may be rounded up.
 _MORE_BITS = "greatest(cast(log2(size) - 1e-9d as int) - 5, 0)"
 _DELETED_BIN = " ".join(f"when deleted >= {start} then {i}" for i, start in reversed(list(enumerate(BIN_STARTS))))
 
@@ -35,11 +35,11 @@ GROUPED_BY: Mapping[str, str] = {
     ),
     "deleted_bin": f"case when deleted is null then {_NO_VECTOR} {_DELETED_BIN} else {_NO_BIN} end",
 }
-"""SQL for the columns that measures are grouped by. Null only for a live file without a size, which is damage.
+"""SQL for the columns that measures are grouped by. Null only for a live file without a size, which means damage.
 
-size_class:  a size in the same bin of the histogram. In SQL the size rounded down to its six or seven leading bits: no
-             boundary has more than six, and 95 comparisons would cost many times that. In Arrow the boundary.
-deleted_bin: the bin of the histogram of deleted records. (Spark groups by nulls slowly.)
+size_class:  a size in the same bin of the histogram. In Arrow: the lower boundary of the bin. In SQL: the size rounded
+             down to its six or seven leading bits. No boundary has more than six, and 95 comparisons would be slower.
+deleted_bin: the bin of the histogram of deleted records. (Grouping by nulls is slow in Spark.)
 Source: PROTOCOL.md, File Size Histogram Schema; Deleted Record Counts Histogram Schema.
 """
 
@@ -52,13 +52,16 @@ SUMS: Mapping[str, str] = {
     **{f"high_{name}": f"shiftright({name}, 32)" for name in _SUMMED},
     **{f"low_{name}": f"{name} & {_LOW_BITS}L" for name in _SUMMED},
 }
-"""SQL for what each row adds to the sums of its group. A measure is summed in two halves of 32 bits, which no number of
-files can overflow."""
+"""SQL for what each row adds to the sums of its group.
+
+A measure is summed in two halves of 32 bits, so that the sum cannot
+overflow.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Files or tombstones that fall into the same bins, counted and summed; negative where they are taken away."""
+    """Files or tombstones in the same bins, counted and summed. Negative for a subtraction."""
 
     size_class: int | None
     deleted_bin: int
@@ -70,7 +73,7 @@ class Group:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], *, sign: int = 1) -> Group:
-        """Return a group from a row with the columns of GROUPED_BY and SUMS; null sums are of nothing."""
+        """Return a group from a row with the columns of GROUPED_BY and SUMS. Null sums count as 0."""
         wholes = {name: ((row[f"high_{name}"] or 0) << 32) + (row[f"low_{name}"] or 0) for name in _SUMMED}
         counts = {name: row[name] or 0 for name in ("rows", "rows_without_records")}
         sums = {name: sign * value for name, value in (counts | wholes).items()}
@@ -78,12 +81,12 @@ class Group:
 
     @property
     def is_live(self) -> bool:
-        """Whether it is of live files."""
+        """Whether the group consists of live files."""
         return self.size_class != _TOMBSTONE
 
     @property
     def has_vector(self) -> bool:
-        """Whether it is of live files with a deletion vector."""
+        """Whether the group consists of live files with a deletion vector."""
         return self.is_live and self.deleted_bin != _NO_VECTOR
 
     @property
@@ -106,7 +109,7 @@ AGGREGATES: Mapping[str, Callable[[Group], int]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """What a group of live files adds to a histogram. bins: how many. bin_of: below 0: to none."""
+    """The values that a group of live files adds to a histogram. bins: the number of bins. bin_of: negative: no bin."""
 
     bins: int
     bin_of: Callable[[Group], int]
@@ -135,18 +138,18 @@ def grouping() -> list[str]:
 
 
 def sums(sign: str | None = None) -> list[str]:
-    """Return the sums of a group, as SQL. sign: SQL for 1 or -1, by which each row counts; None: all count 1."""
+    """Return the sums of a group, as SQL. sign: SQL for the factor of each row, 1 or -1; None: 1 for all rows."""
     times = "" if sign is None else f"{sign} * "
     return [f"sum({times}({sql})) as {name}" for name, sql in SUMS.items()]
 
 
 def groups_of(rows: pa.Table, *, sign: int = 1) -> list[Group]:
-    """Return the groups of some rows with MEASURES, in Arrow. sign: by which each row counts."""
+    """Return the groups of rows with MEASURES, in Arrow. sign: the factor of all rows, 1 or -1."""
     return [Group.of_row(row, sign=sign) for row in _grouped(rows, {})]
 
 
 def groups_by_version(rows: pa.Table, versions: NDArray[np.int64], *, sign: int = 1) -> dict[int, list[Group]]:
-    """Return the groups of the rows of each version, in one pass. versions: that of each row."""
+    """Return the groups of rows by version, in one pass. versions: the version of each row. sign: as `groups_of`."""
     found: dict[int, list[Group]] = {}
     for row in _grouped(rows, {"version": pa.array(versions)}):
         found.setdefault(row["version"], []).append(Group.of_row(row, sign=sign))
@@ -154,7 +157,7 @@ def groups_by_version(rows: pa.Table, versions: NDArray[np.int64], *, sign: int 
 
 
 def _grouped(rows: pa.Table, others: Mapping[str, pa.Array]) -> list[dict[str, Any]]:
-    """Return rows with the columns of GROUPED_BY and SUMS, and the others to group by."""
+    """Return rows with the columns of GROUPED_BY and SUMS. others: more columns to group by."""
     keys = [*others, *GROUPED_BY]
     columns = {**others, "size_class": _size_classes(rows), "deleted_bin": _deleted_bins(rows), **_summed(rows)}
     grouped = pa.table(columns).group_by(keys).aggregate([(name, "sum") for name in SUMS])
@@ -187,11 +190,11 @@ def _summed(rows: pa.Table) -> dict[str, pa.Array]:
 
 
 class MissingSizeError(ValueError):
-    """A live file without a size, which no log may have: the checkpoint that holds it is damaged."""
+    """Raised for a live file without a size. No log may have one: the checkpoint that holds it is damaged."""
 
 
 class FileTotals:
-    """Running totals over live files and tombstones: a number for each of AGGREGATES, bins for each of HISTOGRAMS."""
+    """Running totals of live files and tombstones: a number for each of AGGREGATES, bins for each of HISTOGRAMS."""
 
     def __init__(self, groups: Iterable[Group] = ()) -> None:
         """Errors: MissingSizeError."""
@@ -231,21 +234,21 @@ class FileTotals:
         return f"FileTotals({self._numbers})"
 
     def __getitem__(self, name: str) -> int:
-        """Return a total of AGGREGATES."""
+        """Return one total of AGGREGATES."""
         return self._numbers[name]
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Return the totals of AGGREGATES by name."""
+        """The totals of AGGREGATES, by name."""
         return dict(self._numbers)
 
     def bins(self, name: str) -> tuple[int, ...]:
-        """Return the totals of one of HISTOGRAMS, bin by bin."""
+        """Return the totals of one of HISTOGRAMS, one a bin."""
         return tuple(self._bins[name])
 
     @classmethod
     def of(cls, numbers: Mapping[str, int], bins: Mapping[str, Iterable[int]]) -> FileTotals:
-        """Return totals by name, as `numbers` and `bins` give them."""
+        """Return totals from the results of `numbers` and `bins`."""
         made = cls()
         made._numbers = {name: numbers[name] for name in AGGREGATES}
         made._bins = {name: list(bins[name]) for name in HISTOGRAMS}

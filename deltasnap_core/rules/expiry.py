@@ -1,4 +1,4 @@
-"""Which tombstones a version keeps, and which expire between two versions. In SQL and in Arrow.
+"""Selects the tombstones that a version keeps, and those that expire between two versions. In SQL and in Arrow.
 
 `deleted_at` is the deletion time (ms); null: a live file, which never expires.
 Source: PROTOCOL.md, Action Reconciliation. Delta's `minFileRetentionTimestamp`.
@@ -13,7 +13,7 @@ from deltasnap_core.protocol.retention import Retention
 
 
 def kept_sql(retention: Retention, deleted_at: str) -> str:
-    """Return the condition, as SQL, for a row that has not expired.
+    """Return an SQL condition for rows that have not expired.
 
     Example: `deleted_at is null or deleted_at > 5`.
     """
@@ -29,7 +29,7 @@ def unexpired(rows: pa.Table, retention: Retention) -> pa.Table:
 
 
 def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
-    """Return the condition, as SQL, for a tombstone that one retention keeps and a later one does not.
+    """Return an SQL condition for tombstones that one retention keeps and a later one does not.
 
     Example: `deleted_at > 5 and deleted_at <= 9`.
     """
@@ -40,7 +40,10 @@ def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
 
 
 def expiring(deleted_at: pa.ChunkedArray, before: Retention, after: Retention) -> pa.ChunkedArray | None:
-    """Return which tombstones one retention may keep and a later one does not; None: no row expires."""
+    """Return a mask of the tombstones that have expired under the later retention; None: none expires between the two.
+
+    The mask may include tombstones that the earlier retention does not keep either.
+    """
     if after.expired_until is None or before.is_within(after):
         return None
     return pc.fill_null(pc.less_equal(deleted_at, after.expired_until), False)

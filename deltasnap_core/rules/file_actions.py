@@ -1,6 +1,6 @@
-"""The types of `add` and `remove` in Arrow: what the driver holds, and what Spark's schemas are made from.
+"""The Arrow types of `add` and `remove`. The driver uses them, and Spark's schemas are derived from them.
 
-Every field may be null: a required one is checked where it is read, with an error that names the file.
+Every field is nullable. Required fields are checked where they are read, with an error that names the file.
 Source: PROTOCOL.md, Add File and Remove File; Deletion Vector Descriptor Schema.
 """
 
@@ -53,16 +53,16 @@ REMOVE = pa.struct(
 )
 
 WHOLE = pa.schema([("add", ADD), ("remove", REMOVE)])
-"""A file action with all its fields; one of `add` and `remove` is set in each row."""
+"""A file action with all its fields. Each row has either `add` or `remove`."""
 
 ADDS, REMOVES = pa.schema(list(ADD)), pa.schema(list(REMOVE))
 """The columns of AddFile and of RemoveFile."""
 
 
 def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values in one of the types above; fields that a struct lacks are null.
+    """Return values in one of the types above. Fields that a struct lacks are null.
 
-    Errors: pa.ArrowException where the values are of another type.
+    Errors: pa.ArrowException if the values have an incompatible type.
     """
     found = values.type
     if found.equals(kind):

@@ -1,6 +1,6 @@
-"""Lines of JSON through Arrow's reader: which lines it may be given, and what it makes of them.
+"""Parses lines of JSON with Arrow's reader, after checking that it reads them correctly.
 
-Texts are lines with the line feed that ends each of them: what lies together in memory is read where it lies.
+Each text is a line with its line feed. Lines that are adjacent in memory are parsed without copying.
 """
 
 from __future__ import annotations
@@ -13,50 +13,51 @@ import pyarrow.json as pa_json
 from deltasnap_core.protocol.json_text import MOST_NESTING
 
 BLANK = " \t\r"
-"""White space that may stand around the object of a line."""
+"""White space that may surround the object of a line."""
 
-# A null beside an object ends the process; NaN it takes for a number. Both are also found inside strings, and are
-# nothing to worry about then: whoever is found is read exactly, not refused.
+# A null after an object crashes the process, and NaN is read as a number. These patterns also match inside strings.
+# That is
+# harmless: a match means an exact parse, not an error.
 _NULL_AFTER_OBJECT = r"\}[ \t\r]*null"
 _MAYBE_NO_NUMBER = (
     "NaN",
     "Inf[^o]",
-)  # looked for first: each is found by its first letter, and `commitInfo` is neither
+)  # searched for first, because a fixed first letter is fast; `commitInfo` does not match
 _NO_NUMBER = r'(?:[^\\]"[ \t\r]*:|[,\[])[ \t\r]*-?(?:NaN|Inf)'
 _BLOCK_BYTES = 4 << 20
 
 
 def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, is_all: bool = False) -> pa.Table | None:
-    """Return a row for each line with the fields of a schema (no maps).
+    """Return a row for each line, with the fields of a schema (no maps).
 
-    texts: `are_safe`, or known to be valid JSON. is_all: whether there may be no other fields, at any depth; else they
-    are passed over.
-    None: some line is no object with fields of these types, has a key twice, or is nothing for Arrow to read.
+    texts:  `are_safe`, or known to be valid JSON.
+    is_all: whether a line may have no other fields, at any depth; False: other fields are ignored.
+    None: some line is not an object with fields of these types, has a duplicate key, or cannot be parsed by Arrow.
 
-    As every line begins and ends with a bracket, and Arrow refuses `} {` within an object, no object goes over the end
-    of a line; so with as many objects as lines there is one on each.
+    Each line begins and ends with a bracket, and Arrow rejects `} {` within an object. So no object spans two lines,
+    and if there are as many objects as lines, each line has one.
     """
     content = _content(texts)
     try:
         found = pa_json.read_json(
             pa.BufferReader(content),
-            # Who has many lines reads several pieces of them at once.
+            # For many lines, the caller parses several pieces in parallel.
             read_options=pa_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, _longest(texts) + 1)),
             parse_options=pa_json.ParseOptions(
                 explicit_schema=schema, unexpected_field_behavior="error" if is_all else "ignore"
             ),
         )
-    except (pa.ArrowException, UnicodeDecodeError):  # its messages quote the text, cut anywhere
+    except (pa.ArrowException, UnicodeDecodeError):  # the error messages quote the text, perhaps cut within a character
         return None
     return found.select(schema.names) if found.num_rows == len(texts) else None
 
 
 def parsed_texts(texts: pa.StringArray, schema: pa.Schema) -> pa.Table | None:
-    """Return a row for each text, as `parsed` does; they may be anything, and have no line feeds of their own.
+    """Return a row for each text, as `parsed`. Texts may be anything, and have no line feed at the end.
 
-    None: as there, or some have a line feed.
+    None: as in `parsed`, or some text contains a line feed.
     """
-    held = texts.buffers()[2]  # perhaps with what a slice left out: a line feed is looked for in vain then
+    held = texts.buffers()[2]  # may include text outside of the slice: then the search is wasted, not wrong
     if held is not None and b"\n" in held.to_pybytes() and pc.any(pc.match_substring(texts, "\n")).as_py():
         return None
     lines = pa.chunked_array([pc.binary_join_element_wise(texts, "", "\n")])
@@ -64,7 +65,7 @@ def parsed_texts(texts: pa.StringArray, schema: pa.Schema) -> pa.Table | None:
 
 
 def are_safe(texts: pa.ChunkedArray) -> bool:
-    """Return whether lines begin and end as an object does, with nothing that Arrow's reader gets wrong."""
+    """Return whether all lines begin and end like an object, and have nothing that Arrow's reader reads incorrectly."""
     if not (_all(pc.starts_with(texts, "{")) and _all(pc.ends_with(texts, "}\n"))):
         trimmed = pc.ascii_trim(texts, BLANK + "\n")
         if not (_all(pc.starts_with(trimmed, "{")) and _all(pc.ends_with(trimmed, "}"))):
@@ -74,7 +75,7 @@ def are_safe(texts: pa.ChunkedArray) -> bool:
         return False
     if any(_occurs(pattern, content) for pattern in _MAYBE_NO_NUMBER) and _occurs(_NO_NUMBER, content):
         return False
-    if _longest(texts) <= 2 * MOST_NESTING:  # nesting takes two characters a level
+    if _longest(texts) <= 2 * MOST_NESTING:  # each level of nesting takes two characters
         return True
     long = texts.filter(pc.greater(pc.binary_length(texts), 2 * MOST_NESTING))
     brackets = pc.add(pc.count_substring(long, "{"), pc.count_substring(long, "["))
@@ -97,7 +98,7 @@ def _occurs(pattern: str, content: pa.Buffer) -> bool:
 
 
 def _content(texts: pa.ChunkedArray) -> pa.Buffer:
-    """Return lines as one text, where they lie."""
+    """Return lines as one text, without copying if they are one chunk."""
     pieces = [_values(chunk) for chunk in texts.chunks if len(chunk)]
     return pieces[0] if len(pieces) == 1 else pa.py_buffer(b"".join(pieces))
 

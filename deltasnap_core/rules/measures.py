@@ -1,9 +1,9 @@
-"""The measures of a file action: what of it counts towards the computed state. In SQL and in Arrow.
+"""The measures of a file action: the values that count towards the computed state. In SQL and in Arrow.
 
 size:       bytes of a live file; null for a tombstone.
-records:    rows that its statistics state, before deletion vectors (`num_records`); null: they state none.
-deleted:    rows that its deletion vector deletes; null: it has none.
-deleted_at: when (ms) a tombstone was made, 0 without a time; null for a live file.
+records:    number of rows by its statistics, before deletion vectors (`num_records`); null: not stated.
+deleted:    number of rows that its deletion vector deletes; null: it has no vector.
+deleted_at: when (ms) a tombstone was deleted, 0 without a time; null for a live file.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """
 
@@ -32,8 +32,8 @@ MEASURES: Mapping[str, str] = {
 """SQL for each measure, a bigint, over add and remove."""
 
 MEASURED_ACTION = pa.schema([("path", pa.string()), ("dv_id", pa.string()), *((name, pa.int64()) for name in MEASURES)])
-"""A file action in Arrow: its path as the log has it, the id of its deletion vector (empty without one), its measures.
-All null for another action.
+"""A file action in Arrow: its path as in the log, the id of its deletion vector (empty without one), and its measures.
+All columns are null for other actions.
 """
 
 MEASURED_COLUMNS = (
@@ -46,15 +46,15 @@ MEASURED_COLUMNS = (
     "remove.deletionTimestamp",
     *(f"{kind}.deletionVector.{field}" for kind in ("add", "remove") for field in KEY_FIELDS),
 )
-"""The columns of Parquet that `measures_of` reads."""
+"""The Parquet columns that `measures_of` reads."""
 
 
 def measures_of(actions: pa.Table) -> pa.Table:
-    """Return the measures (MEASURED_ACTION) of actions, row by row.
+    """Return the measures (MEASURED_ACTION) of actions, one row each.
 
-    actions: columns `add` and `remove`, structs as the log has them; missing fields count as null.
-    Errors: TypeError, pa.ArrowException where a field has another type than the protocol's; ValueError where a row
-    holds two actions.
+    actions: columns `add` and `remove`, structs as in the log; missing fields count as null.
+    Errors: TypeError, pa.ArrowException if a field has another type than in the protocol; ValueError if a row holds two
+    actions.
     """
     columns = {name: actions[name].combine_chunks() for name in ("add", "remove") if name in actions.column_names}
     add = _Fields(columns.get("add"), actions.num_rows)
@@ -77,7 +77,7 @@ def measures_of(actions: pa.Table) -> pa.Table:
 
 
 class _Fields:
-    """The fields of a struct column, by type; null where the column lacks them."""
+    """The fields of a struct column, by type; null if the column lacks them."""
 
     def __init__(self, column: pa.StructArray | None, rows: int) -> None:
         if column is not None and not pa.types.is_struct(column.type):
@@ -119,7 +119,7 @@ def _vector_ids(vector: _Fields) -> pa.Array:
 
 
 def _either(first: pa.Array, second: pa.Array) -> pa.Array:
-    """Return the first of two that is not null, row by row; copied only where it must be."""
+    """Return the first non-null value of two, for each row. Copies only if needed."""
     if not first.null_count:
         return first
     return second if first.null_count == len(first) else pc.coalesce(first, second)

@@ -1,7 +1,7 @@
-"""The number of rows that the statistics of a file state, before deletion vectors. In SQL and in Arrow.
+"""The number of rows by the statistics of a file, before deletion vectors. In SQL and in Arrow.
 
-Writers put `numRecords` first: it is cut out of the text for a tenth of what a JSON parser costs. All other texts are
-parsed. A number written as a string counts; text that is not JSON, or holds no 64-bit integer there, states nothing.
+Writers put `numRecords` first. Then it is cut out of the text, at a tenth of the cost of a JSON parser. Other texts are
+parsed. A number written as a string counts. The result is null for invalid JSON, or without a 64-bit integer.
 Source: PROTOCOL.md, Per-file Statistics.
 """
 
@@ -22,8 +22,8 @@ _NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
 
 
 def num_records_sql(stats: str) -> str:
-    """Return SQL for the number of records, a bigint, from statistics as JSON; null: they state none."""
-    # `substring` would count the characters of the whole text first.
+    """Return SQL for the number of records, a bigint, from statistics as JSON; null: not stated."""
+    # `substring` would first count the characters of the whole text.
     is_first = f"""startswith({stats}, '{{"numRecords":') and contains({stats}, ',')"""
     first = f"try_cast(substring_index(substring_index({stats}, ',', 1), ':', -1) as bigint)"
     parsed = f"try_cast(get_json_object({stats}, '$.numRecords') as bigint)"
@@ -31,11 +31,11 @@ def num_records_sql(stats: str) -> str:
 
 
 def num_records(stats: pa.StringArray) -> pa.Array:
-    """Return the numbers of records (int64) from statistics as JSON; null: they state none."""
+    """Return the numbers of records (int64) from statistics as JSON; null: not stated."""
     if stats.null_count == len(stats):
         return pa.nulls(len(stats), pa.int64())
     number = pc.struct_field(pc.extract_regex(stats, _FIRST), "number")
-    # Arrow takes no sign before a number that is positive.
+    # Arrow does not parse numbers with a plus sign.
     found = pc.ascii_ltrim(number, "+").cast(pa.int64())
     others = pc.and_(stats.is_valid(), found.is_null())
     if not pc.any(others).as_py():
@@ -47,7 +47,7 @@ def _parsed(stats: pa.StringArray) -> pa.Array:
     regular = parsed_texts(stats, _NUM_RECORDS)
     if regular is not None:
         return regular["numRecords"].combine_chunks()
-    if len(stats) > 1:  # halving: one irregular text costs the others little
+    if len(stats) > 1:  # split in halves, so that one irregular text does not slow down the others
         middle = len(stats) // 2
         return pa.concat_arrays([_parsed(stats.slice(0, middle)), _parsed(stats.slice(middle))])
     return pa.array([_number_in(stats[0].as_py())], pa.int64())

@@ -1,4 +1,4 @@
-"""A row of a log holds one action: an `add` or a `remove`, never both. In SQL and in Arrow.
+"""Checks that a row of a log holds at most one action: an `add` or a `remove`, never both. In SQL and in Arrow.
 
 Source: PROTOCOL.md, Actions; Checkpoint Schema.
 """
@@ -12,7 +12,7 @@ ONE_ACTION = "at most one action in a row"
 
 
 def check_one_action(added: pa.Array, removed: pa.Array | None = None) -> None:
-    """Raise ValueError where a row holds an `add` and a `remove`, by their paths. None: there is no such column."""
+    """Raise ValueError if a row holds an `add` and a `remove`, by their paths. None: there is no such column."""
     if removed is None or added.null_count == len(added) or removed.null_count == len(removed):
         return
     if pc.any(pc.and_(added.is_valid(), removed.is_valid())).as_py():
@@ -20,6 +20,6 @@ def check_one_action(added: pa.Array, removed: pa.Array | None = None) -> None:
 
 
 def one_action_sql() -> str:
-    """Return SQL that is true, and raises where a row holds an `add` and a `remove`."""
+    """Return SQL that is true, or raises if a row holds an `add` and a `remove`."""
     problem = f"raise_error('expected {ONE_ACTION}, found add and remove')"
     return f"if(add.path is not null and remove.path is not null, cast({problem} as boolean), true)"

@@ -1,9 +1,9 @@
-"""The key of a path of the log: canonical, and decoded once. In SQL and in Arrow, without Spark.
+"""The key of a path of the log: its canonical form, decoded once. In SQL and in Arrow, without Spark.
 
-An absolute path without a scheme belongs to the table's file system; `file:///x` is `file:/x`. The key is the path
-decoded once, as bytes: each `%` with two hexadecimal digits is one byte, everything else stays (`+`, a `%` without
-digits), and bytes that are not UTF-8 become U+FFFD. This is what `urllib.parse.unquote` returns. Two spellings of one
-path have one key.
+An absolute path without a scheme belongs to the table's file system; `file:///x` becomes `file:/x`. The key is the path
+decoded once, as bytes. Each `%` with two hexadecimal digits becomes one byte. Everything else stays, including `+` and
+a `%` without digits. Invalid UTF-8 becomes U+FFFD. `urllib.parse.unquote` returns the same. All spellings of one path
+have the same key.
 Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation.
 """
 
@@ -21,7 +21,7 @@ _HEX_BYTES = re.compile(_HEX_PAIR.encode())
 
 
 def canonical_path_sql(raw: str, log_path: str) -> str:
-    """Return SQL for the canonical path of a path as SQL."""
+    """Return SQL for the canonical form of a path. raw: SQL."""
     root = _file_system_of(log_path).replace("\\", "\\\\").replace("'", "\\'")
     return (
         f"case when startswith({raw}, '/') then concat('{root}', {raw})"
@@ -31,15 +31,15 @@ def canonical_path_sql(raw: str, log_path: str) -> str:
 
 
 def path_key_sql(raw: str, log_path: str) -> str:
-    """Return SQL for the key of a path as SQL."""
+    """Return SQL for the key of a path. raw: SQL."""
     path = canonical_path_sql(raw, log_path)
     return f"case when contains({raw}, '%') then {decoded_sql(path)} else {path} end"
 
 
 def decoded_sql(path: str) -> str:
-    """Return SQL for a path, as SQL, decoded once."""
-    # Not `url_decode`: it refuses a path with one bad escape, and takes digits of other scripts. All in hexadecimal
-    # until the end: the byte of an escape and those of a character beyond ASCII may stand side by side.
+    """Return SQL for a path decoded once. path: SQL."""
+    # Not `url_decode`: it rejects a path with one invalid escape, and accepts digits of other scripts. Work in
+    # hexadecimal until the end: a character beyond ASCII may consist of escaped and plain bytes.
     piece = (
         "case when place = 0 then hex(piece)"
         f" when piece rlike '^{_HEX_PAIR}' then concat(left(piece, 2), hex(substring(piece, 3)))"
@@ -50,7 +50,7 @@ def decoded_sql(path: str) -> str:
 
 
 def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:
-    """Return the canonical paths of paths: what `canonical_path_sql` gives."""
+    """Return the canonical forms of paths, as `canonical_path_sql`."""
     found = paths
     is_absolute, is_url = pc.starts_with(paths, "/"), pc.starts_with(paths, _FILE_URL)
     if pc.any(is_absolute).as_py():
@@ -63,7 +63,7 @@ def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:
 
 
 def path_keys(paths: pa.StringArray, log_path: str) -> pa.StringArray:
-    """Return the keys of paths: what `path_key_sql` gives."""
+    """Return the keys of paths, as `path_key_sql`."""
     keys = canonical_paths(paths, log_path)
     is_encoded = pc.match_substring(paths, "%") if _has_percent(paths) else pa.array([False])
     if pc.any(is_encoded).as_py():
@@ -72,18 +72,18 @@ def path_keys(paths: pa.StringArray, log_path: str) -> pa.StringArray:
 
 
 def _has_percent(paths: pa.StringArray) -> bool:
-    text = paths.buffers()[2]  # may include text outside a slice: the search is then wasted, not wrong
+    text = paths.buffers()[2]  # may include text outside of the slice: then the search is wasted, not wrong
     return text is not None and b"%" in text.to_pybytes()
 
 
 def _decoded(paths: pa.StringArray) -> pa.StringArray:
-    """Return paths decoded once: each escape that occurs is replaced everywhere, that of `%` itself last."""
+    """Return paths decoded once. Each distinct escape is replaced everywhere, that of `%` last."""
     found = paths.cast(pa.binary())
     pieces = pc.split_pattern(found, "%").flatten()
     escapes = {bytes(digits) for digits in pc.unique(pc.binary_slice(pieces, 0, 2)).to_pylist()}
     for digits in sorted(filter(_HEX_BYTES.fullmatch, escapes), key=lambda digits: digits == b"25"):
         found = pc.replace_substring(found, b"%" + digits, bytes.fromhex(digits.decode()))
-    # One by one, where replacing may join a new escape (`%2%35`), or the bytes are not UTF-8.
+    # Decode one by one if a replacement may form a new escape (`%2%35`), or if the bytes are not UTF-8.
     is_regular = pc.equal(pc.count_substring(paths, "%"), pc.count_substring_regex(paths, f"%{_HEX_PAIR}"))
     if pc.all(is_regular).as_py():
         try:

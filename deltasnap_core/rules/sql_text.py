@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-# What SQL calls `timestamp` alone is for the session to say.
+# The session decides what the SQL type `timestamp` means.
 SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "timestamp": "timestamp_ltz"}
 
 
 def string_sql(text: str) -> str:
-    """Return a string as SQL whatever is in it and however the session reads escapes."""
+    """Return a string as SQL, for any content and any setting of the session for escapes."""
     return f"cast(X'{text.encode().hex()}' as string)"
 
 
 def sql_type(data_type: str) -> str:
-    """Return the name that SQL has for the type of a column."""
+    """Return the SQL name of a column type."""
     return SQL_TYPES.get(data_type, data_type)

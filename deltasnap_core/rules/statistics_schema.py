@@ -1,4 +1,4 @@
-"""The type in which single statistics of a file are read: values as text, as their JSON has them. No Spark.
+"""The type for reading single statistics of a file: values as text, as in JSON. No Spark.
 
 Source: PROTOCOL.md, Per-file Statistics.
 """
@@ -10,23 +10,23 @@ from functools import reduce
 from typing import Any
 
 StatisticPath = tuple[str, ...]
-"""`("minValues", "a", "b")`, by the names of data files."""
+"""For example `("minValues", "a", "b")`, with column names as in the data files."""
 
 _COUNTS = ("numRecords", "nullCount")
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL."""
+    """Return a name as quoted SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def is_count(path: StatisticPath) -> bool:
-    """Whether what is there is a number, and no value of a column."""
+    """Return whether a path leads to a count, not to a column value."""
     return path[0] in _COUNTS
 
 
 def fields_at(paths: Collection[StatisticPath]) -> dict[str, Any]:
-    """Return the fields that lead to paths, in the order of their names, each with those inside it; none at the end."""
+    """Return the fields on the given paths as a tree, ordered by name; a leaf is empty."""
     tree: dict[str, Any] = {}
     for path in sorted(paths):
         reduce(lambda node, name: node.setdefault(name, {}), path, tree)
@@ -34,7 +34,7 @@ def fields_at(paths: Collection[StatisticPath]) -> dict[str, Any]:
 
 
 def text_schema(paths: Collection[StatisticPath]) -> str:
-    """Return the type as SQL has it: text, counts as numbers."""
+    """Return the SQL type for the given paths: values as text, counts as numbers."""
     return _sql(fields_at(paths), ())
 
 
