@@ -1,4 +1,4 @@
-"""What a `.crc` file says of a version against what the log amounts to."""
+"""Compares the `.crc` file of a version with the state computed from the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deltasnap_core.redaction import safe_repr
 class ChecksumDifference:
     """A field in which a `.crc` file contradicts the log.
 
-    field: as PROTOCOL.md names it, in snake_case and without a trailing `Opt`.
+    field: its name in PROTOCOL.md, in snake_case and without a trailing `Opt`.
     """
 
     field: str
@@ -37,11 +37,11 @@ def compare_with_log(
     in_commit_timestamp: int | None,
     all_files: Iterable[AddFile] | None,
 ) -> tuple[ChecksumDifference, ...]:
-    """Return the fields in which a checksum differs from the state of its version; empty: it agrees.
+    """Return the fields in which a checksum differs from the state of its version; empty: no difference.
 
-    A field that the checksum leaves out says nothing. Histograms are compared when their boundaries are the same.
+    A field that the checksum leaves out is not compared. Histograms are compared only if their boundaries are equal.
     state:     reconstructed from the log, never from a checksum.
-    all_files: the live files; needed only where the checksum lists them.
+    all_files: the live files; needed only if the checksum lists them.
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
     return tuple(
@@ -77,7 +77,7 @@ def _compared(
 
 
 def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
-    """Whether they are equal but for the white space and the order of keys in the schema's JSON."""
+    """Return whether both are equal, ignoring white space and the order of keys in the schema's JSON."""
     if one is None or other is None:
         return one == other
     return replace(one, schema_string=_canonical_json(one.schema_string)) == replace(
@@ -86,7 +86,7 @@ def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
 
 
 def _unordered(protocol: Protocol | None) -> Protocol | None:
-    """Return a protocol with its features in order: its lists are sets."""
+    """Return a protocol with sorted features: its lists are sets."""
     if protocol is None:
         return None
     readers, writers = protocol.reader_features, protocol.writer_features
@@ -102,7 +102,7 @@ def _by_name(actions: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
 
 
 def _comparable_files(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
-    """Return files by key, without what says nothing of the state: dataChange, and how statistics are spelled."""
+    """Return files sorted by key, without what is not part of the state: dataChange, spelling of statistics."""
     plain = [replace(file, data_change=False, stats=_canonical_json(file.stats)) for file in files]
     return tuple(sorted(plain, key=lambda file: (file.path, file.key[1] or "")))
 

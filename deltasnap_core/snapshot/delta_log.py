@@ -1,4 +1,4 @@
-"""DeltaLog: the door to a table; wiring only."""
+"""DeltaLog: the entry point to a table. It only connects the other parts."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _MOST_TABLES_KEPT = 100
 
 @safe_repr
 class DeltaLog:
-    """One table in one Spark session: its current snapshot, its earlier versions, its history. Thread-safe.
+    """One table in one Spark session: its current snapshot, earlier versions and history. Thread-safe.
 
-    Get one with `for_table`. `snapshot` and `update` give the InitialSnapshot where there is no table yet.
+    Get one with `for_table`. `snapshot` and `update` return the InitialSnapshot if the table does not exist yet.
     """
 
     _kept: ClassVar[OrderedDict[tuple[Any, ...], DeltaLog]] = OrderedDict()
@@ -71,25 +71,25 @@ class DeltaLog:
         options: SnapshotOptions | None = None,
         store: LogStore | None = None,
     ) -> DeltaLog:
-        """Return the one DeltaLog of a table and session, for the same of everything else.
+        """Return the DeltaLog of a table and session. The same arguments return the same object.
 
-        spark:              a session; or what provides one when it is needed; None: only what the driver answers.
+        spark:              a session, or a provider of one; None: only what the driver can answer.
         path:               folder or URL of the table.
-        storage_options:    for fsspec, as the URL's filesystem takes them.
-        clock:              the present in ms since the epoch; the system's by default.
-        staleness_limit_ms: how old an update may be for `update(staleness_acceptable=True)` to put off another. None:
-                            the session's `spark.databricks.delta.stalenessLimit`, else 0.
-        options:            None, and what they leave open: by the session's properties, see SnapshotOptions.
-        store:              reads the log in place of fsspec.
-        Of the tables that nobody holds any more, the last hundred are kept, with what was read of them.
-        Errors: ValueError for a session property that cannot be understood.
+        storage_options:    for fsspec, passed to the URL's filesystem.
+        clock:              returns the current time in ms since the epoch; default: the system clock.
+        staleness_limit_ms: the maximum age of an update for which `update(staleness_acceptable=True)` returns the
+                            cached snapshot. None: the session's `spark.databricks.delta.stalenessLimit`, otherwise 0.
+        options:            None, and fields that are None: use the session's properties, see SnapshotOptions.
+        store:              reads the log instead of fsspec.
+        The last hundred tables stay cached, with everything read of them, even if nobody uses them any more.
+        Errors: ValueError for an invalid session property.
         """
         url = to_url(path)
         sessions = provider_of(spark)
         options = with_session_defaults(sessions, options or SnapshotOptions())
         if staleness_limit_ms is None:
             staleness_limit_ms = session_staleness_limit_ms(sessions)
-        # Every object named by its id here is held by the DeltaLog, and so lives as long as the key.
+        # The DeltaLog holds every object named by its id here, so the id stays valid as long as the key.
         storage = repr(sorted((storage_options or {}).items()))
         key = (url, storage, options, staleness_limit_ms, id(spark), id(clock), id(store))
         with cls._registry_lock:
@@ -109,7 +109,10 @@ class DeltaLog:
 
     @classmethod
     def clear_cache(cls) -> None:
-        """Forget every DeltaLog, and release what Spark keeps for them. Those that are held still work."""
+        """Remove every DeltaLog from the cache, and release what Spark caches for them.
+
+        Existing objects keep working.
+        """
         with cls._registry_lock:
             logs = list(cls._all.values())
             cls._kept.clear()
@@ -127,7 +130,7 @@ class DeltaLog:
 
     @property
     def context(self) -> TableContext:
-        """What reads the table: for those who read its log in a way of their own, as the snapshot store does."""
+        """The objects that read the table, for code that reads its log differently, such as the snapshot store."""
         return self._context
 
     @property
@@ -137,12 +140,12 @@ class DeltaLog:
 
     @property
     def last_update_timestamp(self) -> int:
-        """When (ms) the last update began; -1: there was none yet."""
+        """When (ms) the last update began; -1: no update yet."""
         return self._management.last_update_timestamp
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the last update is older than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
+        """Whether the last update is older than the staleness limit; always True for 0. Delta's `isSnapshotStale`."""
         return self._management.is_snapshot_stale
 
     def update(
@@ -153,11 +156,11 @@ class DeltaLog:
         log_tail: Sequence[FileStatus] = (),
         max_catalog_version: int | None = None,
     ) -> Snapshot:
-        """Return the current snapshot after looking for new commits. See SnapshotManagement.update.
+        """Return the current snapshot after checking for new commits. See SnapshotManagement.update.
 
-        What was read is known again by name, size and modification time: where a restore may have kept all three of a
-        commit with other content, `clear_cache` begins anew. (The snapshot store compares digests.)
-        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
+        Files that were read are recognized by name, size and modification time. A restore may keep all three of a
+        commit and change its content; then call `clear_cache` first. (The snapshot store compares digests.)
+        log_tail, max_catalog_version: the commits of the catalog of a catalog-managed table; see CatalogCommits.
         """
         catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         return self._management.update(staleness_acceptable, check_if_updated_since_ts, catalog=catalog)
@@ -168,13 +171,16 @@ class DeltaLog:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Return a snapshot of a version just committed, or later. See SnapshotManagement.update_after_commit."""
+        """Return a snapshot of the version just committed, or of a later one.
+
+        See SnapshotManagement.update_after_commit.
+        """
         return self._management.update_after_commit(committed_version, new_checksum, pre_commit_segment)
 
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Return a segment of a version just committed, or later. See SnapshotManagement."""
+        """Return a segment of the version just committed, or of a later one. See SnapshotManagement."""
         return self._management.get_log_segment_after_commit(committed_version, pre_commit_segment)
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
@@ -193,16 +199,17 @@ class DeltaLog:
         log_tail: Sequence[FileStatus] = (),
         max_catalog_version: int | None = None,
     ) -> Snapshot:
-        """Return the snapshot of a version, or the one as of a time: of the last commit at or before it.
+        """Return the snapshot of a version, or of the last version committed at or before a time.
 
         timestamp:                    a datetime (without a zone: local time) or ms since the epoch.
+        last_checkpoint_hint:         a checkpoint to start the listing from; None: that of the current snapshot.
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: by the
-                                      table's own property.
-        can_return_last_commit:       take the last version for a time after it; otherwise that is an error.
-        can_return_earliest_commit:   take the earliest version for a time before it; otherwise that is an error.
-        log_tail, max_catalog_version: what the catalog of a catalog-managed table knows; see CatalogCommits.
-        Errors: ValueError unless one of version and timestamp is given; DeltaTableNotFoundError,
-        VersionNotFoundError, TimestampNotFoundError (both say what there is), VersionGapError.
+                                      table's property.
+        can_return_last_commit:       return the last version for a time after it; otherwise that is an error.
+        can_return_earliest_commit:   return the earliest version for a time before it; otherwise that is an error.
+        log_tail, max_catalog_version: the commits of the catalog of a catalog-managed table; see CatalogCommits.
+        Errors: ValueError unless exactly one of version and timestamp is given; DeltaTableNotFoundError,
+        VersionNotFoundError, TimestampNotFoundError (both state what exists), VersionGapError.
         Delta's `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
@@ -223,8 +230,9 @@ class DeltaLog:
         )
 
     def file_changes(self, from_version: int, to_version: int, *, options: ScanOptions | None = None) -> FileChanges:
-        """Return the files that came and went, net, from one version to another, which may be the earlier one.
+        """Return the files that were added or removed, net, from one version to another.
 
+        `to_version` may be the earlier one.
         Errors: as get_snapshot_at.
         """
         before, after = (self.get_snapshot_at(version) for version in (from_version, to_version))
@@ -240,14 +248,14 @@ class DeltaLog:
         )
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
-        """Return the history as a DataFrame, newest first; the columns are those of `history_frame.HISTORY`."""
+        """Return the history as a DataFrame, newest first, with the columns of `history_frame.HISTORY`."""
         return history_frame(
             self._context.session("the history as a DataFrame"),
             self.history.get_history(limit=limit, start=start, end=end),
         )
 
     def close(self) -> None:
-        """Release what Spark keeps for this table; the next use loads it anew."""
+        """Release what Spark caches for this table. The next use loads it again."""
         self._management.close()
 
 

@@ -44,8 +44,11 @@ HISTORY = StructType(
         StructField("txnId", StringType()),
     ]
 )
-"""Columns as in Delta's DESCRIBE HISTORY. Version and timestamp are always set; of the others null says that the
-commit does not tell. Values that are no text are their JSON."""
+"""The columns of Delta's DESCRIBE HISTORY.
+
+Version and timestamp are not null; in the other columns, null means that the
+commit does not state the value. Values that are not text are JSON.
+"""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

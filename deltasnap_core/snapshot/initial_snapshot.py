@@ -1,4 +1,4 @@
-"""InitialSnapshot: what stands for a table that is not there yet."""
+"""InitialSnapshot: the snapshot of a table that does not exist yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 class InitialSnapshot(Snapshot):
     """Version -1 of a table: no files, no transactions, no domains, timestamp -1.
 
-    It has neither protocol nor metadata: those, and what follows from them, raise DeltaTableNotFoundError.
+    It has no protocol and no metadata. Members that need them raise DeltaTableNotFoundError.
     """
 
     def __init__(self, context: TableContext, *, now_ms: int) -> None:
@@ -29,10 +29,10 @@ class InitialSnapshot(Snapshot):
 
     @property
     def protocol(self) -> Protocol:
-        """Raises DeltaTableNotFoundError."""
+        """Raise DeltaTableNotFoundError."""
         raise DeltaTableNotFoundError(path=self.log.table_path)
 
     @property
     def metadata(self) -> Metadata:
-        """Raises DeltaTableNotFoundError."""
+        """Raise DeltaTableNotFoundError."""
         raise DeltaTableNotFoundError(path=self.log.table_path)

@@ -1,4 +1,4 @@
-"""What the whole log of a table names: what nothing may delete."""
+"""Lists the files that the whole log of a table names. None of them may be deleted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _Version(Protocol):
 
 
 def named_files(context: TableContext, newest: _Version | None, *, every_commit: bool) -> NamedFiles:
-    """Return what the log names. newest: its newest version; None: the caller knows the files of that.
+    """Return the files that the log names. newest: its newest version; None: the caller already has its files.
 
-    every_commit: read every commit that the log still has, for tombstones that a checkpoint left out too early and for
-    files of change data.
+    every_commit: read every commit that the log still has. This finds tombstones that a checkpoint dropped too early,
+                  and files of change data.
     Errors: CorruptLogError; StorageError.
     """
     files = [] if newest is None else [newest.all_files]

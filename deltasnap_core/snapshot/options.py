@@ -1,4 +1,4 @@
-"""How snapshots of a table are to be loaded."""
+"""Options for loading the snapshots of a table."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from deltasnap_core.replay.stats_policy import StatsPolicy
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOptions:
-    """What a caller may choose about the snapshots of a table. None: what the session's property says, or Delta does.
+    """Options for the snapshots of a table. None: use the session's property, otherwise Delta's default.
 
-    load_stats:     whether `all_files` and `state` carry the statistics of each file; False leaves them null, which
-                    spares reading the largest column of a log. `computed_state` counts records all the same.
-    validate_state: whether a state without protocol or metadata is an error (ActionNotFoundError). False lets one
-                    look at what a damaged log still holds; the checks of the protocol then apply where there is one.
-                    None: `spark.databricks.delta.stateReconstructionValidation.enabled`, else True.
-    check_pages:    whether `all_files`, `state` and `tombstones` first read every page that they will scan, in a Spark
-                    job of its own. A damaged checkpoint is then left for an older one, or for the commits, as by
-                    `computed_state`. Otherwise damage shows when the caller runs the frame, as Spark's own exception.
-    cache_state:    whether Spark keeps the `state` of the current snapshot once it was computed; and whether the digest
-                    of its files is kept, to compute the state of the next version from: in this process 130 bytes a
-                    file, in Spark's storage 50.
-    engine:         auto: the driver answers what fits into it, Spark everything else (see `replay/engine.py`). spark:
-                    Spark answers every question.
-    cached_counts_from: of how many actions, at least, a checkpoint is whose digest Spark keeps. Those of a smaller one
-                    are read again in the time that it takes to keep them.
-    snapshot_partitions: into how many partitions actions are shuffled, where the commits are too large to do without
-                    a shuffle. None: `spark.databricks.delta.snapshotPartitions`, else as Spark does.
+    load_stats:     whether `all_files` and `state` have the statistics of each file. False: they are null, which avoids
+                    reading the largest column of a log. `computed_state` counts records in both cases.
+    validate_state: whether a state without protocol or metadata is an error (ActionNotFoundError). False: read what a
+                    damaged log still has; the protocol is checked only if there is one.
+                    None: `spark.databricks.delta.stateReconstructionValidation.enabled`, otherwise True.
+    check_pages:    whether `all_files`, `state` and `tombstones` first read every page that they scan, in a separate
+                    Spark job. If a checkpoint is damaged, they then fall back to an older one or to the commits, as
+                    `computed_state` does. If False, the damage shows when the caller runs the frame, as Spark's
+                    exception.
+    cache_state:    whether Spark caches the `state` of the current snapshot after its first computation, and whether
+                    the measures of its files are kept to compute the state of the next version: 130 bytes a file in
+                    this process, or 50 bytes in Spark's storage.
+    engine:         auto: the driver answers for small tables, Spark for the others (see `replay/engine.py`). spark:
+                    Spark always answers.
+    cached_counts_from: the minimum number of actions in a checkpoint for Spark to cache its measures. Reading a smaller
+                    checkpoint again is as fast as caching it.
+    snapshot_partitions: the number of shuffle partitions for actions, if the commits are so large that a shuffle is
+                         needed.
+                    None: `spark.databricks.delta.snapshotPartitions`, otherwise Spark's default.
     """
 
     load_stats: bool = True
@@ -43,5 +45,5 @@ class SnapshotOptions:
 
     @property
     def stats(self) -> StatsPolicy:
-        """What of the statistics `all_files` and `state` carry."""
+        """The statistics that `all_files` and `state` have."""
         return StatsPolicy.ALL if self.load_stats else StatsPolicy.NONE

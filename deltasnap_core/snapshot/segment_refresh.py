@@ -1,4 +1,4 @@
-"""Which log segment comes next: the first one, the one after it, the one after a commit, the one of a version."""
+"""Finds the next log segment: the first one, an updated one, the one after a commit, or the one of a version."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from deltasnap_core.storage.urls import join_url, redacted
 _log = logger_of(__name__)
 
 _COMMITS_BEFORE_NEWER_CHECKPOINT = 100
-"""So many commits may follow the checkpoint that was read before a newer one is worth reading."""
+"""A newer checkpoint is read only if at least this many commits follow the checkpoint that was read."""
 
 
 def first_segment(builder: LogSegmentBuilder, catalog: CatalogCommits) -> LogSegment | None:
-    """Return the newest segment of a table that nothing is known of; None: there is no table.
+    """Return the newest segment of a table that was not loaded before; None: there is no table.
 
     Delta's `getSnapshotAtInit`, `createLogSegment`.
     """
@@ -35,10 +35,11 @@ def first_segment(builder: LogSegmentBuilder, catalog: CatalogCommits) -> LogSeg
 def next_segment(
     builder: LogSegmentBuilder, previous: LogSegment, catalog: CatalogCommits, *, is_loaded: bool
 ) -> LogSegment | None:
-    """Return the newest segment of a table, by one listing from the known checkpoint on; None: the table is gone.
+    """Return the newest segment of a table, from one listing that starts at the known checkpoint.
 
-    It is `previous` itself where nothing changed that a snapshot is made of. Delta's `getUpdatedLogSegment`.
-    is_loaded: whether the known checkpoint was read; a newer one is then taken only when many commits lie between them.
+    None: the table is gone.
+    It is `previous` itself if nothing relevant for a snapshot changed. Delta's `getUpdatedLogSegment`.
+    is_loaded: whether the known checkpoint was read. Then a newer one is used only if many commits lie between them.
     """
     if previous.version < 0:
         return first_segment(builder, catalog)
@@ -52,7 +53,7 @@ def next_segment(
     except DeltaTableNotFoundError:
         _log.warning("No delta log found for the Delta table at %s any more", redacted(builder.log_path))
         return None
-    # A checksum or a compaction written late changes nothing.
+    # A checksum or a compaction that is written later changes nothing.
     is_same = segment.version == previous.version and segment.continues(previous)
     return previous if is_same else segment
 
@@ -60,10 +61,10 @@ def next_segment(
 def segment_after_commit(
     builder: LogSegmentBuilder, committed_version: int, known: LogSegment, *, is_pre_commit: bool
 ) -> LogSegment:
-    """Return a segment of a version just committed, or of a later one. Delta's `getLogSegmentAfterCommit`.
+    """Return a segment of the version just committed, or of a later one. Delta's `getLogSegmentAfterCommit`.
 
-    is_pre_commit: whether `known` is that of the version before; only the new commit is then looked up.
-    Errors: VersionNotFoundError where a listing does not show the commit.
+    is_pre_commit: whether `known` is the segment before the commit. Then only the new commit is looked up.
+    Errors: VersionNotFoundError if a listing does not show the commit.
     """
     if is_pre_commit and known.version == committed_version - 1:
         commit = builder.store.status(join_url(builder.log_path, commit_file(committed_version)))

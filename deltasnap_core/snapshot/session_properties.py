@@ -1,4 +1,4 @@
-"""Delta's own session properties, as defaults where the caller says nothing. Read through `spark.conf`: Connect too."""
+"""Delta's session properties, as defaults for options. Read through `spark.conf`, so Spark Connect works too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STALENESS_LIMIT = f"{_PREFIX}stalenessLimit"
 VALIDATE_STATE = f"{_PREFIX}stateReconstructionValidation.enabled"
 SNAPSHOT_PARTITIONS = f"{_PREFIX}snapshotPartitions"
 
-# Spark's names of the units of time, in milliseconds; those below one are rounded down.
+# Spark's names for units of time, in milliseconds. Smaller units are rounded down.
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TIME = re.compile(r"(\d+)\s*([a-z]*)")
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def staleness_limit_ms(sessions: SparkProvider) -> int:
-    """Return how old (ms) an update may be for a snapshot not to be stale, as the session says; 0 where it does not.
+    """Return the session's limit (ms) for the age of an update, above which a snapshot is stale; 0: not set.
 
     Errors: ValueError naming the property.
     """
@@ -31,7 +31,7 @@ def staleness_limit_ms(sessions: SparkProvider) -> int:
 
 
 def with_session_defaults(sessions: SparkProvider, options: SnapshotOptions) -> SnapshotOptions:
-    """Return options with what the caller left open taken from the session.
+    """Return options with missing values taken from the session.
 
     Errors: ValueError naming the property.
     """

@@ -52,22 +52,22 @@ T = TypeVar("T")
 
 @safe_repr
 class Snapshot:
-    """One version of a table. Nothing is read before it is asked for, and then once; threads may share a snapshot.
+    """One version of a table. Each part is computed on first use, and once. Threads may share a snapshot.
 
-    Where the protocol of the version is not supported, what needs no replay still answers (`version`, `timestamp`,
-    `protocol`, `metadata` and what follows from them); the rest raises UnsupportedProtocolError.
+    If the version's protocol is not supported, members that need no replay still work (`version`, `timestamp`,
+    `protocol`, `metadata` and members derived from them). All others raise UnsupportedProtocolError.
     Errors of any member: CorruptLogError (names the file), ActionNotFoundError (no protocol or metadata in the log).
 
-    A checkpoint that turns out to be damaged is left, with a warning, for an older one or for the commits: by all that
-    is computed here. `state`, `all_files` and `tombstones` are frames that the caller runs. Where that fails on a file
-    of the log, ask them of a table opened with `SnapshotOptions(check_pages=True)`: these read every page first, and
-    go round a damaged checkpoint, or raise CorruptLogError naming it.
+    If a checkpoint is damaged, everything that is computed here logs a warning and falls back to an older checkpoint or
+    to the commits. `state`, `all_files` and `tombstones` are DataFrames that the caller runs. If such a DataFrame fails
+    on a file of the log, open the table with `SnapshotOptions(check_pages=True)`. The DataFrames then read every page
+    first, and fall back from a damaged checkpoint or raise CorruptLogError naming it.
 
-    log:         what the log says of the version.
-    min_file_retention_timestamp: see the member; None: from the table's own property.
-    known_state: the computed state of an earlier version, to start from where the log goes on from there.
-    keep_state:  whether Spark keeps `state` once it was computed, until `close`; and whether what the computed state
-                 counts is kept, in this process or of a large table by Spark, to compute that of the next version.
+    log:         the log of the version.
+    min_file_retention_timestamp: see the member; None: by the table's property.
+    known_state: the computed state of an earlier version, used if the log continues that version.
+    keep_state:  whether Spark caches `state` after its first computation, until `close`; and whether the counted files
+                 are kept to compute the state of the next version, in this process or, for a large table, in Spark.
     """
 
     def __init__(
@@ -98,17 +98,17 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """The version of the table; -1 for the InitialSnapshot alone."""
+        """The version of the table; -1 only for the InitialSnapshot."""
         return self.log_segment.version
 
     @property
     def log_segment(self) -> LogSegment:
-        """The files of the log that make up the version, as a listing found them."""
+        """The log files of the version, as a listing found them."""
         return self._log.segment
 
     @property
     def timestamp(self) -> int:
-        """When the version was committed, ms since the epoch: in-commit timestamp where enabled, else file time.
+        """When the version was committed (ms since the epoch): in-commit timestamp where enabled, otherwise file time.
 
         Source: PROTOCOL.md, In-Commit Timestamps.
         """
@@ -116,12 +116,12 @@ class Snapshot:
 
     @property
     def checksum(self) -> VersionChecksum | None:
-        """What the writer said of the version in its `.crc` file; None: nothing that can be understood."""
+        """The parsed `.crc` file of the version; None: there is none, or it cannot be parsed."""
         return self._log.checksum
 
     @property
     def protocol(self) -> Protocol:
-        """What a client must implement to read and write the version. Needs no replay."""
+        """The features that a client must support to read and write the version. Needs no replay."""
         return self._log.protocol
 
     @property
@@ -133,17 +133,17 @@ class Snapshot:
     def min_file_retention_timestamp(self) -> int:
         """Tombstones of this time (ms) or before have expired; 0: none has.
 
-        By default the snapshot's present minus `delta.deletedFileRetentionDuration`.
+        Default: the time at which the snapshot was loaded, minus `delta.deletedFileRetentionDuration`.
         """
         chosen = self._chosen_retention_timestamp
         return self._log.min_file_retention_timestamp if chosen is None else chosen
 
     @once
     def state(self) -> DataFrame:
-        """The reconstructed state as actions: add, remove, metaData, protocol, txn, domainMetadata, one set in a row.
+        """The reconstructed state as actions: add, remove, metaData, protocol, txn, domainMetadata.
 
-        Removes are the tombstones that have not expired; expired transactions are left out. Delta's `stateDF`, cached
-        as its `cachedState`.
+        One column is set in each row.
+        Expired tombstones and expired transactions are left out. Delta's `stateDF`, cached as its `cachedState`.
         Source: PROTOCOL.md, Action Reconciliation.
         """
         files = self._files
@@ -152,7 +152,7 @@ class Snapshot:
 
     @once
     def all_files(self) -> DataFrame:
-        """The live files, with the columns of AddFile; `path` as in the log, an absolute one made canonical."""
+        """The live files, with the columns of AddFile. `path` is as in the log; an absolute path is canonical."""
         if self._cache is not None and self._cache.is_cached:
             return self.state.where("add.path is not null").select("add.*")
         if self._files is None:
@@ -166,10 +166,11 @@ class Snapshot:
         *,
         options: ScanOptions | None = None,
     ) -> Scan:
-        """Return a scan of the version's rows: which files may hold them, and the rows themselves.
+        """Return a scan of the version's rows: the files that may contain them, and the rows themselves.
 
-        where: a condition over the table's columns, as Spark SQL. columns: None: all.
-        Errors: PredicateError, which is a ValueError; ValueError on a column that is not there.
+        where:   a condition on the table's columns, in Spark SQL.
+        columns: None: all.
+        Errors: PredicateError, a ValueError, for an invalid condition; ValueError for an unknown column.
         """
         files = ScannedFiles(frame=lambda: self._files_with_stats, ask=self._ask_files, totals=self._totals)
         return Scan(self.scanned_table(options), files, where=where, columns=columns)
@@ -187,7 +188,7 @@ class Snapshot:
         )
 
     def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
-        """Return what a scan must know of the version."""
+        """Return the facts about the version that a scan needs."""
         return self._scanned_table if options is None else self._as_scanned(options)
 
     @once
@@ -207,14 +208,14 @@ class Snapshot:
 
     @once
     def tombstones(self) -> DataFrame:
-        """The files removed whose tombstones have not expired, with the columns of RemoveFile."""
+        """The removed files whose tombstones have not expired, with the columns of RemoveFile."""
         if self._files is None:
             return no_rows(self._context.session(_FRAMES), REMOVE)
         return unexpired_tombstones(self._files, self._retention)
 
     @property
     def computed_state(self) -> SnapshotState:
-        """What the state amounts to, always computed from the log: counts, sizes, histograms, the other actions."""
+        """Counts, sizes and histograms of the state, and its non-file actions. Always computed from the log."""
         return self._computed.state
 
     @property
@@ -229,29 +230,38 @@ class Snapshot:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of the live files: what the checksum says, without a replay, where nothing was computed yet."""
+        """Bytes of the live files.
+
+        Taken from the checksum, without a replay, if `computed_state` is not computed yet.
+        """
         hint = self._checksum_hint
         return self.computed_state.size_in_bytes if hint is None else hint.table_size_bytes
 
     @property
     def num_of_files(self) -> int:
-        """How many live files there are: what the checksum says, without a replay, where nothing was computed yet."""
+        """The number of live files.
+
+        Taken from the checksum, without a replay, if `computed_state` is not computed yet.
+        """
         hint = self._checksum_hint
         return self.computed_state.num_of_files if hint is None else hint.num_files
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
-        """The newest transaction of each application that has not expired, by application id. Needs no replay."""
+        """The newest transaction of each application that has not expired, ordered by application id.
+
+        Needs no replay.
+        """
         return self._log.set_transactions
 
     @property
     def transactions(self) -> dict[str, int]:
-        """The transaction version of each application. Needs no replay."""
+        """The transaction version of each application, by application id. Needs no replay."""
         return self._log.transactions
 
     @property
     def domain_metadata(self) -> dict[str, str]:
-        """The configuration of each domain, removed ones left out. Needs no replay."""
+        """The configuration of each domain that is not removed, by domain name. Needs no replay."""
         return self._log.domains
 
     def get_properties(self) -> dict[str, str]:
@@ -260,7 +270,7 @@ class Snapshot:
 
     @property
     def num_indexed_cols(self) -> int:
-        """How many columns have statistics; -1: all of them."""
+        """The number of columns that have statistics; -1: all of them."""
         return num_indexed_cols(self.metadata.configuration)
 
     @property
@@ -270,7 +280,7 @@ class Snapshot:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table. Errors: CorruptLogError where `metaData.schemaString` is not the JSON of one."""
+        """The schema of the table. Errors: CorruptLogError if `metaData.schemaString` is not valid JSON of a schema."""
         try:
             return parse_schema(self.metadata.schema_string)
         except ValueError as error:
@@ -279,22 +289,22 @@ class Snapshot:
 
     @property
     def data_schema(self) -> StructType:
-        """The columns that are in the data files: all but the partition columns."""
+        """The columns in the data files: all columns except the partition columns."""
         return StructType([field for field in self.schema if field.name not in self.partition_columns])
 
     @property
     def partition_schema(self) -> StructType:
-        """The partition columns, in their order."""
+        """The partition columns, in partition order."""
         by_name = {field.name: field for field in self.schema}
         return StructType([by_name[name] for name in self.partition_columns if name in by_name])
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The names of the partition columns, in their order."""
+        """The names of the partition columns, in partition order."""
         return self.metadata.partition_columns
 
     def validate_checksum(self) -> tuple[ChecksumDifference, ...]:
-        """Return how the version's `.crc` file differs from a replay of the log; empty: it agrees, or is not there."""
+        """Return the differences between the `.crc` file and a replay of the log; empty: none, or no `.crc` file."""
         checksum = self.checksum
         if checksum is None:
             return ()
@@ -304,7 +314,7 @@ class Snapshot:
         )
 
     def close(self, successor: Snapshot | None = None) -> None:
-        """Release what Spark keeps of the state, but for what a successor builds on. The snapshot still answers."""
+        """Release what Spark caches for the state, except what a successor needs. The snapshot keeps working."""
         if self._cache is None:
             return
         self._cache.release()
@@ -316,17 +326,17 @@ class Snapshot:
 
     @property
     def log(self) -> VersionLog:
-        """What the log says of the version without a replay."""
+        """The log of the version: everything that needs no replay."""
         return self._log
 
     @property
     def known_state(self) -> KnownState | None:
-        """The computed state, or while nobody has asked for it that of an earlier version; None: neither."""
+        """The computed state; if not computed yet, that of an earlier version; None: neither is known."""
         return self._known_state
 
     @once
     def _files_with_stats(self) -> DataFrame:
-        """The live files, with their statistics also where `all_files` goes without."""
+        """The live files with their statistics, even if `all_files` has none."""
         if self._context.options.load_stats:
             return self.all_files
         files = self._on_ladder(lambda log: self._reconciled(log, self._reader()))
@@ -337,7 +347,7 @@ class Snapshot:
         return self._on_ladder(lambda log: self._reconciled(log, self._reader(self._context.options.stats)))
 
     def _ask_files(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        """Return what a query over the live files gives; with PARSED where a checkpoint has statistics as values."""
+        """Return the result of a query over the live files. They have PARSED if a checkpoint has it."""
         return self._on_ladder(
             lambda log: query(self._replay.files_to_query(log, statistics, lambda: self._files_with_stats))
         )
@@ -361,7 +371,7 @@ class Snapshot:
 
     def _next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         replayable = self._log.next_rung(log, error)
-        # Those of the damaged checkpoint.
+        # They come from the damaged checkpoint.
         forget(self, "_files", "_files_with_stats", "state", "all_files", "tombstones")
         return replayable
 
@@ -383,7 +393,7 @@ class Snapshot:
         return named_files(self._context, None if is_newest else newest, every_commit=every_commit)
 
     def every_tombstone(self) -> DataFrame:
-        """Return every tombstone that the log has, expired or not, with the columns of RemoveFile."""
+        """Return every tombstone of the log, expired or not, with the columns of RemoveFile."""
         files = self._files
         return (
             no_rows(self._context.session(_FRAMES), REMOVE) if files is None else unexpired_tombstones(files, KEEP_ALL)

@@ -1,4 +1,4 @@
-"""From a log segment to a snapshot that knows what the one before it has read and computed."""
+"""Creates a snapshot from a log segment. The snapshot reuses what the previous one has read and computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLoader:
-    """Makes the snapshots of one table."""
+    """Creates the snapshots of one table."""
 
     context: TableContext
     clock: Clock
@@ -36,9 +36,11 @@ class SnapshotLoader:
     ) -> Snapshot:
         """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
 
-        predecessor: a snapshot of the same table, of any version: what it read is not read again.
-        checksum:    what the writer of the version says of it, where that is known already.
-        is_current:  whether it is the one snapshot whose state Spark may keep.
+        predecessor: a snapshot of any version of the same table; what it has read is not read again.
+        checksum:    the version's checksum, if known already.
+        min_file_retention_timestamp: see Snapshot.
+        is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
+        asks_catalog: see VersionLog.
         """
         start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
         _log.info("Loading version %d%s.", segment.version, start)
@@ -64,7 +66,7 @@ _STARTING_FROM = " starting from checkpoint %d"
 
 
 def tell_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
-    """Warn where the new snapshot's log does not go on from the old one's: recreated, restored, rewritten, cut off."""
+    """Log a warning if the new log does not continue the old one: recreated, restored, rewritten or cut off."""
     before, after = old.log_segment, new.log_segment
     path = redacted(before.log_path)
     known = {file.path: file for file in before.deltas}

@@ -1,4 +1,4 @@
-"""SnapshotManagement: the current snapshot of a table, kept up to date, and the snapshots of other versions."""
+"""SnapshotManagement: keeps the current snapshot of a table up to date, and loads other versions."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedSnapshot:
-    """The most recent snapshot, and when (ms) the update that gave it began."""
+    """The most recent snapshot, and the time (ms) when its update began."""
 
     snapshot: Snapshot
     update_timestamp: int
 
 
 class SnapshotManagement:
-    """Holds the current snapshot of one table. Safe to use from several threads.
+    """Holds the current snapshot of one table. Thread-safe.
 
-    One thread at a time lists and installs; the others wait for it, or take the snapshot there is.
-    staleness_limit_ms: how old an update may be for a snapshot not to be stale; 0: it always is.
+    One thread at a time lists the log and replaces the snapshot. The others wait, or use the current snapshot.
+    staleness_limit_ms: the maximum age of an update for a snapshot that is not stale; 0: a snapshot is always stale.
     """
 
     def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int = 0) -> None:
@@ -51,18 +51,18 @@ class SnapshotManagement:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The current snapshot, loaded at first use (Delta's `getSnapshotAtInit`); not updated."""
+        """The current snapshot, loaded on first use (Delta's `getSnapshotAtInit`); not updated."""
         return self._capture(NO_CATALOG).snapshot
 
     @property
     def last_update_timestamp(self) -> int:
-        """When (ms) the last update began; -1: there was none yet."""
+        """When (ms) the last update began; -1: no update yet."""
         captured = self._captured
         return -1 if captured is None else captured.update_timestamp
 
     @property
     def is_snapshot_stale(self) -> bool:
-        """Whether the last update is older than the staleness limit; always for 0. Delta's `isSnapshotStale`."""
+        """Whether the last update is older than the staleness limit; always True for 0. Delta's `isSnapshotStale`."""
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
@@ -75,12 +75,12 @@ class SnapshotManagement:
         *,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Poll for new commits and return the current snapshot; the InitialSnapshot where there is no table.
+        """Check for new commits and return the current snapshot, or the InitialSnapshot if there is no table.
 
         staleness_acceptable:      return the cached snapshot without waiting, unless it is stale; at most one update
                                    then runs in the background.
-        check_if_updated_since_ts: a no-op where an update began at this time (ms) or later.
-        catalog:                   what the catalog of a catalog-managed table knows.
+        check_if_updated_since_ts: do nothing if an update began at this time (ms) or later.
+        catalog:                   the commits of the catalog of a catalog-managed table.
         """
         captured = self._captured
         if captured is None:
@@ -99,11 +99,12 @@ class SnapshotManagement:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Return a snapshot of a version just committed, or of a later one. Delta's `updateAfterCommit`.
+        """Return a snapshot of the version just committed, or of a later one. Delta's `updateAfterCommit`.
 
-        new_checksum:       what the committer says of the version.
-        pre_commit_segment: of the version before; with it the new commit alone is looked up, nothing listed.
-        Errors: VersionNotFoundError where a listing does not show the commit.
+        new_checksum:       the version's checksum, from the committer.
+        pre_commit_segment: the segment of the previous version; with it, only the new commit is looked up, without a
+                            listing.
+        Errors: VersionNotFoundError if a listing does not show the commit.
         """
         with self._update_lock:
             started, previous = self._loader.clock(), self._capture(NO_CATALOG).snapshot
@@ -118,7 +119,7 @@ class SnapshotManagement:
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Return a segment of a version just committed, or a later one. Delta's `getLogSegmentAfterCommit`."""
+        """Return a segment of the version just committed, or a later one. Delta's `getLogSegmentAfterCommit`."""
         known = pre_commit_segment or self.snapshot.log_segment
         return segment_after_commit(
             self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
@@ -136,9 +137,9 @@ class SnapshotManagement:
         min_file_retention_timestamp: int | None = None,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Return the snapshot of a version: the current one where it is that, else from the nearest checkpoint below.
+        """Return the snapshot of a version: the current one if it has that version, otherwise a new one.
 
-        Errors: DeltaTableNotFoundError, VersionNotFoundError (says which versions there are), VersionGapError.
+        Errors: DeltaTableNotFoundError, VersionNotFoundError (states the existing versions), VersionGapError.
         Delta's `getSnapshotAt`.
         """
         captured = self._captured
@@ -158,7 +159,7 @@ class SnapshotManagement:
         )
 
     def close(self) -> None:
-        """Release what Spark keeps for the current snapshot, and forget it."""
+        """Release what Spark caches for the current snapshot, and drop it."""
         with self._update_lock:
             captured, self._captured = self._captured, None
             if captured is not None:

@@ -1,4 +1,4 @@
-"""The metadata tables of a snapshot: from its files, and from the log as it lies there."""
+"""The metadata tables of a snapshot: from its files, and from the log as it is now."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def snapshot_tables(
     tombstones: Callable[[], DataFrame],
     named: Callable[[bool], NamedFiles],
 ) -> MetadataTables:
-    """Return the metadata tables of a version. files, tombstones, named: as LogFacts has them."""
+    """Return the metadata tables of a version. files, tombstones, named: as in LogFacts."""
     retention = deleted_file_retention_ms(log.configuration)
     source = _SnapshotLog(context=context, log=log)
     facts = LogFacts(
@@ -53,7 +53,7 @@ def snapshot_tables(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SnapshotLog:
-    """What the log of a table tells up to a version, by a listing of its own."""
+    """The facts of the log up to a version, from a separate listing."""
 
     context: TableContext
     log: VersionLog

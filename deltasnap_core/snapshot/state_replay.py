@@ -1,4 +1,4 @@
-"""StateReplay: the computed state and the live files of a version, on the engine chosen for each."""
+"""StateReplay: the computed state and the live files of a version, each on the chosen engine."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from deltasnap_core.snapshot.table_context import TableContext
 
 
 class StateReplay:
-    """Replays one snapshot's log. What it keeps serves the snapshots after it."""
+    """Replays the log of one snapshot. Later snapshots reuse what it keeps."""
 
     def __init__(self, context: TableContext, name: str, *, keep: bool) -> None:
-        """name: of what Spark caches. keep: keep the files that were counted, to follow later versions."""
+        """Create a replay. name: of Spark's cache. keep: keep the counted files to follow later versions."""
         self._context = context
         self._name = name
         self._keep = keep
 
     def computed(self, log: LoadedLog, retention: Retention, known: KnownState | None) -> KnownState:
-        """Return the computed state of a version. known: of an earlier version, or None; followed where that pays.
+        """Return the computed state of a version.
 
+        known: of an earlier version, reused if that is cheaper; None: unknown.
         Errors: CorruptLogError, MissingSizeError, SparkRequiredError.
         """
         if known is not None and known.can_advance_to(log, retention):
@@ -51,9 +52,9 @@ class StateReplay:
     def files_to_query(
         self, log: LoadedLog, statistics: frozenset[StatisticPath], frame: Callable[[], DataFrame]
     ) -> DataFrame:
-        """Return the live files, for a query that runs now. frame: gives them as Spark reconstructs them.
+        """Return the live files for a query that runs now. frame: returns them as Spark reconstructs them.
 
-        Columns: those of AddFile, and PARSED where a checkpoint has the statistics asked for as values.
+        Columns: those of AddFile, and PARSED if a checkpoint has the requested statistics as values.
         """
         context, count = self._context, action_count(log)
 
@@ -73,7 +74,7 @@ class StateReplay:
         return context.engine.answer({Question.ROWS: count}, work=work, driver=by_driver, spark=on_spark).value
 
     def close(self) -> None:
-        """Keep nothing from now on."""
+        """Keep no files from now on."""
         self._keep = False
 
     def _counted(self, log: LoadedLog, retention: Retention) -> Answer[tuple[KnownFiles, StateDelta]]:

@@ -1,4 +1,4 @@
-"""What the snapshots of one table have in common."""
+"""The parts that all snapshots of one table share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deltasnap_core.snapshot.options import SnapshotOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContext:
-    """Where a table is, and what reads it; nothing in it changes."""
+    """The location of a table and the objects that read it. Immutable."""
 
     engine: ReplayEngine
     log: TableLog
@@ -25,7 +25,7 @@ class TableContext:
     options: SnapshotOptions
 
     def session(self, reason: str) -> SparkSession:
-        """Return the Spark session. reason: what it is for. Errors: SparkRequiredError."""
+        """Return the Spark session. reason: what it is needed for. Errors: SparkRequiredError."""
         return self.engine.sessions.session(reason)
 
     def reader(
@@ -34,5 +34,5 @@ class TableContext:
         stats: StatsPolicy = StatsPolicy.ALL,
         parsed: frozenset[StatisticPath] = frozenset(),
     ) -> ActionReader:
-        """Return what reads the file actions on Spark. parsed: as ActionReader has it."""
+        """Return a reader of file actions on Spark. stats, parsed: as in ActionReader."""
         return ActionReader(spark=spark, files=self.files, log_path=self.log.log_path, stats=stats, parsed=parsed)
