@@ -1,6 +1,6 @@
-"""Whether the log of a table is still the one that was stored, and up to which version.
+"""Detects whether the log of a table is still the stored one, and up to which version.
 
-What the log says decides, never the table id alone: a backup restored keeps that.
+The content of the log decides, never the table id alone: a restored backup keeps the id.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from deltasnap_core.store.stored_table import StoredTable, name_of
 
 
 class LogRelation(Enum):
-    """How the log of a table stands to what is stored of it."""
+    """The relation of a table's log to its stored versions."""
 
     NEW = "new"
     """Nothing is stored."""
     SAME = "same"
-    """The log is the one that was stored, perhaps with more commits, perhaps without old ones."""
+    """The log is the stored one, perhaps with more commits, perhaps without old ones."""
     ROLLED_BACK = "rolled back"
-    """The log is a beginning of the one that was stored: its latest versions are gone."""
+    """The log is a prefix of the stored one: its latest versions are gone."""
     FORKED = "forked"
-    """The log has other commits than those stored, from some version on."""
+    """From some version on, the log has other commits than the stored ones."""
     RECREATED = "recreated"
-    """The log has nothing in common with what is stored."""
+    """The log has nothing in common with the stored versions."""
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonVersion:
-    """Up to where what is stored of a table is what its log says.
+    """The last version that the store and the log have in common.
 
-    version:       the last stored version that is one of the log; None: none is.
-    table_id:      the id of the table at that version, as it is stored; None: there is none such.
-    in_force:      the versions that are stored and count, ascending.
+    version:       the last stored version that is also in the log; None: there is none.
+    table_id:      the stored table id at that version; None: there is no such version.
+    in_force:      the current stored versions, ascending.
     latest_in_log: the last version of the log.
     """
 
@@ -56,12 +56,12 @@ class CommonVersion:
 
     @property
     def latest_stored(self) -> int | None:
-        """The last version in force in the store; None: nothing is stored."""
+        """The latest current version in the store; None: nothing is stored."""
         return self.in_force[-1] if self.in_force else None
 
     @property
     def is_continued(self) -> bool:
-        """Whether the log goes on from what is stored; otherwise the versions after `version` are to be stored anew."""
+        """Whether the log continues the stored versions; if not, the versions after `version` must be stored again."""
         return self.relation in (LogRelation.NEW, LogRelation.SAME)
 
     def __str__(self) -> str:
@@ -78,11 +78,12 @@ def find_common_version(
     listing: LogListing,
     held: Iterable[VersionManifest] = (),
 ) -> CommonVersion:
-    """Return up to where the versions in force are those of a log.
+    """Return the last version that the current stored versions have in common with a log.
 
-    Where nothing changed that costs the newest manifest, its list of commits and its commit; only where the log is
-    another one, some more of them.
-    in_force: the stored versions that count, ascending. listing: of the log, to its end. held: manifests at hand.
+    If nothing changed, it reads only the newest manifest, its list of commits and its commit. If the log is another
+    one, it reads some more.
+    in_force: the current stored versions, ascending. listing: of the log, to its end. held: manifests that are read
+              already.
     Errors: CorruptLogError.
     """
     if in_force and listing.first > in_force[-1].version:
@@ -107,10 +108,11 @@ def find_common_version(
 def is_version_of(
     manifest: VersionManifest, store: LogStore, listing: LogListing, *, verify: bool = True
 ) -> bool | None:
-    """Return whether a stored version is the one that a listed log has; None: the log does not tell.
+    """Return whether a stored version is the one in a listed log; None: the log does not show it.
 
-    verify: compare the digest of the commit (of one that is large or whose digest is not known, size and time);
-            otherwise believe its size. A clock that went back, or a restore that kept times, makes time no proof.
+    verify: compare the digest of the commit. If the commit is large or its digest unknown, compare size and time.
+            False: compare only the size. The time alone proves nothing: clocks may go back, and a restore may keep
+                   times.
     """
     commit, stored = listing.commits.get(manifest.version), last_commit_file_of(manifest)
     if commit is None or stored is None:
@@ -126,7 +128,7 @@ def is_version_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Comparison:
-    """What is stored of a table beside its log."""
+    """The stored versions of a table and its log, to be compared."""
 
     stored: StoredTable
     in_force: Sequence[ManifestName]
@@ -135,12 +137,12 @@ class _Comparison:
     held: dict[ManifestName, VersionManifest]
 
     def table_id(self, version: int | None) -> str | None:
-        """Return the id that the table has at a version, as it is stored."""
+        """Return the stored table id at a version."""
         names = [name for name in self.in_force if name.version == version]
         return next((manifest.table_id for manifest in self._manifests(names)), None)
 
     def result(self) -> tuple[LogRelation, int | None]:
-        """Return how the log stands to what is stored, and the last version they have in common (None: none)."""
+        """Return the relation of the log to the stored versions, and the last version in common (None: none)."""
         if not self.in_force:
             return LogRelation.NEW, None
         latest = -1 if self.listing.latest_version is None else self.listing.latest_version
@@ -159,12 +161,12 @@ class _Comparison:
         return [name for name in self.in_force if name.version in in_log]
 
     def _is_newest_same(self) -> bool | None:
-        """Whether the newest version that can be compared with the log is the same there; None: none can."""
+        """Return whether the newest comparable version is the same in the log; None: no version is comparable."""
         answers = (self._is_same(name) for name in reversed(self._comparable()))
         return next((answer for answer in answers if answer is not None), None)
 
     def _last_same(self) -> int | None:
-        """Return the last version that is the same in the log: all before it are, since a log only grows."""
+        """Return the last version that is the same in the log. All earlier ones are too, since a log only grows."""
         if self.listing.first and not self._is_same(self._comparable()[0]):
             return replace(self, listing=self.log.builder.list_versions(0))._last_same()
         names = self._comparable()
@@ -178,7 +180,7 @@ class _Comparison:
         return names[low - 1].version if low else None
 
     def _is_same(self, name: ManifestName) -> bool | None:
-        """Whether a version and the commits before it, back to its checkpoint, are those of the log; None: unknown."""
+        """Return whether a version and its commits, back to its checkpoint, are those of the log; None: unknown."""
         for manifest in self._manifests([name]):
             same = is_version_of(manifest, self.log.store, self.listing)
             return self._has_same_commits(manifest) if same else same
@@ -188,7 +190,7 @@ class _Comparison:
         own, listed = last_commit_file_of(manifest), self.listing.commits
         if own is None or manifest.version not in listed:
             return True
-        # Where the table was copied without times, those of all commits are others: sizes then have to do.
+        # If the table was copied without times, the times of all commits differ: then compare only the sizes.
         is_copied = own.modification_time != listed[manifest.version].modification_time
         touched = []
         for version, commit in self._deltas(manifest).items():
@@ -210,12 +212,12 @@ class _Comparison:
         try:
             return deltas_of(manifest, self.stored.read_documents([manifest], [DELTAS]))
         except (CorruptStoreError, KeyError, TypeError, ValueError):
-            return {}  # told where the version is read
+            return {}  # reported when the version is read
 
     def _is_cleaned_up(self) -> bool:
-        """Whether a log that has none of the stored versions any more can be a later state of the one stored.
+        """Return whether a log that has none of the stored versions any more can be a later state of the stored one.
 
-        The table is the same and the commits are later: more there is not to go by.
+        It is, if the table id is the same and all commits are later. Nothing else can be compared.
         """
         for manifest in self._manifests([self.in_force[-1]]):
             earliest = min((file.modification_time for file in self.listing.commits.values()), default=None)

@@ -1,4 +1,4 @@
-"""What a store holds of a table, and how to make it less."""
+"""Reports what a store has of a table, and removes old data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreUsage:
-    """What is stored of a table: versions and generations, files and their bytes, manifests and all else included.
+    """The stored data of a table: versions, generations, and all files with their bytes, including manifests.
 
-    num_versions:           those that count: of the current generation, and shared with those it forked off.
-    num_unreferenced_files: of no version: being written at the moment, or left by a run that was killed; `prune`
+    num_versions:           the current versions: of the newest generation, and those shared with generations it forked
+                            off.
+    num_unreferenced_files: files of no version: being written at the moment, or left behind by a killed run. `prune`
                             removes the old ones.
     """
 
@@ -33,9 +34,9 @@ class StoreUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """What was removed: versions that counted, generations that were replaced, files and their bytes.
+    """The removed data: current versions, replaced generations, files and their bytes.
 
-    Of a generation that others forked off goes what they do not share.
+    If other generations forked off a generation, only what they do not share is removed.
     """
 
     versions: tuple[int, ...]
@@ -45,7 +46,7 @@ class PruneReport:
 
 
 def usage(table: StoredTable) -> StoreUsage:
-    """Return what is stored of a table, by a listing of all of it and a reading of every manifest."""
+    """Return the stored data of a table. Lists all its files and reads every manifest."""
     files = table.storage.walk(table.folder)
     versions = table.stored_versions()
     unreferenced = _unreferenced(table, files, versions)
@@ -62,15 +63,17 @@ def usage(table: StoredTable) -> StoreUsage:
 def prune(
     table: StoredTable, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
 ) -> PruneReport:
-    """Remove versions, and the data of no version.
+    """Remove versions, and files that belong to no version.
 
-    keep:             how many of the latest versions stay, at least 1; None: all that count.
-    keep_generations: how many of the latest generations stay whole, at least 1, with what they share with those that
-                      they forked off.
-    min_age_ms:       how long ago a file of no version must have been written to be removed: longer than any run takes
-                      to write a range, since what it writes belongs to no version before its end.
-    Manifests go first: a version that loses its data is no longer one. The latest version always stays, and with it
-    all that later ones are built on.
+    keep:             the number of latest versions to keep, at least 1; None: all current versions.
+    keep_generations: the number of latest generations to keep completely, at least 1, including what they share with
+                      the generations they forked off.
+    min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
+                      write a
+                      range: until the run ends, its files belong to no version.
+    Manifests are removed first: a version never loses its data before its manifest. The latest version always stays,
+    with everything that later versions are based on.
+    Errors: ValueError for `keep` or `keep_generations` below 1.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be 1 or more, or None, not {keep}")
@@ -106,7 +109,7 @@ def prune(
 def _unreferenced(table: StoredTable, files: Iterable[FileStatus], versions: StoredVersions) -> list[FileStatus]:
     """Return the files that are neither manifests nor named by one.
 
-    files: listed before the versions, so that what a run has just committed counts as named.
+    files: listed before the versions, so that files of a run that has just committed count as named.
     """
     named = {table.manifest_url(name) for name in versions.manifests}
     named |= {table.fork_url(generation) for generation in versions.forks}

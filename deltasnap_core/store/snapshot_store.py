@@ -1,35 +1,35 @@
 """SnapshotStore: every stored version of every table, below one folder or URL.
 
-What lies below the root, for a table `events`:
+The files below the root, for a table `events`:
 
     events/
       manifests/
         000001-<table id>.00000000000000000012.json     one a version: the commit point
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
-      000001-<table id>/                                a generation: all the versions of one log
+      000001-<table id>/                                a generation: all versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
-        changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: what those versions changed
-        documents/<digest>.json                         what the manifests of many versions share
+        changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
+        documents/<digest>.json                         shared by the manifests of many versions
         all_files/version=12/all_files.parquet          with materialize_as="table" only
         tombstones/version=12/tombstones.parquet
-        staging/                                        what is being written; empty otherwise
+        staging/                                        files being written; empty otherwise
 
-A version is there when its manifest is; nothing else in the folders counts. The manifest names every file of the
-version, its computed state and its log segment, and what tells its commit from another of the same number. The state
-of a version is its base, and then the newest row of each logical file among the changes up to the version: `add.path
-is not null` are the live files, the others tombstones. A logical file is its decoded path and its deletion vector;
-`key` hashes the path. All of it opens with `spark.read.parquet` and `pandas.read_parquet`.
+A version is stored if its manifest exists; no other file decides this. The manifest names every file of the version,
+its computed state, its log segment, and the identity of its commit. The state of a version is its base, with the newest
+row of each logical file from the changes up to the version applied. Rows with `add.path is not null` are live files,
+the others are tombstones. A logical file is a decoded path with a deletion vector; `key` is a hash of the path.
+`spark.read.parquet` and `pandas.read_parquet` can read all Parquet files.
 
-A table that is dropped and created again begins a generation of its own; one that is restored from a backup, or
-rolled back, begins one that forks off: the versions up to the fork stay where they are and count further on.
-`stored_versions` says which versions count, `generations` how a fork is found.
+A table that is dropped and created again starts a new generation. A table that is restored from a backup, or rolled
+back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
+`stored_versions` decides which versions are current, `generations` finds a fork.
 
-Manifests are written last, each in one piece, and only when the log is still the one that was read; data files have
-names that no other write has. So a run that is killed leaves nothing but files that no manifest names (`prune`
-removes them when they are old), and two runs at once store the same versions twice, of which the manifest written
-last counts: both have the same content.
+Manifests are written last, each atomically, and only if the log did not change since it was read. Names of data files
+are unique. So a killed run leaves only files that no manifest names (`prune` removes them when they are old). Two runs
+at once store the same versions twice, and the last written manifest counts: both have the same content.
 
-`change_sets` says when changes are merged and when a new base is written; `shared_documents` what manifests share.
+`change_sets` decides when changes are merged and when a new base is written; `shared_documents` has what manifests
+share.
 """
 
 from __future__ import annotations
@@ -83,15 +83,16 @@ Version = int | VersionManifest
 
 @safe_repr
 class SnapshotStore:
-    """Stored versions of tables, by the names of the tables. Safe to use from several threads and processes.
+    """Stored versions of tables, by table name. Threads and processes may share a store.
 
-    A version is one that counts: of the generation begun last, or shared with those that it forked off. It is named by
-    its number, or by its manifest where that is at hand: then the store is not asked for it again.
-    Errors of all that reads a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
+    Only current versions can be read: those of the newest generation, and those shared with the generations it forked
+    off. A version is given by its number, or by its manifest if that is read already: then the manifest is not read
+    again. Errors of all methods that read a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
 
-    `state`, `all_files` and `tombstones` are frames that the caller runs, of files found to be there in their sizes.
-    Where one fails on a file of the store, its pages are damaged: a store opened with `check_pages=True` reads them
-    all first, and raises CorruptStoreError naming it. `write_range` stores such a version anew once the file is gone.
+    `state`, `all_files` and `tombstones` are DataFrames that the caller runs. All their files exist and have the right
+    size. If such a DataFrame fails on a file of the store, its pages are damaged. A store opened with
+    `check_pages=True` reads all pages first and raises CorruptStoreError naming the file. To repair the version, delete
+    the file and call `write_range`.
     """
 
     def __init__(
@@ -124,13 +125,13 @@ class SnapshotStore:
         policy: ChangePolicy | None = None,
         check_pages: bool = False,
     ) -> SnapshotStore:
-        """Open a store; the folder need not be there yet.
+        """Return a store. The folder need not exist yet.
 
-        spark:           a session; or what provides one when it is needed; None: only what needs no Spark.
+        spark:           a session, or a provider of one; None: only operations without Spark.
         root_url:        local path or fsspec URL. storage_options: for fsspec.
-        engine:          auto: the driver reads versions that fit into it; spark: Spark reads all (`SnapshotOptions`).
+        engine:          auto: the driver reads small versions; spark: Spark reads all (see `SnapshotOptions`).
         policy:          when changes are merged and when a new base is written.
-        check_pages:     whether every frame is read once before it is handed out.
+        check_pages:     whether to read every DataFrame once before returning it.
         """
         root = to_url(root_url)
         sessions = provider_of(spark)
@@ -148,15 +149,15 @@ class SnapshotStore:
         return f"SnapshotStore({self.root})"
 
     def versions(self, table: str) -> list[int]:
-        """Return the versions that are stored whole, ascending, by one listing; none for a table never stored."""
+        """Return the complete stored versions, ascending, from one listing; empty for a table that was never stored."""
         return [name.version for name in self._table(table).stored_versions().current()]
 
     def manifest(self, table: str, version: int) -> VersionManifest:
-        """Return what a version consists of."""
+        """Return the manifest of a version."""
         return self.manifests(table, [version])[version]
 
     def in_force(self, table: str) -> dict[int, ManifestName]:
-        """Return the names of the manifests of the versions that are stored and count, ascending, by one listing."""
+        """Return the manifest names of the current stored versions, ascending, from one listing."""
         return self._table(table).names_in_force()
 
     def manifests(
@@ -165,34 +166,38 @@ class SnapshotStore:
         versions: Collection[int] | None = None,
         in_force: Mapping[int, ManifestName] | None = None,
     ) -> dict[int, VersionManifest]:
-        """Return what versions (None: all that are stored) consist of, ascending. Needs no Spark.
+        """Return the manifests of versions (None: all current versions), ascending. Needs no Spark.
 
-        in_force: what `in_force` gave; None: it is asked.
+        in_force: the result of `in_force`; None: list the store.
         """
         found = self._table(table).manifests_in_force(versions, in_force)
         return {manifest.version: manifest for manifest in found}
 
     def computed_state(self, table: str, version: Version) -> SnapshotState:
-        """Return the computed state of a version, as on Snapshot. Needs no Spark."""
+        """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""
         return next(iter(self.computed_states(table, [version]).values()))
 
     def computed_states(self, table: str, versions: Collection[Version]) -> dict[int, SnapshotState]:
-        """Return the computed states of versions, by version; what they share is read once. Needs no Spark."""
+        """Return the computed states of versions, by version. Shared documents are read once. Needs no Spark."""
         return self._table(table).computed_states(self._manifests(table, versions))
 
     def log_segment(self, table: str, version: Version) -> LogSegment:
-        """Return the log segment of a version, as on Snapshot, also where the log has lost it. Needs no Spark."""
+        """Return the log segment of a version, as Snapshot.log_segment, even if the log no longer has it.
+
+        Needs no Spark.
+        """
         return next(iter(self.log_segments(table, [version]).values()))
 
     def log_segments(self, table: str, versions: Collection[Version]) -> dict[int, LogSegment]:
-        """Return the log segments of versions, by version; what they share is read once. Needs no Spark."""
+        """Return the log segments of versions, by version. Shared documents are read once. Needs no Spark."""
         return self._table(table).log_segments(self._manifests(table, versions))
 
     def common_version(self, table: str, log: TableLog, listing: LogListing | None = None) -> CommonVersion:
-        """Return up to where what is stored of a table is what its log says now. Needs no Spark, and stores nothing.
+        """Return the last version that the store and the current log of a table have in common.
 
-        listing: of the log, to its end, from some way below the last stored version on; None: it is listed.
-        One listing of the store and of the log and one manifest, where the log is still the one that was stored.
+        Needs no Spark, stores nothing.
+        listing: of the log, to its end, starting below the last stored version; None: list the log.
+        If the log is still the stored one, this takes one listing of the store, one of the log, and one manifest.
         Errors: DeltaTableNotFoundError, CorruptLogError.
         """
         stored = self._table(table)
@@ -202,9 +207,11 @@ class SnapshotStore:
         return find_common_version(stored, in_force, log, listing)
 
     def begin_fork(self, table: str, common: CommonVersion) -> None:
-        """Let the stored versions after a common one count no longer: of a log that was rolled back. Needs no Spark.
+        """Start a fork after a common version, if the log was rolled back: later versions are no longer current.
 
-        `write_range` does so by itself; this is for a log that has nothing left to be written. Nothing is deleted.
+        Needs no Spark.
+        `write_range` does this automatically. Use this method if the log has no new versions to write. Nothing is
+        deleted.
         """
         stored = self._table(table)
         versions = stored.stored_versions()
@@ -215,8 +222,9 @@ class SnapshotStore:
     def state(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
         """Return the reconciled state of a version as actions, as Snapshot.state.
 
-        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: it is
-        the commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the answer is always the same.
+        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: the
+                                      commit's
+        timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
         found = self._version(table, version)
         return found.state(_retention(min_file_retention_timestamp) or found.manifest.retention)
@@ -226,7 +234,7 @@ class SnapshotStore:
         return self._version(table, version).all_files()
 
     def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
-        """Return the files removed whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
+        """Return the removed files whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
         return self._version(table, version).tombstones(_retention(min_file_retention_timestamp))
 
     def read_arrow(
@@ -236,14 +244,15 @@ class SnapshotStore:
         kind: RowKind = "all_files",
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Return `all_files`, `tombstones` or `state` of a version in Arrow, any order. Small versions need no Spark.
+        """Return `all_files`, `tombstones` or `state` of a version in Arrow, in any order.
 
-        columns: some of those that there are; None: all. Errors: ValueError on one that is not there.
+        Small versions need no Spark.
+        columns: some of the existing ones; None: all. Errors: ValueError for an unknown column.
         """
         return self._version(table, version).arrow(kind, columns)
 
     def reason_for_spark(self, table: str) -> str | None:
-        """Return why the version after the newest stored one needs Spark; None: the driver is likely to follow it."""
+        """Return why the version after the newest stored one needs Spark; None: the driver can probably follow it."""
         newest = max(self.in_force(table), default=None)
         if newest is None:
             return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
@@ -259,9 +268,9 @@ class SnapshotStore:
         driver: Callable[[pa.Table], T],
         spark: Callable[[DataFrame], T],
     ) -> T:
-        """Return what a question about the files or tombstones of a version comes to, on the engine that fits.
+        """Return the result of a query over the files or tombstones of a version, on the suitable engine.
 
-        driver, spark: the question, on the rows in Arrow and on those in Spark. columns: those that it reads.
+        driver, spark: the query over the rows in Arrow, and over those in Spark. columns: the columns that it reads.
         """
         return self._version(table, version).query(kind, columns, driver=driver, spark=spark)
 
@@ -274,9 +283,9 @@ class SnapshotStore:
         *,
         options: ScanOptions | None = None,
     ) -> Scan:
-        """Return a scan of the rows of a version, as Snapshot.scan; its log may be gone, its data files may not.
+        """Return a scan of the rows of a version, as Snapshot.scan. The log may be deleted, but not the data files.
 
-        Errors besides those of Snapshot.scan: UnsupportedProtocolError.
+        Additional errors: UnsupportedProtocolError.
         """
         found = self._version(table, version)
         return Scan(self._scanned(found, options), found.to_scan(), where=where, columns=columns)
@@ -284,9 +293,9 @@ class SnapshotStore:
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
     ) -> FileChanges:
-        """Return the files that came and went between two stored versions, as DeltaLog.file_changes.
+        """Return the files that were added or removed between two stored versions, as DeltaLog.file_changes.
 
-        Of the commits between them, those that the log still has are told.
+        The commits between them are listed as far as the log still has them.
         """
         before, after = (self._version(table, version) for version in (from_version, to_version))
         scanned = self._scanned(after, options)
@@ -304,8 +313,8 @@ class SnapshotStore:
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
 
-        `versions` are the stored ones, `history` and `log_files` what the log still has, and `entries` goes back to
-        the version that the stored changes begin at.
+        `versions` lists the stored versions. `history` and `log_files` list what the log still has. `entries` goes back
+        to the first version of the stored changes.
         """
         if version is None:
             version = max(self.versions(table), default=-1)
@@ -333,18 +342,18 @@ class SnapshotStore:
     ) -> StoredRange:
         """Store the versions first to last of a log, and return their manifests, ascending.
 
-        Versions that are whole already stay as they are; one that has lost a file is written again. The others cost
-        what they changed: a few Spark jobs for the range, not for each version. Versions that the log has lost since
-        they were stored are given as they are. Where the log is another one than was stored, from some version on, a
-        generation begins (`StoredRange.common` tells).
+        Complete stored versions are not written again; a version that lost a file is. The cost depends on the changes:
+        a few Spark jobs for the range, not for each version. Stored versions that the log no longer has are returned as
+        they are. If the log differs from the stored one from some version on, a new generation starts (see
+        `StoredRange.common`).
 
-        The log is listed at the start and before the manifests are written, the store once; each commit is read once.
+        The log is listed at the start and before the manifests are written, the store once. Each commit is read once.
 
-        materialize_as: "table": write `all_files` and `tombstones` of each version as plain Parquet too.
-        on_progress:    called with what is being done, how many versions of it are done, and how many there are.
-        listing:        of the log, to its end, that all of them can be loaded from; None: it is listed.
-        Errors: ValueError on a range or name that cannot be; those of reading the log; LogChangedError where the log
-        became another one meanwhile; CorruptStoreError. What was stored before stays as it was.
+        materialize_as: "table": also write `all_files` and `tombstones` of each version as plain Parquet.
+        on_progress:    called with a description of the step, the number of versions done, and their total number.
+        listing:        of the log, to its end, from which all versions can be loaded; None: list the log.
+        Errors: ValueError for an invalid range or name; those of reading the log; LogChangedError if the log became
+        another one during the run; CorruptStoreError. On an error, the stored versions are not changed.
         """
         if not 0 <= first <= last:
             raise ValueError(f"expected versions 0 <= first <= last, found {first} and {last}")
@@ -368,7 +377,7 @@ class SnapshotStore:
         listing: LogListing | None = None,
         common: CommonVersion | None = None,
     ) -> StoredRange:
-        """Store versions of a log, which may leave out some, as `write_range`."""
+        """Store some versions of a log, perhaps with gaps, as `write_range`."""
         if not versions or min(versions) < 0:
             raise ValueError(f"expected versions of 0 or more, found {versions}")
         if materialize_as not in ("view", "table"):
@@ -386,13 +395,13 @@ class SnapshotStore:
         )
 
     def usage(self, table: str) -> StoreUsage:
-        """Return how much is stored of a table."""
+        """Return the stored data of a table: versions, files and bytes."""
         return usage(self._table(table))
 
     def prune(
         self, table: str, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
     ) -> PruneReport:
-        """Remove old versions, generations that were replaced, and files of no version. See `pruning.prune`."""
+        """Remove old versions, replaced generations, and files of no version. See `pruning.prune`."""
         return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
     def _scanned(self, found: StoredVersion, options: ScanOptions | None) -> ScannedTable:
@@ -404,13 +413,16 @@ class SnapshotStore:
         return StoredTable(storage=self._storage, root=self.root, name=name)
 
     def _manifests(self, table: str, versions: Collection[Version]) -> list[VersionManifest]:
-        """Return the manifests of versions, as given; the store is listed only for those given by number."""
+        """Return the manifests of versions, as given. Lists the store only for versions given by number."""
         numbers = [version for version in versions if isinstance(version, int)]
         read = self.manifests(table, numbers) if numbers else {}
         return [read[version] if isinstance(version, int) else version for version in versions]
 
     def _version(self, table: str, version: Version) -> StoredVersion:
-        """Return a version whose files are all there. Errors: StoredVersionNotFoundError; CorruptStoreError."""
+        """Return a version after checking that all its files exist.
+
+        Errors: StoredVersionNotFoundError; CorruptStoreError.
+        """
         stored = self._table(table)
         (manifest,) = self._manifests(table, [version])
         stored.check_files(manifest)

@@ -1,4 +1,4 @@
-"""A stored version as scans and metadata tables see it; its log is asked for its history alone, and may be gone."""
+"""Scans and metadata tables of a stored version. They read only the history from its log, which may be deleted."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def scanned_version(
     options: ScanOptions,
     storage_options: Mapping[str, Any] | None,
 ) -> ScannedTable:
-    """Return what a scan must know of a stored version. storage_options: of the store, for those of the table.
+    """Return the facts about a stored version that a scan needs.
 
-    Errors: UnsupportedProtocolError; ActionNotFoundError where the version was stored without metadata.
+    storage_options: those of the store, used for the table if `options` has none.
+    Errors: UnsupportedProtocolError; ActionNotFoundError if the version was stored without metadata.
     """
     state = stored.computed_states([manifest])[manifest.version]
     path = table_path(manifest.log_path)
@@ -73,7 +74,7 @@ def scanned_files(
 ) -> ScannedFiles:
     """Return the files of a stored version for a scan.
 
-    frame: gives them to hand out; to_query: for a query that runs now. urls: of the files of the store.
+    frame: returns them for the caller; to_query: for a query that runs now. urls: of the files of the store.
     """
 
     def ask(_: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
@@ -84,7 +85,7 @@ def scanned_files(
 
 
 def stored_history(table: ScannedTable, manifest: VersionManifest, first: int, last: int) -> list[DeltaHistory]:
-    """Return the commits of versions that the log still has; none where it is gone."""
+    """Return the commits of versions that the log still has; empty if the log is deleted."""
     try:
         return DeltaHistoryManager(table.store, manifest.log_path).get_history(start=first, end=last)
     except DeltaTableNotFoundError:
@@ -101,7 +102,7 @@ def stored_tables(
     events: Callable[[], DataFrame | None],
     now_ms: int,
 ) -> MetadataTables:
-    """Return the metadata tables of a stored version. files, tombstones, events: as LogFacts has them."""
+    """Return the metadata tables of a stored version. files, tombstones, events: as in LogFacts."""
     segment = stored.log_segments([manifest])[manifest.version]
     facts = LogFacts(
         files=files,
@@ -119,7 +120,7 @@ def stored_tables(
 
 
 def _named_by_log(table: ScannedTable, manifest: VersionManifest, every_commit: bool) -> NamedFiles:
-    """Return what the table's own log names by now: it may be another one, or gone."""
+    """Return the files that the table's log names now. The log may have been replaced or deleted."""
     log = TableLog(table.store, manifest.log_path)
     engine = ReplayEngine(table.sessions)
     context = TableContext(engine=engine, log=log, files=table.spark_files, options=SnapshotOptions())
@@ -130,7 +131,7 @@ def _named_by_log(table: ScannedTable, manifest: VersionManifest, every_commit: 
 
 
 def _versions(stored: StoredTable) -> Iterator[dict[str, Any]]:
-    """Yield the versions stored; what the log has of them is not asked."""
+    """Yield the stored versions. Does not read the log."""
     for manifest in stored.read_sound_manifests(stored.stored_versions().current()):
         problems = stored.missing_files([manifest])
         yield {

@@ -1,4 +1,4 @@
-"""The manifests and shared documents of one table in a store: found, read, committed. No Spark."""
+"""Finds, reads and commits the manifests and shared documents of one table in a store. No Spark."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTable:
-    """What is stored of one table below the root of a store; nothing is kept between two calls.
+    """The stored data of one table below the root of a store. It caches nothing.
 
-    Errors of what reads: CorruptStoreError naming the file that is missing or not what was written.
+    Errors of all methods that read: CorruptStoreError naming the file that is missing or damaged.
     """
 
     storage: WritableFiles
@@ -47,7 +47,7 @@ class StoredTable:
 
     @property
     def folder(self) -> str:
-        """URL of the folder with everything of the table."""
+        """URL of the folder with all data of the table."""
         return join_url(self.root, self.name)
 
     def generation_folder(self, generation: str) -> str:
@@ -63,7 +63,7 @@ class StoredTable:
         return join_url(self.folder, f"{MANIFESTS}/{fork_marker(generation)}")
 
     def stored_versions(self) -> StoredVersions:
-        """Return the names of all that is stored, by one listing."""
+        """Return the names of all manifests and forks, from one listing."""
         listed = [status.name for status in self.storage.list_folder(join_url(self.folder, MANIFESTS))]
         manifests = (ManifestName.parse(name) for name in listed)
         forks = (parse_fork_marker(name) for name in listed)
@@ -73,15 +73,16 @@ class StoredTable:
         )
 
     def names_in_force(self) -> dict[int, ManifestName]:
-        """Return the manifests that count by version, ascending, by one listing."""
+        """Return the current manifests by version, ascending, from one listing."""
         return {name.version: name for name in self.stored_versions().current()}
 
     def manifests_in_force(
         self, versions: Collection[int] | None = None, in_force: Mapping[int, ManifestName] | None = None
     ) -> tuple[VersionManifest, ...]:
-        """Return the manifests of versions (None: of all that count), ascending.
+        """Return the manifests of versions (None: all current ones), ascending.
 
-        in_force: what `names_in_force` gave; None: it is asked. Errors: StoredVersionNotFoundError; CorruptStoreError.
+        in_force: the result of `names_in_force`; None: list the store. Errors: StoredVersionNotFoundError;
+                  CorruptStoreError.
         """
         in_force = self.names_in_force() if in_force is None else in_force
         wanted = sorted(in_force if versions is None else set(versions))
@@ -91,9 +92,9 @@ class StoredTable:
         return self.read_manifests([in_force[version] for version in wanted])
 
     def read_manifests(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
-        """Return manifests, in order.
+        """Return manifests, in the order given.
 
-        Errors: StoredVersionNotFoundError where one was removed meanwhile; CorruptStoreError.
+        Errors: StoredVersionNotFoundError if one was removed in the meantime; CorruptStoreError.
         """
         try:
             contents = self.storage.read_many([self.manifest_url(name) for name in names])
@@ -104,7 +105,7 @@ class StoredTable:
         return tuple(self._parsed(name, content) for name, content in zip(names, contents, strict=True))
 
     def read_sound_manifests(self, names: Iterable[ManifestName]) -> tuple[VersionManifest, ...]:
-        """Return manifests, in order, leaving out with a warning those that are not what was written, or just went."""
+        """Return manifests, in the order given. Skips, with a warning, those that are damaged or were just removed."""
         found: list[VersionManifest] = []
         for name in names:
             try:
@@ -116,7 +117,7 @@ class StoredTable:
     def read_documents(
         self, manifests: Iterable[VersionManifest], parts: Collection[str] | None = None
     ) -> dict[str, JsonObject]:
-        """Return the shared documents that manifests need, by digest; parts: for these alone (None: for all)."""
+        """Return the shared documents that manifests need, by digest. parts: only for these parts; None: for all."""
         urls = {
             part.shared: join_url(self.generation_folder(manifest.generation), document_path(part.shared))
             for manifest in manifests
@@ -131,11 +132,11 @@ class StoredTable:
         return {name: _document(urls[name], name, content) for name, content in zip(urls, contents, strict=True)}
 
     def computed_states(self, manifests: Collection[VersionManifest]) -> dict[int, SnapshotState]:
-        """Return the computed states of stored versions, by version; what they share is read once."""
+        """Return the computed states of stored versions, by version. Shared documents are read once."""
         return self._values(manifests, computed_state_of)
 
     def log_segments(self, manifests: Collection[VersionManifest]) -> dict[int, LogSegment]:
-        """Return the log segments of stored versions, by version; what they share is read once."""
+        """Return the log segments of stored versions, by version. Shared documents are read once."""
         return self._values(manifests, log_segment_of)
 
     def _values(
@@ -154,13 +155,13 @@ class StoredTable:
         return found
 
     def file_urls(self, manifest: VersionManifest) -> dict[str, int | None]:
-        """Return the URL of every file that a version consists of, and its bytes (None: not recorded)."""
+        """Return the URL of every file of a version, with its bytes (None: not recorded)."""
         folder = self.generation_folder(manifest.generation)
         data = {join_url(folder, file.path): file.size for file in manifest.data_files}
         return {**data, **{join_url(folder, document_path(name)): None for name in manifest.documents}}
 
     def missing_files(self, manifests: Iterable[VersionManifest]) -> dict[str, str]:
-        """Return the URL of each file of the versions that is not as it was written, and what is wrong with it."""
+        """Return the URL of each file of the versions that is missing or has another size, with the problem."""
         expected: dict[str, int | None] = {}
         for manifest in manifests:
             expected.update(self.file_urls(manifest))
@@ -173,28 +174,28 @@ class StoredTable:
         return problems
 
     def check_files(self, manifest: VersionManifest) -> None:
-        """Check that every file of a version is as it was written.
-
-        Errors: CorruptStoreError naming the first that is not.
-        """
+        """Raise CorruptStoreError, naming the file, if a file of a version is missing or has another size."""
         for url, problem in self.missing_files([manifest]).items():
             raise CorruptStoreError(path=url, reason=problem)
 
     def write_documents(self, generation: str, documents: Mapping[str, JsonObject]) -> None:
-        """Write shared documents, by digest: before the manifests that name them."""
+        """Write shared documents, by digest. Call it before writing the manifests that name them."""
         folder = self.generation_folder(generation)
         self.storage.write_many(
             {join_url(folder, document_path(name)): encode(document) for name, document in documents.items()}
         )
 
     def begin_fork(self, generation: str) -> None:
-        """Make a forked generation the current one: of those before, only what it shares counts from now on."""
+        """Make a forked generation the current one. Of earlier generations, only the shared versions stay current."""
         fork = fork_of(generation)
         content = {"generation": generation, "parent": fork and fork.parent, "version": fork and fork.version}
         self.storage.write(self.fork_url(generation), encode(content))
 
     def commit(self, manifests: Iterable[VersionManifest]) -> None:
-        """Make versions part of the store, or replace them: each in one piece, after everything that they name."""
+        """Write manifests, which adds versions to the store or replaces them.
+
+        All files that they name must exist already.
+        """
         self.storage.write_many({self.manifest_url(name_of(manifest)): manifest.to_bytes() for manifest in manifests})
 
     def _parsed(self, name: ManifestName, content: bytes) -> VersionManifest:
@@ -213,7 +214,7 @@ class StoredTable:
 
 
 def name_of(manifest: VersionManifest) -> ManifestName:
-    """Return the name of the file that a manifest belongs in."""
+    """Return the file name of a manifest."""
     return ManifestName(generation=manifest.generation, version=manifest.version)
 
 

@@ -1,4 +1,4 @@
-"""StoredVersion: the rows of one stored version, as DataFrames, in Arrow, or on the engine that fits a question."""
+"""StoredVersion: the rows of one stored version, as DataFrames, in Arrow, or on the suitable engine for a query."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ T = TypeVar("T")
 
 
 def rows_of(manifest: VersionManifest) -> int:
-    """Return how many rows are read for the state of a version."""
+    """Return the number of rows that are read for the state of a version."""
     return manifest.base.rows + manifest.change_rows
 
 
 @dataclass(frozen=True)
 class StoredVersion:
-    """Reads one stored version. rows, driver_rows: of its generation, for each engine.
+    """Reads one stored version.
 
-    check_pages: read every page of a frame before it is handed out.
+    rows, driver_rows: of its generation, for each engine.
+    check_pages:       read every page of a DataFrame before returning it.
     Errors: CorruptStoreError naming the file.
     """
 
@@ -61,7 +62,7 @@ class StoredVersion:
 
     @property
     def files(self) -> list[str]:
-        """URLs of the files of the store that the version consists of."""
+        """URLs of the store's files for the version."""
         return [join_url(self.rows.parquet.folder, file.path) for file in self.manifest.data_files]
 
     def state(self, retention: Retention) -> DataFrame:
@@ -89,7 +90,7 @@ class StoredVersion:
         driver: Callable[[pa.Table], T],
         spark: Callable[[DataFrame], T],
     ) -> T:
-        """Return the answer of the engine that fits: see SnapshotStore.query."""
+        """Return the result of a query on the suitable engine: see SnapshotStore.query."""
 
         def in_driver() -> T:
             if kind == "all_files":
@@ -114,7 +115,7 @@ class StoredVersion:
         return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
 
     def to_scan(self) -> ScannedFiles:
-        """Return the live files for a scan, which reads them with the driver where they are few."""
+        """Return the live files for a scan. The driver reads them if they are few."""
 
         def in_frame(rows: pa.Table) -> DataFrame:
             return arrow_rows(self.engine.sessions.session("planning of a scan"), rows)

@@ -1,9 +1,9 @@
-"""Which stored versions count: pure, over the names that one listing of the store gives.
+"""Decides which stored versions are current. Pure: it uses only the names from one listing of the store.
 
-A generation is all the versions that follow from one another in one log. A table dropped and created again begins a
-generation without a parent: nothing stored before counts any more. One that was restored from a backup, or rolled
-back and written on, begins a generation that forks off the one before: up to the last version that both logs have in
-common, what is stored stays in force, where it is.
+A generation is the versions that follow from one another in one log. A table that is dropped and created again starts a
+generation without a parent: no earlier stored version is current any more. A table that is restored from a backup, or
+rolled back and extended, starts a generation that forks off the previous one. The stored versions up to the last one in
+common stay current and are not moved.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from deltasnap_core.store.format.layout import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVersions:
-    """The names of all that is stored of a table.
+    """The names of all stored versions of a table.
 
-    manifests: of every generation, ascending by generation, then version.
-    forks:     the generations that have a fork marker; some may have no manifest yet.
+    manifests: of all generations, ascending by generation, then version.
+    forks:     the generations with a fork marker; some may have no manifest yet.
     """
 
     manifests: tuple[ManifestName, ...]
@@ -42,12 +42,15 @@ class StoredVersions:
         return max(self.generations, default=None)
 
     def current(self) -> tuple[ManifestName, ...]:
-        """Return the versions in force, ascending: of the newest generation, and what it shares with its parents."""
+        """Return the current versions, ascending: those of the newest generation, and those it shares."""
         newest = self.current_generation
         return () if newest is None else self.lineage(newest)
 
     def lineage(self, generation: str) -> tuple[ManifestName, ...]:
-        """Return the versions in force in a generation, ascending; one of its own goes before its parent's."""
+        """Return the versions of a generation and those it shares, ascending.
+
+        Its own versions take precedence over its parent's.
+        """
         in_force: dict[int, ManifestName] = {}
         for ancestor, limit in self.ancestry(generation):
             for name in self.manifests:
@@ -56,7 +59,7 @@ class StoredVersions:
         return tuple(in_force[version] for version in sorted(in_force))
 
     def ancestry(self, generation: str) -> tuple[tuple[str, int | None], ...]:
-        """Return a generation and those that it forked off, each with its last version in force (None: all are)."""
+        """Return a generation and its ancestors, each with its last shared version (None: all versions)."""
         found: list[tuple[str, int | None]] = [(generation, None)]
         while (fork := fork_of(found[-1][0])) is not None:
             parents = [name for name in self.generations if generation_ordinal(name) == fork.parent]
@@ -67,11 +70,11 @@ class StoredVersions:
         return tuple(found)
 
     def next_generation(self, table_id: str) -> str:
-        """Return the name of a new generation that shares nothing with those that are stored."""
+        """Return the name of a new generation that shares nothing with the stored ones."""
         return generation_name(self._next_ordinal(), table_id)
 
     def forked_generation(self, version: int) -> str:
-        """Return the name of a new generation that shares what is in force up to a version."""
+        """Return the name of a new generation that shares the current versions up to `version`."""
         newest = self.generations[-1]
         parents = [name for name, _ in self.ancestry(newest)]
         parent = next((name for name in parents if _begins_before(fork_of(name), version)), parents[-1])

@@ -1,4 +1,4 @@
-"""What manifests keep of the commits of their versions: identity and summary, from the one reading of each commit."""
+"""Facts about commits that manifests store: identity and summary. Each commit is read once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFacts:
-    """By version: the digest of the bytes, the commitInfo, the summary."""
+    """By version: the digest of the commit's bytes, its commitInfo, its summary."""
 
     digests: Mapping[int, str]
     infos: Mapping[int, CommitInfo | None]
@@ -23,13 +23,13 @@ class CommitFacts:
 
     @classmethod
     def of(cls, batch: CommitBatch) -> CommitFacts:
-        """Return what is known of the commits of a batch. Errors: CorruptLogError naming file and line."""
+        """Return the facts about the commits of a batch. Errors: CorruptLogError naming file and line."""
         return cls(digests=batch.digests, infos=batch.commit_infos(), summaries=summaries(batch))
 
     def added_to(
         self, manifest: VersionManifest, previous: VersionIdentity | None, segment: LogSegment
     ) -> VersionManifest:
-        """Return a manifest with identity and summary; previous: the identity of the version before."""
+        """Return a manifest with identity and summary added. previous: the identity of the previous version."""
         commit, version = segment.last_commit_file, manifest.version
         info = self.infos.get(version)
         identity = None

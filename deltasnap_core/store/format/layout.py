@@ -1,4 +1,4 @@
-"""The only place that builds or parses a name in a snapshot store; `snapshot_store` draws the whole tree."""
+"""The only place that builds or parses names in a snapshot store. `snapshot_store` shows the whole tree."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _LONGEST_ID = 64
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ManifestName:
-    """The name of a manifest: which version of which generation it commits. Ordered by generation, then version."""
+    """The name of a manifest: the generation and the version that it commits. Ordered by generation, then version."""
 
     generation: str
     version: int
 
     @classmethod
     def parse(cls, name: str) -> ManifestName | None:
-        """Return the version that a file name is of; None where it is no manifest's."""
+        """Return the parsed name; None: it is not the name of a manifest."""
         found = _MANIFEST.match(name)
         return None if found is None else cls(generation=found["generation"], version=int(found["version"]))
 
@@ -45,9 +45,9 @@ class ManifestName:
 
 
 def check_table_name(table: str) -> str:
-    """Return the name where it can be a folder of the store.
+    """Return the name if it can be a folder of the store.
 
-    Errors: ValueError where it holds other characters than letters, digits, `_`, `-` and `.`.
+    Errors: ValueError if it has characters other than letters, digits, `_`, `-` and `.`.
     """
     if not _TABLE_NAME.match(table):
         raise ValueError(f"expected a table name of letters, digits, '_', '-' and '.', found {table!r}")
@@ -56,9 +56,9 @@ def check_table_name(table: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """Where a generation forked off an earlier one: the ordinal of that, and the last version they have in common.
+    """Where a generation forked off an earlier one. parent: its ordinal. version: the last version that both share.
 
-    It is part of the generation's name, so that one listing tells in which generation a version is.
+    It is part of the generation's name, so that one listing shows which generation a version belongs to.
     """
 
     parent: int
@@ -66,7 +66,7 @@ class Fork:
 
 
 def generation_name(ordinal: int, table_id: str) -> str:
-    """Return the name of a generation that began with a table id: the ordinal sorts the newest last."""
+    """Return the name of a generation that starts with a table id. The ordinal sorts the newest last."""
     safe = _UNSAFE.sub("_", table_id)[:_LONGEST_ID]
     if safe != table_id or not safe:
         safe = f"{safe}-{hashlib.sha256(table_id.encode()).hexdigest()[:8]}"
@@ -74,18 +74,18 @@ def generation_name(ordinal: int, table_id: str) -> str:
 
 
 def forked_name(ordinal: int, fork: Fork, generation: str) -> str:
-    """Return the name of a generation that forked off: of the table id that another generation is named after."""
+    """Return the name of a forked generation. It keeps the table id in the name of the given generation."""
     return f"{ordinal:06d}of{fork.parent:06d}at{fork.version}-{generation.partition('-')[2]}"
 
 
 def generation_ordinal(generation: str) -> int | None:
-    """Return the ordinal of a generation; None where the name is no generation's."""
+    """Return the ordinal of a generation; None: it is not the name of a generation."""
     found = _GENERATION_NAME.match(generation)
     return None if found is None else int(found["ordinal"])
 
 
 def fork_of(generation: str) -> Fork | None:
-    """Return where a generation forked off its parent; None: it has none."""
+    """Return where a generation forked off its parent; None: it has no parent."""
     found = _GENERATION_NAME.match(generation)
     if found is None or found["parent"] is None:
         return None
@@ -93,25 +93,28 @@ def fork_of(generation: str) -> Fork | None:
 
 
 def fork_marker(generation: str) -> str:
-    """Return the name of the file that begins a forked generation, beside the manifests: it may have none yet."""
+    """Return the name of the file, beside the manifests, that starts a forked generation.
+
+    It may have no manifests yet.
+    """
     return f"{generation}.fork.json"
 
 
 def parse_fork_marker(name: str) -> str | None:
-    """Return the generation that a file begins; None where it is no fork marker."""
+    """Return the generation that a file starts; None: it is not a fork marker."""
     found = _FORK_MARKER.match(name)
     return None if found is None else found["generation"]
 
 
 def new_folder(kind: str, first: int, last: int) -> str:
-    """Return the name of a data folder that no other write has: versions first to last of a base or of changes."""
+    """Return a unique name for a data folder: the versions first to last of a base or of changes."""
     return f"{kind}/{first:020d}-{last:020d}-{uuid4().hex[:12]}"
 
 
 def plain_parquet_path(kind: str, version: int) -> str:
-    """Return the path of the one file that holds `all_files` or `tombstones` of a version, below its generation.
+    """Return the path of the only file with `all_files` or `tombstones` of a version, below its generation.
 
-    One file, so that two writers replace each other's whole and never mix.
+    It is one file, so that two writers replace each other's file completely and never mix rows.
     """
     return f"{kind}/version={version}/{kind}.parquet"
 

@@ -1,7 +1,7 @@
-"""What tells a version of a log from another of the same number: pure.
+"""The identity of a version of a log, to distinguish it from another one with the same number. Pure.
 
-A table restored from a backup, or rolled back and written on, keeps its id and its version numbers. What its commits
-are tells it apart: the size and modification time of each, and the digest of its bytes where the times are others.
+A table that is restored from a backup, or rolled back and extended, keeps its id and version numbers. Its commits
+differ: by size and modification time or, if only the time differs, by the digest of their bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitIdentity:
-    """One commit: bytes, modification time (ms), in-commit timestamp (ms; None: it has none), SHA-256 of its bytes."""
+    """A commit: bytes, modification time (ms), in-commit timestamp (ms; None: it has none), SHA-256 of its bytes."""
 
     size: int
     modification_time: int
@@ -25,7 +25,7 @@ class CommitIdentity:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> CommitIdentity:
-        """Return the identity from what `to_json` gave. Errors: KeyError where a field is missing."""
+        """Return the identity from the result of `to_json`. Errors: KeyError for a missing field."""
         return cls(
             size=values["size"],
             modification_time=values["modificationTime"],
@@ -34,7 +34,7 @@ class CommitIdentity:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         return {
             "size": self.size,
             "modificationTime": self.modification_time,
@@ -45,11 +45,12 @@ class CommitIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionIdentity:
-    """One version of a log, and by the chain all the versions stored before it without a gap.
+    """A version of a log and, by the chain, all versions stored before it without a gap.
 
-    commit:           None: the log had lost it, and the version comes from a checkpoint.
-    checkpoint_files: size and modification time (ms) by name, of that checkpoint; empty where there is the commit.
-    chain:            digest of the chain of the version before (empty where that is not stored) and of this one.
+    commit:           None: the log no longer had it, and the version was loaded from a checkpoint.
+    checkpoint_files: size and modification time (ms) of that checkpoint's files, by name; empty if there is a commit.
+    chain:            a digest of the previous version's chain (empty if that version is not stored) and of this
+                      version.
     """
 
     commit: CommitIdentity | None
@@ -63,7 +64,7 @@ class VersionIdentity:
         commit: CommitIdentity | None,
         checkpoint_files: Mapping[str, tuple[int, int]],
     ) -> VersionIdentity:
-        """Return the identity of the version after `previous` (None: that is not stored, or not known)."""
+        """Return the identity of the version after `previous` (None: not stored, or unknown)."""
         if commit is not None:
             checkpoint_files, own = {}, commit.digest
         else:
@@ -74,7 +75,7 @@ class VersionIdentity:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> VersionIdentity:
-        """Return the identity from what `to_json` gave. Errors: KeyError where a field is missing."""
+        """Return the identity from the result of `to_json`. Errors: KeyError for a missing field."""
         commit = values["commit"]
         return cls(
             commit=None if commit is None else CommitIdentity.from_json(commit),
@@ -83,7 +84,7 @@ class VersionIdentity:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         values: dict[str, Any] = {"commit": None if self.commit is None else self.commit.to_json()}
         if self.checkpoint_files:
             values["checkpointFiles"] = {name: list(facts) for name, facts in self.checkpoint_files.items()}

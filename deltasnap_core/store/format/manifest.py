@@ -1,8 +1,8 @@
-"""What one stored version consists of: pure.
+"""The manifest of a stored version: which files and values it consists of. Pure.
 
-A manifest is one JSON document a version. It is written last and in one piece, so it is the commit point: what it
-names is there, and what no manifest names is not part of the store. It ends with the digest of its own bytes, so that
-a flipped one is damage and not another number.
+A manifest is one JSON document a version. It is written last and atomically, so it is the commit point: everything it
+names exists, and a file that no manifest names is not part of the store. It ends with a digest of its own bytes, so
+that a flipped byte is detected as damage.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.shared_documents import JsonObject, Part
 
 FORMAT = 3
-"""Of the documents written here; a document of a higher format is refused, never misread."""
+"""The format of the documents written here. A document of a higher format is rejected."""
 
 _READABLE_FORMATS = (1, 2, FORMAT)
-"""Formats 1 and 2 have no digest, format 1 neither the identity of the version nor the summary of its commit."""
+"""Formats 1 and 2 have no digest. Format 1 also has no identity and no summary of the commit."""
 
 _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A Parquet file: its path below the folder of its generation, its bytes, its rows."""
+    """A Parquet file: its path below the folder of its generation, its size in bytes, its number of rows."""
 
     path: str
     size: int
@@ -39,11 +39,11 @@ class DataFile:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> DataFile:
-        """Return the value from what `to_json` gave."""
+        """Return the value from the result of `to_json`."""
         return cls(path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         return {"path": self.path, "size": self.size, "rows": self.rows}
 
 
@@ -51,7 +51,7 @@ class DataFile:
 class DataSet:
     """Parquet files written together: a base (first equals last), or the changes of the versions first to last.
 
-    files: none where there are no rows.
+    files: empty if there are no rows.
     """
 
     first: int
@@ -60,48 +60,48 @@ class DataSet:
 
     @property
     def rows(self) -> int:
-        """Rows of all its files."""
+        """The number of rows of all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
+        """Bytes of all files."""
         return sum(file.size for file in self.files)
 
     @classmethod
     def from_json(cls, values: JsonObject) -> DataSet:
-        """Return the value from what `to_json` gave."""
+        """Return the value from the result of `to_json`."""
         files = tuple(DataFile.from_json(file) for file in values["files"])
         return cls(first=_integer(values, "first"), last=_integer(values, "last"), files=files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         return {"first": self.first, "last": self.last, "files": [file.to_json() for file in self.files]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainParquetFiles:
-    """`all_files` and `tombstones` of one version for readers that know nothing of this store, one file each."""
+    """`all_files` and `tombstones` of one version, one file each, for readers that do not know this store."""
 
     all_files: DataFile
     tombstones: DataFile
 
     @classmethod
     def from_json(cls, values: JsonObject) -> PlainParquetFiles:
-        """Return the value from what `to_json` gave."""
+        """Return the value from the result of `to_json`."""
         return cls(
             all_files=DataFile.from_json(values["allFiles"]), tombstones=DataFile.from_json(values["tombstones"])
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         return {"allFiles": self.all_files.to_json(), "tombstones": self.tombstones.to_json()}
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChanges:
-    """What a version changed: files that came, files that went, and their bytes. A base alone does not know it."""
+    """The files that a version added and removed, and their bytes. A base alone does not have these numbers."""
 
     num_added_files: int
     num_removed_files: int
@@ -110,7 +110,7 @@ class VersionChanges:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> VersionChanges:
-        """Return the value from what `to_json` gave."""
+        """Return the value from the result of `to_json`."""
         return cls(
             num_added_files=_integer(values, "numAddedFiles"),
             num_removed_files=_integer(values, "numRemovedFiles"),
@@ -119,7 +119,7 @@ class VersionChanges:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         return {
             "numAddedFiles": self.num_added_files,
             "numRemovedFiles": self.num_removed_files,
@@ -133,21 +133,24 @@ class VersionChanges:
 class VersionManifest:
     """One stored version of a table.
 
-    generation:      folder of its data; a table dropped and created again, or restored and written on, has another.
+    generation:      the folder of its data; a table that is dropped and created again, or restored and extended, gets a
+                     new one.
     table_id:        the metadata id at this version.
-    log_path:        URL of the log it was read from.
+    log_path:        URL of the log that was read.
     timestamp:       of the commit, ms since the epoch.
-    min_file_retention_timestamp: a tombstone deleted later is kept (ms): the commit's timestamp minus the retention;
-                     0 keeps every one.
-    base, changes:   the state is the base and then these changes up to this version, each set after the one before.
-    version_changes: None where the version before is not stored.
-    plain_parquet:   None unless it was asked for.
-    identity:        tells this version of the log from another of its number; None: not known (format 1).
-    commit:          what its commit says of itself; None: the log had lost it, or not known (format 1).
-    computed_by:     what computed it: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`; None: not
-                     known, it was stored by an earlier release.
-    computed_state, log_segment: the small values, without what is in `parts`.
-    parts:           by name, the objects that versions share most of.
+    min_file_retention_timestamp: tombstones after this time (ms) are kept: the commit's timestamp minus the retention;
+                                  0:
+                     all are kept.
+    base, changes:   the state is the base plus these changes up to this version; each set follows the previous one.
+    version_changes: None if the previous version is not stored.
+    plain_parquet:   None unless it was requested.
+    identity:        distinguishes this version of the log from another one with the same number; None: unknown (format
+                     1).
+    commit:          the summary of its commit; None: the log no longer had it, or unknown (format 1).
+    computed_by:     what computed it: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`; None:
+                     unknown, stored by an earlier release.
+    computed_state, log_segment: the small values, without those in `parts`.
+    parts:           by name, the objects that are mostly equal between versions.
     """
 
     table: str
@@ -178,12 +181,12 @@ class VersionManifest:
 
     @property
     def change_rows(self) -> int:
-        """Rows of all the changes since the base."""
+        """The number of rows of all changes since the base."""
         return sum(changes.rows for changes in self.changes)
 
     @property
     def data_files(self) -> Iterator[DataFile]:
-        """Every Parquet file that the version consists of."""
+        """Every Parquet file of the version."""
         for data_set in (self.base, *self.changes):
             yield from data_set.files
         if self.plain_parquet is not None:
@@ -196,9 +199,9 @@ class VersionManifest:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> VersionManifest:
-        """Return the manifest of a document.
+        """Return the manifest from the bytes of a document.
 
-        Errors: ValueError saying what is wrong with it.
+        Errors: ValueError stating the problem.
         """
         try:
             values = json.loads(content)
@@ -237,7 +240,7 @@ class VersionManifest:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the document: UTF-8 JSON, the fields in the order of this class."""
+        """Return the document: UTF-8 JSON, fields in the order of this class."""
         values: dict[str, Any] = {
             "format": FORMAT,
             "table": self.table,
@@ -278,7 +281,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def _check_sets(manifest: VersionManifest) -> None:
-    """Check that the base and the changes lead to the version, without a gap."""
+    """Raise ValueError unless the base and the changes lead to the version without a gap."""
     reached = manifest.base.last
     for data_set in manifest.changes:
         if data_set.first != reached + 1 or data_set.last < data_set.first:

@@ -1,9 +1,9 @@
-"""JSON objects that many versions share most of, stored once: pure.
+"""JSON objects that are mostly equal between versions, stored once. Pure.
 
-A version's metadata, application transactions, domains and list of commits differ little from those of the version
-before. A part is kept in the manifest itself while it is small. A larger one is a shared document, named by the digest
-of its content, and the manifest holds only what differs from it; when that grows, a new document is begun. So a
-manifest stays small whatever the size of the part, and reading it takes one more read at most for each part.
+A version's metadata, application transactions, domains and list of commits differ little from those of the previous
+version. A small part is stored in the manifest itself. A larger part becomes a shared document, named by the digest of
+its content; the manifest then has only the differences. If these grow too large, a new document is written. So a
+manifest stays small for any size of a part, and each part takes at most one more read.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 INLINE_BYTES = 1024
-"""A part up to this size stays in the manifest."""
+"""A part up to this size is stored in the manifest."""
 
 PATCH_BYTES = 8192
-"""What differs from a shared document takes this much in a manifest at most."""
+"""The maximum size, in a manifest, of the differences from a shared document."""
 
 JsonObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A JSON object: the document `shared` (None: an empty one), with `entries` set and then `removed` left out."""
+    """A JSON object: the document `shared` (None: empty), with `entries` set and the keys in `removed` left out."""
 
     entries: JsonObject = field(default_factory=dict)
     shared: str | None = None
@@ -33,14 +33,14 @@ class Part:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> Part:
-        """Return the value from what `to_json` gave."""
+        """Return the value from the result of `to_json`."""
         shared = values.get("shared")
         if shared is not None and not isinstance(shared, str):
             raise ValueError(f"expected the name of a shared document, found {shared!r}")
         return cls(entries=dict(values["entries"]), shared=shared, removed=tuple(values.get("removed", ())))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, as the manifest has them."""
+        """Return plain JSON values, for the manifest."""
         found: dict[str, Any] = {"entries": dict(self.entries)}
         if self.shared is not None:
             found["shared"] = self.shared
@@ -49,9 +49,9 @@ class Part:
         return found
 
     def resolve(self, documents: Mapping[str, JsonObject]) -> dict[str, Any]:
-        """Return the whole object, its keys in ascending order; `documents` by digest holds the shared one.
+        """Return the whole object with sorted keys. documents: by digest; must include the shared document.
 
-        Errors: KeyError where the shared document is not among them.
+        Errors: KeyError if the shared document is missing.
         """
         whole = dict(documents[self.shared]) if self.shared is not None else {}
         whole.update(self.entries)
@@ -62,32 +62,33 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitPart:
-    """A part, and the shared document that must be written before a manifest names it (None: it is there)."""
+    """A part, and the shared document to write before a manifest names it (None: it exists already)."""
 
     part: Part
     document: JsonObject | None = None
 
 
 def encode(value: JsonObject) -> bytes:
-    """Return the one text of an object: the same content is the same bytes, whoever writes it."""
+    """Return the canonical text of an object: equal content always gives equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode(content: bytes) -> JsonObject:
-    """Return the object that `encode` made the text of."""
+    """Return the object from the result of `encode`."""
     value: JsonObject = json.loads(content)
     return value
 
 
 def digest(content: bytes) -> str:
-    """Name a shared document by its content."""
+    """Return the name of a shared document, a digest of its content."""
     return hashlib.sha256(content).hexdigest()[:32]
 
 
 def split(value: JsonObject, previous: Part | None, documents: Mapping[str, JsonObject]) -> SplitPart:
-    """Split an object into what a manifest holds and what is shared, on top of what the version before shares.
+    """Return an object split into a part for the manifest and a shared document.
 
-    documents: by digest; where it has the previous part's document, a small difference from that is enough.
+    Reuses the document of the previous part.
+    documents: by digest. If they include the previous part's document, a small difference is stored as a patch.
     """
     shared = None if previous is None else previous.shared
     if shared is not None and shared in documents:

@@ -1,4 +1,4 @@
-"""The computed state and the log segment of a version as a manifest holds them, and back."""
+"""Converts the computed state and the log segment of a version to the documents of a manifest, and back."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CHECKPOINT_FILES = "checkpointFiles"
 
 
 class VersionDocuments:
-    """Adds their documents to manifests, version after version, each sharing what it can with the one before.
+    """Adds documents to manifests, version by version. Each shares as much as possible with the previous one.
 
-    previous:  the version before the first; None: share with none.
+    previous:  the version before the first one; None: share nothing.
     documents: by digest, the shared documents that `previous` needs.
     """
 
@@ -34,10 +34,10 @@ class VersionDocuments:
         self._parts: Mapping[str, Part] = {} if previous is None else previous.parts
         self._documents = dict(documents)
         self.new: dict[str, JsonObject] = {}
-        """Shared documents by digest, which must be written before the manifests."""
+        """Shared documents by digest. They must be written before the manifests."""
 
     def added_to(self, manifest: VersionManifest, state: SnapshotState, segment: LogSegment) -> VersionManifest:
-        """Return a manifest with the documents of its version."""
+        """Return a manifest with the documents of its version added."""
         computed_state, of_state = _split_state(state)
         log_segment, of_segment = _split_segment(segment)
         self._parts = {name: self._part(name, whole) for name, whole in {**of_state, **of_segment}.items()}
@@ -55,7 +55,7 @@ class VersionDocuments:
 def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> SnapshotState:
     """Return the computed state of a stored version.
 
-    Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
+    Errors: KeyError, ValueError or TypeError if the manifest or a document is damaged.
     """
     parts = manifest.parts
     metadata = parts[METADATA].resolve(documents) if METADATA in parts else None
@@ -73,7 +73,7 @@ def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObj
 def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> LogSegment:
     """Return the log segment of a stored version.
 
-    Errors: KeyError, ValueError or TypeError where the manifest or a document is not what was written.
+    Errors: KeyError, ValueError or TypeError if the manifest or a document is damaged.
     """
     small, log_path = manifest.log_segment, manifest.log_path
     files = {
@@ -93,13 +93,13 @@ def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject
 
 
 def last_commit_file_of(manifest: VersionManifest) -> FileStatus | None:
-    """Return the commit of a stored version as it was in the log, without reading more than the manifest."""
+    """Return the commit of a stored version as it was in the log. Reads only the manifest."""
     values = manifest.log_segment.get("lastCommitFile")
     return None if values is None else FileStatus.from_json(values)
 
 
 def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> dict[int, FileStatus]:
-    """Return the commits of the log segment of a stored version, by version.
+    """Return the commits of a stored version's log segment, by version.
 
     Errors: as `log_segment_of`.
     """
@@ -109,7 +109,7 @@ def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) ->
 
 
 def non_file_actions_of(state: SnapshotState) -> NonFileActions:
-    """Return the non-file actions of the version that a computed state is of."""
+    """Return the non-file actions of a computed state."""
     return NonFileActions(
         protocol=state.protocol,
         metadata=state.metadata,
@@ -151,7 +151,7 @@ def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObjec
 
 
 def _by_name(files: Iterable[FileStatus], log_path: str) -> JsonObject:
-    """Return size and modification time of each file by its path below the log, or its URL where it is elsewhere."""
+    """Return size and modification time of each file, by its path below the log, or by its URL if it is elsewhere."""
     prefix = join_url(log_path, "")
     return {file.path.removeprefix(prefix): [file.size, file.modification_time] for file in files}
 

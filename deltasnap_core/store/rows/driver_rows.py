@@ -1,4 +1,4 @@
-"""The rows of a stored version, read and written by Arrow. Counterpart: `spark_rows.py`; the rows are the same."""
+"""Reads and writes the rows of stored versions with Arrow. Counterpart with equal rows: `spark_rows.py`."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class DriverRows:
     def tombstones(
         self, manifest: VersionManifest, retention: Retention, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """Return the tombstones of a version (REMOVES, or some of its columns) that a retention keeps, in any order."""
+        """Return the tombstones of a version that a retention keeps (REMOVES, or some of its columns), in any order."""
         names = _in_order(REMOVES, columns)
         rows = self._newest(manifest, [*(f"remove.{name}" for name in names), _TIME_COLUMN])
         gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
         return self._columns(gone["remove"], names)
 
     def follow(self, step: FollowStep) -> Followed:
-        """Write the changes of a step, and return what they change: see Follower. Errors: UnusualError."""
+        """Write the changes of a step, and return them with their effects: see Follower. Errors: UnusualError."""
         changes = changes_of_commits(step.batch, self.log_path)
         commits = with_path_keys(_measured(step.batch), self.log_path)
         before = self._newest(step.previous, MEASURED_COLUMNS).select(["path_key", *MEASURED_ACTION.names[1:]])
@@ -76,7 +76,7 @@ class DriverRows:
         return Followed(changes=self._write_changes(changes, step), deltas=deltas)
 
     def _write_changes(self, changes: pa.Table, step: FollowStep) -> DataSet:
-        """Write changes (CHANGES), with the merged ones up to the version before them."""
+        """Write changes (CHANGES) together with the merged earlier ones, up to the version before the new ones."""
         files = [file for data_set in step.merged for file in data_set.files]
         earlier = [self._read(file, CHANGES.names, _as_changes) for file in files]
         kept = [rows.filter(pc.less_equal(rows["version"], step.previous.version)) for rows in earlier]
@@ -84,7 +84,7 @@ class DriverRows:
         return DataSet(first=step.first, last=step.last, files=written)
 
     def _write(self, rows: pa.Table, path: str) -> tuple[DataFile, ...]:
-        """Write rows into a new folder, sorted by their keys."""
+        """Write rows into a new folder, sorted by key. Return the files."""
         if not rows.num_rows:
             return ()
         stream = BytesIO()
@@ -96,7 +96,7 @@ class DriverRows:
     def _newest(self, manifest: VersionManifest, columns: Iterable[str]) -> pa.Table:
         """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
 
-        columns: of Parquet; measures that need others are null.
+        columns: Parquet columns to read; measures that need other columns are null.
         """
         schema = _narrowed({*columns, *_KEY_COLUMNS})
         files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
@@ -107,7 +107,7 @@ class DriverRows:
         found = [self._read(file, ["version", *_leaves(schema)], made) for file in files]
         rows = pa.concat_tables([_measured_rows(schema.empty_table(), schema), *found])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
-        # One row a version and file: any order within a version will do, but it must be one.
+        # One row a version and file: any order within a version works, but it must be unique.
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
         rows = rows.set_column(1, MEASURED_LINES.field("line_number"), numbers)
         return newest(with_path_keys(rows, self.log_path))
@@ -122,7 +122,7 @@ class DriverRows:
         return found.set_column(place, found.schema.field(place), paths)
 
     def _read(self, file: DataFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
-        """Return what is made of some columns of a file."""
+        """Return the result of `made`, called with some columns of a file."""
         path = join_url(self.folder, file.path)
         try:
             with self.storage.open(path) as stream:
@@ -133,7 +133,7 @@ class DriverRows:
 
 
 def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
-    """Return what each commit changed (CHANGES), one row a version and logical file, in any order.
+    """Return the changes of each commit (CHANGES), one row a version and logical file, in any order.
 
     Errors: UnusualError.
     """
@@ -145,7 +145,7 @@ def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
 
 def _measured(batch: CommitBatch) -> pa.Table:
     measures = batch.measures
-    assert measures is not None  # else the number of actions is beyond what the driver follows
+    assert measures is not None  # otherwise there are more actions than the driver follows
     return measures
 
 
@@ -154,10 +154,10 @@ def _as_changes(rows: pa.Table) -> pa.Table:
 
 
 def _measured_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return stored rows with their place and measures: MEASURED_LINES, and `add` and `remove` in a narrower schema."""
+    """Return stored rows with version and measures: MEASURED_LINES, and `add` and `remove` in a narrower schema."""
     actions = pa.table([fitted(rows[field.name].combine_chunks(), field.type) for field in schema], schema=schema)
     measures = measures_of(actions)
-    # Those of a base come before all changes.
+    # Rows of a base come before all changes.
     versions = rows["version"] if "version" in rows.column_names else pa.array(np.full(rows.num_rows, -1))
     place = {"commit_version": versions, "line_number": np.zeros(rows.num_rows, np.int32)}
     columns = {name: measures[name] for name in measures.column_names}
@@ -165,7 +165,7 @@ def _measured_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _narrowed(leaves: Collection[str]) -> pa.Schema:
-    """Return WHOLE with no more fields than some leaves of Parquet, as `add.size` or `add.deletionVector.offset`."""
+    """Return WHOLE with only the given Parquet leaves, such as `add.size` or `add.deletionVector.offset`."""
     return pa.schema([(field.name, _narrowed_struct(field.type, field.name, leaves)) for field in WHOLE])
 
 
@@ -185,7 +185,7 @@ def _leaves(schema: pa.Schema) -> list[str]:
 
 
 def _in_order(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
-    """Return the names of some columns, all for None. Errors: ValueError on one that is not there."""
+    """Return the given column names, or all for None. Errors: ValueError for an unknown name."""
     if columns is None:
         return list(schema.names)
     if unknown := [name for name in columns if name not in schema.names]:

@@ -1,4 +1,4 @@
-"""FollowStep: commits to be applied to a stored version, and what an engine makes of them."""
+"""FollowStep: commits to apply to a stored version, and the result of an engine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class FollowStep:
     """The versions after a stored one.
 
     previous:   the stored version. batch: the commits after it.
-    merged:     the latest sets of changes of `previous`, to be written again with the new changes.
-    folder:     the new folder for them, in the generation's.
+    merged:     the latest sets of changes of `previous`, which are written again with the new changes.
+    folder:     the new folder for the changes, below the generation's folder.
     non_file:   by new version, the non-file actions in force.
-    retentions: by version, ascending, that of `previous` too; none keeps more than the one before.
+    retentions: by version, ascending, including that of `previous`; none keeps more than the previous one.
     """
 
     previous: VersionManifest
@@ -38,23 +38,23 @@ class FollowStep:
 
     @property
     def last(self) -> int:
-        """The last version."""
+        """The last new version."""
         return max(self.non_file)
 
     @property
     def rows_to_write(self) -> int:
-        """About how many changes are written."""
+        """The approximate number of changes to write."""
         return self.batch.num_file_actions + sum(data_set.rows for data_set in self.merged)
 
     @property
     def rows_to_read(self) -> int:
-        """How many rows the state before has, stored, and how many actions come after it."""
+        """The number of stored rows of the previous state, plus the number of new actions."""
         return self.previous.base.rows + self.previous.change_rows + self.batch.num_file_actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """What commits changed: the set of changes that was written, and by version what it changes of the state."""
+    """The result of a step: the written set of changes, and the StateDelta of each version."""
 
     changes: DataSet
     deltas: Mapping[int, StateDelta]
@@ -64,5 +64,8 @@ class Follower(Protocol):
     """Applies commits to a stored version."""
 
     def follow(self, step: FollowStep) -> Followed:
-        """Write the changes of a step, and return what they change. Errors: CorruptLogError, CorruptStoreError."""
+        """Write the changes of a step, and return them with their effects.
+
+        Errors: CorruptLogError, CorruptStoreError.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Parquet of the snapshot store, written and read with Spark wherever the store lies."""
+"""Reads and writes Parquet files of the snapshot store with Spark, on any storage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFiles:
-    """Writes and reads Parquet files below a folder (a URL): that of a generation, for the paths of its DataFiles."""
+    """Reads and writes Parquet files below a folder (a URL): that of a generation, for the paths of its DataFiles."""
 
     sessions: SparkProvider
     storage: WritableFiles
@@ -45,16 +45,16 @@ class ParquetFiles:
         return self.sessions.session("rows of the snapshot store")
 
     def below(self, folder: str) -> ParquetFiles:
-        """Return the same for another folder."""
+        """Return the same object for another folder."""
         return replace(self, folder=folder)
 
     def write(
         self, rows: DataFrame, path: str, *, partition_by: str | None = None, keep_empty: bool = False
     ) -> tuple[DataFile, ...]:
-        """Write rows into a new folder, and return its files by path.
+        """Write rows into a new folder, and return its files, ordered by path.
 
-        partition_by: a column that becomes a folder a value, `column=value`.
-        keep_empty:   keep the file that Spark writes where there are no rows, for its schema.
+        partition_by: a column that becomes one folder for each value, `column=value`.
+        keep_empty:   keep the empty file that Spark writes if there are no rows, for its schema.
         """
         target = join_url(self.folder, path)
         if self.spark_files.is_direct(target):
@@ -67,16 +67,19 @@ class ParquetFiles:
         return self._written(target, keep_empty)
 
     def read(self, files: Iterable[DataFile], schema: StructType) -> DataFrame | None:
-        """Return the rows of files by an explicit schema, null for columns they lack. None: there are no files."""
+        """Return the rows of files, read with an explicit schema; missing columns are null.
+
+        None: there are no files.
+        """
         found = list(files)
         return self._read(found, schema) if found else None
 
     def read_file(self, file: DataFile, schema: StructType) -> DataFrame:
-        """Return the rows of one file, by an explicit schema."""
+        """Return the rows of one file, read with an explicit schema."""
         return self._read([file], schema)
 
     def _read(self, files: list[DataFile], schema: StructType) -> DataFrame:
-        # No two files ever have one path and size and other rows: no need to ask for their times.
+        # Path and size identify the rows of a file: no need to request its time.
         statuses = [
             FileStatus(path=join_url(self.folder, file.path), size=file.size, modification_time=0) for file in files
         ]
@@ -90,7 +93,7 @@ class ParquetFiles:
         statuses = self.storage.walk(target)
         written = {status.path: self._data_file(status) for status in statuses if status.name.endswith(".parquet")}
         kept = {path: file for path, file in written.items() if file.rows or keep_empty}
-        # Spark leaves checksums beside local files, and a file without rows where there are none.
+        # Spark leaves checksum files beside local files, and an empty file if there are no rows.
         self.storage.delete(status.path for status in statuses if status.path not in kept)
         return tuple(kept.values())
 

@@ -1,4 +1,4 @@
-"""`all_files` and `tombstones` of many versions as plain rows: one computation for a range of versions."""
+"""`all_files` and `tombstones` of many versions as plain rows, in one computation for a range of versions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def rows_by_version(
     """Return the reconciled file actions of each version from first to last: version (long), add, remove, path.
 
     first_state: FULL, of version `first`, one row a key; None: no rows.
-    changes:     version and FULL, of the versions after it; None: none. A row of the state that no change touches
-                 is only repeated, never shuffled.
+    changes:     version and FULL, of the later versions; None: none. Rows of the state without changes are repeated for
+                 each version, and not shuffled.
     """
     if first_state is None:
         return None if changes is None else _repeated(_lives(changes, last))
@@ -42,7 +42,7 @@ def all_files_by_version(rows: DataFrame) -> DataFrame:
 
 
 def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
-    """Return the tombstones of each version that have not expired then: the columns of RemoveFile, and version.
+    """Return the tombstones of each version that it keeps: the columns of RemoveFile, and version.
 
     retentions: by version, which tombstones it keeps.
     """
@@ -55,7 +55,7 @@ def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) 
 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
-    """Add to each action the last version at which it is the newest of its key."""
+    """Return the actions with `until` added: the last version at which an action is the newest of its key."""
     in_order = Window.partitionBy(*FULL.key).orderBy("version")
     until = F.coalesce(F.lead("version").over(in_order) - 1, F.lit(last).cast("long"))
     return actions.withColumn("until", until)

@@ -1,7 +1,7 @@
-"""The rows of a stored version, read and written by Spark. Counterpart: `driver_rows.py`; the rows are the same.
+"""Reads and writes the rows of stored versions with Spark. Counterpart with equal rows: `driver_rows.py`.
 
-A base has the columns key, add, remove; changes have version besides. `key` is a hash of the logical file's decoded
-path; each file is sorted by it, so that the few rows of a few files are found without reading the others.
+A base has the columns key, add, remove; changes also have version. `key` is a hash of the logical file's decoded path.
+Each file is sorted by it, so that a lookup of a few files reads few rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SINGLE_TASK_ROWS = 50_000
 ROWS_A_FILE = 500_000
 
 MOST_KEYS = 256
-"""Up to this many logical files are looked up by their keys; for more, all of a base is read."""
+"""Up to this many logical files are looked up by key; for more, the whole base is read."""
 
 _DELETION_TIME = StructType([StructField("deletionTimestamp", LongType())])
 _KEY_FIELD = StructField(KEY, LongType())
@@ -51,7 +51,7 @@ _VERSION_FIELD = StructField("version", LongType())
 class SparkRows:
     """Reads and writes the rows of one table's versions.
 
-    actions: the schema of add and remove to read them with; fewer fields cost less.
+    actions: the schema for reading add and remove; fewer fields cost less.
     """
 
     parquet: ParquetFiles
@@ -65,7 +65,7 @@ class SparkRows:
     def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
         """Return the reconciled file actions of a stored version (FULL); None: there are none.
 
-        keys: only those of these logical files only (and perhaps more); None: all.
+        keys: read only the logical files with these keys (and perhaps more); None: all.
         """
         base = self.parquet.read(manifest.base.files, self._schema())
         changes = self.changes(manifest.changes, manifest.version, keys)
@@ -79,10 +79,10 @@ class SparkRows:
     def keys_touched_or_expiring(
         self, manifest: VersionManifest, changes: DataFrame | None, after: Retention
     ) -> list[int] | None:
-        """Return the keys of the stored rows that changes touch, plus those of tombstones that expire meanwhile.
+        """Return the keys of stored rows that changes affect, and those of tombstones that expire in the range.
 
         changes: what follows the version (FULL). after: which tombstones the last of the changes keeps.
-        None: too many to look up. Reads the deletion times and the keys of the tombstones alone.
+        None: too many to look up. Of the stored rows, it reads only the deletion times and keys.
         """
         before = manifest.retention
         if before.keeps(None) and not after.keeps(None):  # tombstones without a time expire too
@@ -98,12 +98,12 @@ class SparkRows:
         return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
 
     def urls(self, manifest: VersionManifest, *sets: DataSet) -> list[str]:
-        """Return the URLs of the files that a version consists of, and of those of further sets."""
+        """Return the URLs of the files of a version, and of further sets."""
         files = [file for data_set in (manifest.base, *manifest.changes, *sets) for file in data_set.files]
         return [join_url(self.parquet.folder, file.path) for file in files]
 
     def changes(self, sets: Sequence[DataSet], up_to: int, keys: Sequence[int] | None = None) -> DataFrame | None:
-        """Return the changes of the versions in sets, up to a version: version, and FULL; None: there are none."""
+        """Return the changes in sets, up to a version: version, and FULL; None: there are none."""
         files = [file for data_set in sets for file in data_set.files]
         rows = self.parquet.read(files, self._schema(_VERSION_FIELD))
         if rows is None:
@@ -111,14 +111,14 @@ class SparkRows:
         return self._keyed(_only(rows.where(F.col("version") <= up_to), keys), "version")
 
     def write_base(self, state: DataFrame | None, path: str, version: int) -> DataSet:
-        """Write the whole state of a version (FULL) into a new folder."""
+        """Write the whole state of a version (FULL) into a new folder. Return the data set."""
         if state is None:
             return DataSet(first=version, last=version, files=())
         rows = state.select(_key().alias(KEY), "add", "remove").sortWithinPartitions(KEY)
         return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
 
     def follow(self, step: FollowStep, reader: ActionReader) -> Followed:
-        """Write the changes of a step, and return what they change: see Follower. reader: of the commits."""
+        """Write the changes of a step, and return them with their effects: see Follower. reader: of the commits."""
         log_files = [commit.path for commit in step.batch.files]
         with translated(log_files, self.urls(step.previous)):
             changes = self._write_changes(step, reader)
@@ -139,7 +139,7 @@ class SparkRows:
         return DataSet(first=step.first, last=step.last, files=files)
 
     def _deltas(self, step: FollowStep, written: DataSet) -> dict[int, StateDelta]:
-        """Return what the versions change; all is read with no more columns than are counted."""
+        """Return the changes that the versions make to the state. Reads only the columns for the counts."""
         rows = self.with_actions(MEASURED_FILE_ACTIONS)
         changes = rows.changes((written,), step.last)
         if changes is not None:
@@ -149,7 +149,7 @@ class SparkRows:
         return deltas_of_range(files, changes, step.non_file, step.retentions, broadcast=is_small(step.batch))
 
     def counted(self, manifest: VersionManifest, non_file: NonFileActions, retention: Retention) -> StateDelta:
-        """Return what the files of a version count for. Errors: MissingSizeError."""
+        """Return the StateDelta that counts the files of a version. Errors: MissingSizeError."""
         files = self.with_actions(MEASURED_FILE_ACTIONS).state_of(manifest)
         return counted(None if files is None else measured(files), non_file, retention)
 
@@ -167,5 +167,5 @@ def _key() -> Column:
 def _only(rows: DataFrame, keys: Sequence[int] | None) -> DataFrame:
     if keys is None:
         return rows
-    # A chain of comparisons, which Parquet checks against the pages one by one; of a list it takes the range only.
+    # A chain of comparisons: Parquet checks each against the pages. For a list, it uses only the range of values.
     return rows.where(" or ".join(f"{KEY} = {key}L" for key in keys) or "false")

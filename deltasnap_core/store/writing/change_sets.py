@@ -1,13 +1,13 @@
-"""When changes are merged and when a new base is due: pure.
+"""Decides when changes are merged and when a new base is written. Pure.
 
-Reading a version costs its base and every set of changes since. Two rules keep both the reading and the bytes small:
+Reading a version reads its base and every later set of changes. Two rules limit both the reads and the bytes written:
 
-- Sets of changes are merged as in a log-structured merge tree: as soon as `fan_in` sets of about one size stand in a
-  row, they become one. There are at most `fan_in - 1` sets of each size, and the write amplification is a logarithm:
-  a row is written again only once for each power of `fan_in` in the number of rows.
+- Sets of changes are merged as in a log-structured merge tree: `fan_in` adjacent sets of about the same size become
+  one. There are at most `fan_in - 1` sets of each size, and the write amplification is logarithmic: a row is written
+  again only once for each power of `fan_in` in the number of rows.
 - A new base is written when the changes since the last one have as many rows as `base_fraction` of it, and at least
-  `least_rows`. A base of n rows is paid for by the changes of `base_fraction * n` rows before it, so each changed row
-  pays for `1 / base_fraction` rows of base, whatever the size of the table.
+  `least_rows`. So `base_fraction * n` changed rows come before each base of n rows. A changed row costs
+  `1 / base_fraction` rows of base, for any size of the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePolicy:
-    """How far changes may grow before they are merged, and before they become a base."""
+    """The limits for changes before they are merged, and before a new base is written."""
 
     base_fraction: float = 0.25
     least_rows: int = 10_000
@@ -29,11 +29,11 @@ class ChangePolicy:
             raise ValueError(f"expected a positive fraction, rows >= 0 and a fan-in of at least 2, found {self}")
 
     def is_base_due(self, *, base_rows: int, change_rows: int) -> bool:
-        """Whether the changes have grown to the fraction of their base that makes a new one worth its cost."""
+        """Return whether the changes have enough rows, compared with their base, for a new base."""
         return change_rows >= max(self.least_rows, self.base_fraction * base_rows)
 
     def sets_to_merge(self, earlier_rows: Sequence[int], new_rows: int) -> int:
-        """Return how many of the latest sets are to be merged with a new one.
+        """Return how many of the latest sets to merge with a new one.
 
         earlier_rows: the rows of each set since the base, oldest first.
         """

@@ -20,12 +20,12 @@ from deltasnap_core.store.rows.spark_rows import SparkRows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainParquetWriter:
-    """Writes plain Parquet of versions of one generation, many versions in one pass."""
+    """Writes plain Parquet for versions of one generation, many versions in one pass."""
 
     rows: SparkRows
 
     def write(self, manifests: Sequence[VersionManifest]) -> list[VersionManifest]:
-        """Return manifests, ascending, with their plain Parquet; that is written, the manifests are not committed."""
+        """Write plain Parquet for versions, ascending. Return their manifests with these files added, not committed."""
         done: list[VersionManifest] = []
         for run in _runs_on_one_base(manifests):
             done += self._write_run(run)
@@ -54,12 +54,12 @@ class PlainParquetWriter:
     def _write_kind(
         self, kind: str, schema: StructType, rows: DataFrame | None, versions: Iterable[int]
     ) -> dict[int, DataFile]:
-        """Write one file a version aside, then name each. A version without rows has a file as well."""
+        """Write one file a version into a staging folder, then move each. A version without rows gets a file too."""
         parquet, staging = self.rows.parquet, f"{STAGING}/{uuid4().hex[:12]}"
         wanted, found = list(versions), dict[int, DataFile]()
         try:
             if rows is not None:
-                # By number: no task then holds part of a version, so that each has one file.
+                # Partition by version: no task has only a part of a version, so each version is one file.
                 in_files = rows.repartition(min(len(wanted), 200), "version").sortWithinPartitions("version")
                 for file in parquet.write(in_files, f"{staging}/rows", partition_by="version"):
                     version = int(file.path.rpartition("/")[0].rpartition("=")[2])
@@ -82,7 +82,7 @@ class PlainParquetWriter:
 
 
 def _runs_on_one_base(manifests: Sequence[VersionManifest]) -> list[list[VersionManifest]]:
-    """Part versions into runs whose changes are all at hand: consecutive, and on one base."""
+    """Return the versions split into runs: consecutive, and with the same base."""
     runs: list[list[VersionManifest]] = []
     for manifest in manifests:
         before = runs[-1][-1] if runs else None

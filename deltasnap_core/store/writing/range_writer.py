@@ -1,4 +1,4 @@
-"""Writes a run of consecutive versions of a table into the store: data, then documents; manifests are the caller's."""
+"""Writes consecutive versions of a table into the store: data, then documents. The caller writes the manifests."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.writing.change_sets import ChangePolicy
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many versions are done, and how many there are."""
+"""Called with a description of the step, the number of versions done, and their total number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeWriter:
-    """Writes versions of one generation of a table. What it returns counts as stored once it is committed.
+    """Writes versions of one generation of a table. A version is stored when the caller commits the returned manifest.
 
     rows, driver_rows: the generation's data, for each engine.
     """
@@ -57,9 +57,9 @@ class RangeWriter:
     progress: Progress
 
     def write_first(self, version: int, loaded: LoadedLog | None = None) -> VersionManifest:
-        """Write a version with a base of its own. Spark reconstructs it, whatever its size.
+        """Write a version with its own base, and return its manifest. Spark reconstructs it, for any size.
 
-        loaded: the log of the version, where it is read already. Errors: those of reading the log; SparkRequiredError.
+        loaded: the log of the version, if read already. Errors: those of reading the log; SparkRequiredError.
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
         log = loaded or self.logged.load(version)
@@ -70,9 +70,10 @@ class RangeWriter:
         return commits.added_to(manifest, None, self.logged.segments[version])
 
     def write_after(self, previous: VersionManifest, last: int) -> list[VersionManifest]:
-        """Write the versions after one of this generation, up to `last`, whose commits are all there.
+        """Write the versions after one of this generation, up to `last`, and return their manifests.
 
-        One pass over the commits, one write of what they changed, and a base at `last` when it is worth one.
+        All commits must exist.
+        It reads the commits in one pass, writes their changes once, and writes a base at `last` if due.
         Errors: those of reading the log; CorruptStoreError; SparkRequiredError.
         """
         first, count = previous.version + 1, last - previous.version
@@ -114,7 +115,7 @@ class RangeWriter:
         return manifests
 
     def _followed(self, step: FollowStep) -> Answer[Followed]:
-        """Return what the commits of a step changed, written."""
+        """Write the changes of a step, and return them with their effects, on the suitable engine."""
         sizes = {Question.FOLLOW: step.rows_to_write, Question.ROWS: step.rows_to_read}
         return self.context.engine.answer(
             sizes if step.batch.measures is not None else dict.fromkeys(sizes),
@@ -124,7 +125,7 @@ class RangeWriter:
         )
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
-        """Write the base of a version, and return what is known of its commit, a draft of its manifest, its state."""
+        """Write the base of a version. Return the facts about its commit, a draft of its manifest, and its state."""
         version, folder = log.version, new_folder(BASE, log.version, log.version)
 
         def on_spark(session: SparkSession) -> DataSet:
@@ -139,12 +140,12 @@ class RangeWriter:
         try:
             with translated(stored_files=self.rows.urls(draft)):
                 counted = self.rows.counted(draft, in_force, retention)
-        except MissingSizeError as error:  # the base has what the log has
+        except MissingSizeError as error:  # the base has the same files as the log
             raise CorruptLogError(path=log.files[0], reason=str(error)) from error
         return commits, draft, counted.applied_to(None)
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
-        """Return what the commit of a version is, read again only where a checkpoint stood in for it."""
+        """Return the facts about the commit of a version. Reads it only if a checkpoint replaced it in the batch."""
         version = loaded.version
         batch = loaded.batch.after(version - 1)
         if not batch.files and self.logged.has_commit(version):
@@ -152,17 +153,17 @@ class RangeWriter:
         return CommitFacts.of(batch)
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:
-        """Split the sets of changes into those that stay and those that are written again with `rows` new ones."""
+        """Return the sets of changes to keep, and those to write again with `rows` new ones."""
         sets = previous.changes
         count = self.policy.sets_to_merge([data_set.rows for data_set in sets], rows)
         if sets and sets[-1].last > previous.version:
-            count = max(count, 1)  # it goes on past the version that is followed: only its beginning is of use
+            count = max(count, 1)  # the last set extends beyond the previous version: only its first part is valid
         return sets[: len(sets) - count], sets[len(sets) - count :]
 
     def _rebased(self, manifest: VersionManifest) -> VersionManifest:
-        """Return a version on a base of its own in place of its changes, when those have grown enough.
+        """Return a version with a new base in place of its changes, if the changes have grown enough.
 
-        Tombstones that have expired are left behind, as by a checkpoint.
+        Expired tombstones are left out, as in a checkpoint.
         """
         if not self.policy.is_base_due(base_rows=manifest.base.rows, change_rows=manifest.change_rows):
             return manifest
@@ -208,7 +209,7 @@ def _version_changes(version: RangeVersion) -> VersionChanges:
 
 
 def _computed_by(of_range: str, batch: CommitBatch, version: int) -> str:
-    """Return what computed one version of a range; of the driver, how many actions it applied to the one before."""
+    """Return what computed one version of a range. For the driver, it states the number of actions of that version."""
     if not of_range.startswith("driver"):
         return of_range
     actions = sum(commit.file_actions for commit in batch.commits if commit.version == version)

@@ -1,4 +1,4 @@
-"""Writes a range of versions of one table: what is missing of it, each run of versions in one pass."""
+"""Writes a range of versions of one table: only the missing ones, each run of versions in one pass."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRange(Sequence[VersionManifest]):
-    """The manifests of a range of versions, ascending, and how they came about.
+    """The manifests of a range of versions, ascending, and facts about the run.
 
-    common:   how the log stood to what was stored before.
+    common:   the relation of the log to what was stored before.
     written:  the versions that were written; the others were stored already.
-    in_force: the manifest of every version that is stored and counts now, ascending.
+    in_force: the manifest of every current stored version, ascending.
     """
 
     manifests: tuple[VersionManifest, ...]
@@ -49,7 +49,7 @@ class StoredRange(Sequence[VersionManifest]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[VersionManifest]: ...
     def __getitem__(self, index: int | slice) -> VersionManifest | Sequence[VersionManifest]:
-        """Return a manifest by its place in the range."""
+        """Return a manifest by its position in the range."""
         return self.manifests[index]
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class StoredRange(Sequence[VersionManifest]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreWriter:
-    """Stores versions of one table as its log has them."""
+    """Stores versions of one table from its log."""
 
     stored: StoredTable
     parquet: ParquetFiles
@@ -75,13 +75,13 @@ class StoreWriter:
         listing: LogListing | None,
         common: CommonVersion | None = None,
     ) -> StoredRange:
-        """Store those of some versions, ascending, that are not whole yet, and return the manifests of all of them.
+        """Store the given versions (ascending) that are not complete yet. Return the manifests of all of them.
 
-        Manifests are written at the end, once the log is found to be the one that was listed: all or none.
-        as_plain_parquet: write `all_files` and `tombstones` of each version out as well.
-        listing: of the log, to its end; None: it is listed.
-        common: how that log stands to what is stored, where it was compared a moment ago.
-        Errors: those of reading the log; LogChangedError; CorruptStoreError. What is stored stays as it was then.
+        Manifests are written at the end, after a check that the log did not change: all or none.
+        as_plain_parquet: also write `all_files` and `tombstones` of each version.
+        listing: of the log, to its end; None: list the log.
+        common: the relation of that log to the stored versions, if just compared.
+        Errors: those of reading the log; LogChangedError; CorruptStoreError. Stored versions are then not changed.
         """
         versions, log = self.stored.stored_versions(), self.log.context.log
         in_force = versions.current()
@@ -101,7 +101,7 @@ class StoreWriter:
                 before = {**manifests, **new}.get(start - 1)
                 new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
         except Exception:
-            self._check_unchanged(listing)  # of a log that was replaced meanwhile, anything may be missing
+            self._check_unchanged(listing)  # if the log was replaced in the meantime, any file may be missing
             raise
         found = [{**manifests, **new}[version] for version in wanted]
         plain = self._with_plain_parquet(found) if as_plain_parquet else {}
@@ -120,7 +120,7 @@ class StoreWriter:
     def _generation(
         self, versions: StoredVersions, common: CommonVersion, listing: LogListing, missing: Sequence[int]
     ) -> tuple[str, LoadedLog | None]:
-        """Return the generation to write to; where its name takes the log of the first version, that too."""
+        """Return the generation to write to. If its name needs the log of the first version, return that log too."""
         newest = versions.current_generation
         if common.is_continued and newest is not None:
             return newest, None
@@ -138,7 +138,7 @@ class StoreWriter:
         generation: str,
         manifests: Mapping[int, VersionManifest],
     ) -> None:
-        """Make versions part of the store, if the log is still the one that they were read from."""
+        """Commit versions to the store, after checking that the log did not change."""
         self._check_unchanged(listing)
         if generation not in versions.generations and fork_of(generation) is not None:
             self.stored.begin_fork(generation)
@@ -164,7 +164,7 @@ class StoreWriter:
     def _whole(
         self, held: Sequence[VersionManifest], common: CommonVersion, listing: LogListing
     ) -> dict[int, VersionManifest]:
-        """Return those of some stored versions that the log has, and whose every file is there, by version."""
+        """Return the stored versions that the log has and whose files are all there, by version."""
         limit = -1 if common.version is None else common.version
         manifests = [manifest for manifest in held if manifest.version <= limit]
         broken = self.stored.missing_files(manifests)
@@ -180,10 +180,10 @@ class StoreWriter:
         try:
             return self.stored.read_manifests(names)
         except (CorruptStoreError, StoredVersionNotFoundError):
-            return self.stored.read_sound_manifests(names)  # one by one: a broken one is written again
+            return self.stored.read_sound_manifests(names)  # one by one: a damaged one is written again
 
     def _with_plain_parquet(self, manifests: Sequence[VersionManifest]) -> dict[int, VersionManifest]:
-        """Return those of some versions that had no plain Parquet, by version: now written, not committed."""
+        """Write the missing plain Parquet of versions. Return the changed manifests by version, not committed."""
         missing = [manifest for manifest in manifests if manifest.plain_parquet is None]
         if missing:
             first, last = missing[0].version, missing[-1].version
@@ -202,9 +202,11 @@ class StoreWriter:
 def _write_run(
     writer: RangeWriter, first: int, last: int, previous: VersionManifest | None, loaded: LoadedLog | None
 ) -> Iterator[VersionManifest]:
-    """Write consecutive versions: changes after one of the same generation, a base where there is none, or no commit.
+    """Yield the manifests of consecutive versions that it writes.
 
-    loaded: the log of a version, where one is read already.
+    A version is written as changes if the previous version has the same generation and the commit exists, otherwise as
+    a base.
+    loaded: the log of a version, if read already.
     """
     version = first
     while version <= last:
@@ -223,7 +225,10 @@ def _write_run(
 def _in_force_now(
     before: Sequence[ManifestName], common: CommonVersion, written: Iterable[VersionManifest]
 ) -> dict[int, ManifestName]:
-    """Return the manifests that count by version, ascending: after a fork, of those before the ones in common alone."""
+    """Return the current manifests by version, ascending.
+
+    After a fork, only common ones of the earlier manifests remain.
+    """
     last = common.latest_stored if common.is_continued else common.version
     kept = [name for name in before if last is not None and name.version <= last]
     names = {name.version: name for name in (*kept, *map(name_of, written))}
