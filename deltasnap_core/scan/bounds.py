@@ -1,15 +1,16 @@
-"""What the log says of the values of a column in one file, as SQL: its partition value, or its statistics.
+"""The bounds of a column's values in one file, as SQL: from its partition value, or from its statistics.
 
-Statistics are bounds, not values. Where it is not sure that a bound is one, it is not used:
-- A maximum of a string may be cut short, or longer than any value: what begins with it may still be a value.
-- A maximum of a timestamp is cut to the millisecond. Both bounds may be off by less than a minute where they are
-  given in a zone other than UTC: offsets had seconds once, which are not written.
-- NaN is above every number, and not every writer counts it: a maximum of a float says nothing of what is above it,
-  and a minimum that is NaN says nothing.
-- Decimals of more than 15 digits have been through a float on their way into JSON, and at some writers' through a
-  64-bit integer, which cuts off what is beyond.
-- With a deletion vector the statistics are those of all rows of the file: bounds still, and `nullCount` the most.
-- In a struct that may be null, `nullCount` may leave out the rows without the struct.
+Statistics are bounds, not values. A bound that may be wrong is not used, or is widened:
+- A maximum of a string may be cut short, or longer than any value: a value may start with it and be greater.
+- A maximum of a timestamp is cut to milliseconds. Both bounds may be off by less than a minute if they have an offset
+  other than UTC: historical offsets include seconds, which are not written.
+- NaN is greater than every number, and not every writer counts it. So a maximum of a float does not exclude greater
+  values, and a minimum that is NaN is ignored.
+- Decimals of more than 15 digits were converted to a float for JSON. Some writers also convert them to a 64-bit
+  integer, which cuts off greater values.
+- With a deletion vector, the statistics still cover all rows of the file: they remain bounds, and `nullCount` is an
+  upper bound.
+- In a nullable struct, `nullCount` may not count the rows without the struct.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ _DATED = ("date", "timestamp", "timestamp_ntz")
 
 
 def statistic(kind: str, *path: str) -> str:
-    """Return one of the statistics as SQL over `s`."""
+    """Return a statistic as SQL over `s`."""
     return ".".join(["s", kind, *map(quoted, path)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The lowest and the highest value of a column in a file, and how many are null; SQL, None where not known.
+    """The lowest and the highest value of a column in a file, and the number of nulls; SQL, or None if unknown.
 
-    cast_to: the type of the bounds, where the column is cast. is_value: both bounds are the one value of the file.
-    fields:  the statistics that the SQL reads.
+    data_type:    the type of the bounds, after a cast if there is one.
+    counts_nulls: whether `nulls` counts every null.
+    is_value:     whether both bounds are the single value of the file.
+    slack:        whether the bounds are doubles, widened by the rounding error of a float.
+    fields:       the statistics that the SQL reads.
     """
 
     data_type: str
@@ -56,19 +60,19 @@ class Bounds:
     fields: frozenset[tuple[str, ...]] = frozenset()
 
     def is_null(self) -> str | None:
-        """Return whether there may be a null."""
+        """Return a condition for files that may contain a null."""
         if self.is_value:
             return f"({self.lower} is null)"
         return f"({self.nulls} > 0)" if self.counts_nulls else None
 
     def is_not_null(self) -> str | None:
-        """Return whether there may be a value."""
+        """Return a condition for files that may contain a value."""
         return f"({self.lower} is not null)" if self.is_value else f"({self.nulls} < s.numRecords)"
 
     def of_values(self, condition: str | None, *, is_sure: bool = True) -> str | None:
-        """Return a condition that null does not meet: whether a file that has values may meet it.
+        """Return a condition for files with values that may meet `condition`. A null does not meet it.
 
-        is_sure: False: the condition may be null for a value, which says nothing.
+        is_sure: False: the condition may be null for a value; then the result is unknown.
         """
         if self.is_value:
             unknown = "false" if is_sure else self.is_not_null()
@@ -76,13 +80,13 @@ class Bounds:
         return self.is_not_null() if condition is None else f"({self.is_not_null()} and {condition})"
 
     def compared(self, operator: str, value: PredicateValue) -> str | None:
-        """Return whether there may be a value that compares so with a constant.
+        """Return a condition for files that may contain a value for which the comparison with a constant is true.
 
-        `<=>` holds for null where the constant turns out to be null, `<!>` is its opposite: differs, or is null.
+        `<=>` is true for null if the constant is null. `<!>` is its opposite: different, or null.
         """
         is_null_safe = operator in ("<=>", "<!>")
         if self.data_type in _INTEGERS and value.is_beyond_long:
-            return None  # Spark 4.3 takes `id < 9223372036854775808` for true, where the id is null too
+            return None  # Spark 4.3 evaluates `id < 9223372036854775808` to true, even if the id is null
         if not comparable(self.data_type, value):
             return None if is_null_safe else self.of_values(None)
         constant, is_sure = f"cast({value.sql} as double)" if self.slack else value.sql, not value.is_cast
@@ -109,7 +113,7 @@ class Bounds:
         return conditions[operator]
 
     def starting_with(self, prefix: str, length: int, *, negated: bool) -> str | None:
-        """Return whether there may be a string that begins with a prefix, or that does not. Of strings only."""
+        """Return a condition for files that may contain a string with a prefix, or (negated) one without it."""
         if self.lower is None or self.upper is None:
             return None
         if self.is_value:
@@ -140,9 +144,9 @@ class Bounds:
 
 
 def bounds_of(column: TableColumn, cast_to: str | None = None) -> Bounds | None:
-    """Return what is known of a column in a file, or of the column cast to a type; None: nothing.
+    """Return the bounds of a column in a file, or of the column cast to a type; None: unknown.
 
-    A cast is looked through where it keeps the order of the values.
+    A cast is supported if it keeps the order of the values.
     """
     found = _partition_bounds(column) if column.is_partition else _statistics(column)
     if found is None or cast_to is None:
@@ -152,7 +156,7 @@ def bounds_of(column: TableColumn, cast_to: str | None = None) -> Bounds | None:
 
 
 def comparable(data_type: str, value: PredicateValue) -> bool:
-    """Whether Spark compares a column of a type with a constant in the order of the column's own values."""
+    """Return whether Spark compares a column of a type with a constant in the order of the column's own values."""
     if data_type in _INTEGERS or data_type.startswith("decimal(") or data_type in ("float", "double"):
         return value.kind == "number"
     if data_type in ("string", "boolean"):
@@ -190,14 +194,14 @@ def _field(kind: str, column: TableColumn) -> str:
 
 
 def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
-    """Return the lowest and highest value, and whether they are doubles with room for what a float loses."""
+    """Return the lowest and highest value, and whether they are doubles, widened by the rounding error of a float."""
     low, high, kind = _field("minValues", column), _field("maxValues", column), column.data_type
     if column.was_float or kind in _NO_VALUES:
         return None, None, False
     if kind == "string":
         return low, high, False
     if kind == "timestamp":
-        # A time without a zone is of a zone that nobody tells.
+        # The zone of a time without an offset is unknown.
         low, high = (f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)" for text in (low, high))
         return _with_seconds(low, "-1"), f"try_add({_with_seconds(high, '1')}, interval 1 millisecond)", False
     if kind == "timestamp_ntz":
@@ -226,14 +230,14 @@ def _cast(bounds: Bounds, target: str) -> Bounds | None:
         return None
     lower, upper = bounds.lower, bounds.upper
     if bounds.data_type == "timestamp" and not bounds.is_value:
-        # Where clocks are put back over midnight, a later time is of an earlier day.
+        # If clocks are set back over midnight, a later time has an earlier date.
         lower, upper = f"try_add({lower}, interval '-3' hour)", f"try_add({upper}, interval '3' hour)"
     sql = [None if bound is None else f"try_cast({bound} as {sql_type(target)})" for bound in (lower, upper)]
     return replace(bounds, data_type=target, lower=sql[0], upper=sql[1])
 
 
 def _keeps_order(source: str, target: str) -> bool:
-    """Whether a greater value never becomes a smaller one, and none is lost."""
+    """Return whether a cast never makes a greater value smaller, and loses no value."""
     if source in _INTEGERS:
         if target in _INTEGERS:
             return _INTEGERS[source] <= _INTEGERS[target]

@@ -1,4 +1,4 @@
-"""Where the files that a log names are: one place that says which of them may be opened. No Spark."""
+"""Resolves the files that a log names. The single authority on which of them may be opened. No Spark."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
 
 
 def data_file_url(path: str, table_path: str, roots: Sequence[str] = ()) -> str:
-    """Return the URL, nothing encoded, of a file that a log names by a URI, relative to the table or absolute.
+    """Return the URL, without encoding, of a file that a log names by a URI, relative to the table or absolute.
 
-    roots: folders (URLs) besides that of the table that files may lie in, as those of a shallow clone do.
-    Errors: DataPathError for a file that lies in none of them.
+    roots: other folders (URLs) than the table's that may contain files, for example those of a shallow clone.
+    Errors: DataPathError for a file outside of all these folders.
     Source: PROTOCOL.md, Add File and Remove File.
     """
     try:
@@ -29,7 +29,7 @@ def data_file_url(path: str, table_path: str, roots: Sequence[str] = ()) -> str:
 
 
 def spark_name(url: str) -> str:
-    """Return a URL as Spark's `_metadata.file_path` gives it: as `java.net.URI` quotes a path."""
+    """Return a URL as in Spark's `_metadata.file_path`, quoted like a path in `java.net.URI`."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}{separator}{authority}{slash}{''.join(map(_quoted, path))}"
@@ -43,6 +43,6 @@ def _quoted(character: str) -> str:
 
 
 def is_hidden(url: str) -> bool:
-    """Whether Spark passes over a file of this name, even if it is told to read it."""
+    """Return whether Spark skips a file of this name, even if the file is requested by name."""
     name = split_url(url)[1]
     return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)

@@ -1,4 +1,4 @@
-"""Deletion vectors read from where they are, and checked. No Spark.
+"""Reads deletion vectors and checks them. No Spark.
 
 Source: PROTOCOL.md, Deletion Vector Descriptor Schema; Deletion Vector File Storage Format.
 """
@@ -42,10 +42,10 @@ class DeletionVectors:
     roots: Sequence[str] = ()
 
     def rows(self, vector: DeletionVectorDescriptor) -> Rows:
-        """Return the indexes of the rows that are no longer in a data file, ascending.
+        """Return the indexes of the deleted rows of a data file, ascending.
 
-        Errors: CorruptLogError (names the file) where size, checksum, magic number or cardinality is not as it must
-        be; DataFileNotFoundError; DataPathError.
+        Errors: CorruptLogError (names the file) if size, checksum, magic number or cardinality is wrong;
+        DataFileNotFoundError; DataPathError.
         """
         where = self._place(vector)
         try:
@@ -69,7 +69,10 @@ class DeletionVectors:
         return data_file_url(relative, self.table_path, self.roots)
 
     def _read(self, url: str, vector: DeletionVectorDescriptor) -> bytes:
-        """Return the bytes of a vector in a file: its size, itself, and its checksum; the numbers big-endian."""
+        """Return the bytes of a vector in a file.
+
+        The file has its size, the vector and its checksum; numbers are big-endian.
+        """
         try:
             with self.store.open(url) as stream:
                 if (found := stream.read(1)) != bytes([_FILE_VERSION]):
@@ -109,7 +112,7 @@ def decode_z85(text: str) -> bytes:
 
 
 def vector_file(vector: DeletionVectorDescriptor) -> str:
-    """Return the path, below the table, of a file named by a UUID behind a prefix; nothing in it is encoded."""
+    """Return the path, below the table and not encoded, of a file that is named by a prefix and a UUID."""
     if vector.storage_type != "u":
         raise ValueError(f"expected a storage type of u, p or i, found {vector.storage_type!r}")
     prefix, encoded = vector.path_or_inline_dv[:-_UUID_CHARACTERS], vector.path_or_inline_dv[-_UUID_CHARACTERS:]
@@ -120,7 +123,7 @@ def vector_file(vector: DeletionVectorDescriptor) -> str:
 
 
 def _cut(content: bytes, size: int) -> bytes:
-    # Z85 takes four bytes at a time: up to three of them fill up.
+    # Z85 encodes four bytes at a time: up to three bytes are padding.
     if not size <= len(content) < size + 4:
         raise ValueError(f"expected {size} bytes, found {len(content)}")
     return content[:size]

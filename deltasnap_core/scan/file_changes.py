@@ -1,4 +1,4 @@
-"""What changed between two versions: the files that came and the files that went, net."""
+"""The net changes between two versions: added and removed files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "d
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSummary:
-    """How many files came and went, in files and bytes.
+    """The numbers of added and removed files, with bytes.
 
-    rearranged_files: those that came with `dataChange` false: their rows were there before, in other files.
-    files_with_other_vector: those that came for one of the same path: of their rows some were deleted, none came.
+    rearranged_files: added files with `dataChange` false: their rows were there before, in other files.
+    files_with_other_vector: files whose path was already there, with another deletion vector: rows were deleted, none
+                             added.
     """
 
     added_files: int
@@ -40,12 +41,12 @@ class ChangeSummary:
 
     @property
     def is_append_only(self) -> bool:
-        """Whether the rows of the files that came are all that changed: a scan of them is the increment."""
+        """Whether the rows of the added files are the only change: then a scan of them is the increment."""
         return self.removed_files == 0 and self.rearranged_files == 0
 
     @property
     def why_not_append_only(self) -> tuple[str, ...]:
-        """Why a scan of the files that came is more, or less, than the rows that came; nothing where it is those."""
+        """Why the rows of the added files are not exactly the new rows; empty if they are."""
         rewritten = self.removed_files - self.files_with_other_vector
         reasons = (
             (rewritten, "files went: rows were deleted, updated or moved, and what replaces them is among those added"),
@@ -57,10 +58,11 @@ class ChangeSummary:
 
 @safe_repr
 class FileChanges:
-    """The net change of a table's files from one version to another, which may be the earlier one; immutable.
+    """The net change of a table's files from one version to another.
 
-    A file that came and went in between is in neither; one that was added again, with other statistics or tags but
-    the same deletion vector, did not change.
+    The second version may be the earlier one. Immutable.
+    A file that was added and removed in between is not included. A file that was added again with other statistics or
+    tags, but the same deletion vector, counts as unchanged.
     """
 
     def __init__(
@@ -74,9 +76,12 @@ class FileChanges:
         commits: Sequence[DeltaHistory],
         reading: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        """table: at `to_version`. before, after: the files of the two versions, with the columns of AddFile.
+        """Create the changes.
 
-        commits: see the attribute. reading: tells what Spark cannot read of them while it is entered: `translated`.
+        table:   at `to_version`.
+        before, after: the files of the two versions, with the columns of AddFile.
+        commits: see the attribute.
+        reading: a context manager that translates Spark's failures to read the files: `translated`.
         """
         self._table = table
         self._before = before
@@ -85,25 +90,28 @@ class FileChanges:
         self.from_version = from_version
         self.to_version = to_version
         self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=to_version < from_version))
-        """Why: the commits between, in the order gone through; undone where the way leads back. Those whose log is
-        gone are left out."""
+        """The commits between the versions, in the direction of the change.
+
+        If `to_version` is the earlier one, these are the
+        commits to undo. Commits that the log no longer has are left out.
+        """
 
     def __repr__(self) -> str:
         return f"FileChanges({self.from_version} to {self.to_version})"
 
     @once
     def added(self) -> DataFrame:
-        """The files that the later version asked for has and the other has not; the columns of AddFile."""
+        """The files of `to_version` that `from_version` does not have; the columns of AddFile."""
         return _without(self._after, self._before)
 
     @once
     def removed(self) -> DataFrame:
-        """The files that went; the columns of AddFile, as they were before."""
+        """The files of `from_version` that `to_version` does not have; the columns of AddFile."""
         return _without(self._before, self._after)
 
     @once
     def summary(self) -> ChangeSummary:
-        """How many files came and went, and whether that is all that happened to the rows; one job.
+        """The numbers of added and removed files, and whether the change is append-only; one Spark job.
 
         Errors: CorruptLogError, CorruptStoreError.
         """
@@ -126,10 +134,9 @@ class FileChanges:
         return ChangeSummary(**row.asDict())
 
     def scan_added(self, where: str | None = None, columns: Sequence[str] | None = None) -> Scan:
-        """Return a scan of the files that came, as Snapshot.scan.
+        """Return a scan of the added files, as Snapshot.scan.
 
-        Their rows are the increment where `summary.is_append_only`; otherwise `summary.why_not_append_only` tells what
-        else there is to know.
+        Their rows are the increment if `summary.is_append_only`; otherwise see `summary.why_not_append_only`.
         """
 
         def ask(_: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:

@@ -1,10 +1,10 @@
-"""Keys of files as SQL, for where files may be deleted: two spellings of one file always share a key. No Spark.
+"""Keys of files as SQL, for decisions about deletion: two spellings of one file always share a key. No Spark.
 
-A key is coarser than the identity of a file on any storage: the scheme and its aliases, the authority, `.`, `..`,
-empty parts, the kind of slash and upper case make no difference, and a path with escapes has the key of its raw
-spelling too. A comparison by key may keep a file too many, never one too few. A path that leads out of the table's
-folder may still be a file in it, through a mount, a link or another address of the storage, and `..` after a link
-leads elsewhere: such a path also has the name of its file as a key.
+A key is coarser than the identity of a file on any storage. It ignores the scheme and its aliases, the authority, `.`,
+`..`, empty parts, the kind of slash, and upper case. A path with escapes also has the key of its raw spelling. So a
+comparison by key may keep a file that is not needed, but never misses a needed one. A path outside of the table's
+folder may still lead into it, through a mount, a link or another address of the storage, and `..` after a link leads
+elsewhere. Therefore such a path also has its file name as a key.
 """
 
 from __future__ import annotations
@@ -26,35 +26,38 @@ _BEFORE_QUERY = string_sql("^[^?#]*")
 
 
 class FileKeys:
-    """The keys of the files of one table, as SQL over SQL.
+    """Returns SQL for the keys of the files of one table. Arguments are SQL too.
 
-    A key that begins with a slash is a path below the table; one without is the name of a file; else UNRESOLVED.
+    A key that starts with a slash is a path below the table. Any other key is a file name, or UNRESOLVED.
     """
 
     def __init__(self, roots: Sequence[str]) -> None:
-        """roots: URLs that lead to the table's folder; relative paths start from the first."""
+        """Create the keys of a table.
+
+        roots: URLs that lead to the table's folder; relative paths start from the first.
+        """
         self._table_path = roots[0]
         self._folders = list(dict.fromkeys(map(normal_path, roots)))
 
     def of_logged(self, path: str) -> str:
-        """Return the keys (array, not empty) of a path as the log has it, decoded and raw."""
+        """Return the keys (array, not empty) of a path in the log, decoded and raw."""
         forms = f"array_distinct(array({self._decoded(path)}, {path}))"
         return f"array_distinct(flatten(transform({forms}, path -> {self._keys('path')})))"
 
     def of_listed(self, path: str) -> str:
-        """Return the key of a listed file by its path relative to the table."""
+        """Return the key of a listed file from its path relative to the table."""
         return _normal(f"concat('/', {_lower(path)})")
 
     def of_name(self, path: str) -> str:
-        """Return the key of a listed file by its name."""
+        """Return the key of a listed file from its name."""
         return f"substring_index({_lower(path)}, '/', -1)"
 
     def is_inside(self, path: str) -> str:
-        """Return whether a path as the log has it leads to a file below the table."""
+        """Return whether a path in the log leads to a file below the table."""
         return f"exists({self._keys(self._decoded(path))}, key -> startswith(key, '/'))"
 
     def shown(self, path: str) -> str:
-        """Return a path as the log has it, decoded, and relative where it is written as one below the table."""
+        """Return a path in the log for display: decoded, and relative if it is written as a path below the table."""
         scheme, _, rest = self._table_path.partition("://")
         root = f"file:{rest}/" if scheme == "file" else f"{self._table_path}/"
         shown = f"if(startswith(shown, {string_sql(root)}), substring(shown, {len(root) + 1}), shown)"
@@ -76,7 +79,7 @@ class FileKeys:
         return _let("whole", whole, result)
 
     def _below(self, full: str) -> str:
-        """Return a whole path without the table's folder, with a slash before it; null: it does not lie below."""
+        """Return a full path relative to the table's folder, with a leading slash; null: it is not below the folder."""
         cases = (
             f"when startswith({full}, {string_sql(folder + '/')}) then substring({full}, {len(folder) + 1})"
             for folder in self._folders
@@ -85,7 +88,7 @@ class FileKeys:
 
 
 def normal_path(url: str) -> str:
-    """Return the path of a URL in the form of a key: with a slash before each part, empty for the topmost folder."""
+    """Return the path of a URL in the form of a key: a slash before each part, empty for the root folder."""
     _, _, rest = url.partition("://")
     path = rest if url.startswith("file:") else rest.partition("/")[2]
     parts = [part for part in path.lower().replace("\\", "/").split("/") if part not in ("", ".")]
@@ -97,7 +100,7 @@ def _lower(path: str) -> str:
 
 
 def _normal(path: str) -> str:
-    """Return a path that begins with a slash without its `.`, `..` and empty parts."""
+    """Return a path that starts with a slash, without `.`, `..` and empty parts."""
     step = (
         "case when part in ('', '.') then done when part = '..' then slice(done, 1, greatest(size(done) - 1, 0))"
         " else concat(done, array(part)) end"
@@ -107,7 +110,7 @@ def _normal(path: str) -> str:
 
 
 def _own_address(table_path: str) -> str:
-    """Return the regular expression of the scheme and authority that a path of the table may begin with."""
+    """Return a regular expression for the scheme and authority that a path of the table may start with."""
     scheme, _, rest = table_path.lower().partition("://")
     if scheme == "file":
         return string_sql(r"^(?:file|local):(?://(?:localhost)?)?(?=/)")
@@ -116,5 +119,5 @@ def _own_address(table_path: str) -> str:
 
 
 def _let(name: str, value: str, result: str) -> str:
-    """Return an expression in which a name stands for a value: it is evaluated once."""
+    """Return an expression that binds a value to a name, so that the value is evaluated once."""
     return f"transform(array({value}), {name} -> {result})[0]"

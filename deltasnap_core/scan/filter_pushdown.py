@@ -1,15 +1,15 @@
-"""Which filters Spark may push down into its Parquet reader: an allow list by type and operator. No Spark.
+"""Decides which filters Spark may push down into its Parquet reader: an allow list by type and operator. No Spark.
 
-Spark compares values in one way, Parquet's statistics, dictionaries and bloom filters in another. Where the two
-differ, a filter that is pushed down loses rows. Spark evaluates everything that is not listed here after reading.
+Spark's comparison of values and Parquet's statistics, dictionaries and bloom filters do not always agree. If they
+differ, a pushed filter loses rows. Filters that are not listed here are evaluated by Spark after reading.
 
-- A column of a type in `EVERY_OPERATOR` is read as it is: Spark pushes down what it likes, for filters on the frame
-  of a scan too.
+- A column of a type in `EVERY_OPERATOR` is read directly: Spark may push down any filter, including filters on the
+  DataFrame of a scan.
 - Any other column is read through an expression that Spark does not push filters through (`to_logical`).
-- Of those, a type in `WITH_ROOM` gets conditions of our own (`pushed_conditions`), which Spark does push down.
+- For columns of a type in `WITH_ROOM`, separate conditions (`pushed_conditions`) are generated and pushed down.
 
-No type is listed where the table's files may have another one (type widening), or another column by that name
-(column mapping by id): Spark finds the columns of a pushed filter by name.
+Nothing is pushed down if the table's files may have another type (type widening) or another column with that name
+(column mapping by id): Spark resolves the columns of a pushed filter by name.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ EVERY_OPERATOR = {
     "array": "Spark pushes nothing down that is inside an array",
     "map": "as array",
 }
-"""Types of columns that any filter may be pushed down on, each with the reason.
+"""Types of columns on which any filter may be pushed down, each with the reason.
 
-Not listed: float and double. Statistics leave NaN out, which is above every number to Spark. Dictionaries and bloom
-filters tell -0.0 from 0.0, which are equal to Spark. timestamp_ntz, variant and others: Spark pushes nothing down
-that is worth a test.
+Not listed: float and double. Statistics leave out NaN, which is greater than every number in Spark. Dictionaries and
+bloom filters distinguish -0.0 from 0.0, which are equal in Spark. For timestamp_ntz, variant and others, Spark pushes
+down hardly anything.
 """
 
 WITH_ROOM = {
     "date": ("interval '1' day", "a filter passes through java.sql.Date, which lacks days that a time zone skipped"),
     "timestamp": ("interval '1' second", "Spark cuts a constant to milliseconds where a file has those"),
 }
-"""Types that only comparisons with a constant are pushed down for, with room at both ends, and the reason for it.
+"""Types for which only comparisons with a constant are pushed down, with a margin at both ends and the reason for it.
 
-The constants of a pushed filter pass through java.sql classes, which have the Julian calendar before 1582 and lack
-the days between the calendars: nothing is pushed down for constants before `_SINCE`.
+The constants of a pushed filter are converted to java.sql classes, which use the Julian calendar before 1582 and lack
+the days between the calendars. So nothing is pushed down for constants before `_SINCE`.
 """
 
 _SINCE = "date'1900-01-01'"
@@ -74,7 +74,8 @@ def may_push_down(data_type: str, *, is_widened: bool, mode: ColumnMappingMode) 
 def pushed_conditions(condition: exp.Expr, columns: TableColumns) -> Iterator[str]:
     """Yield conditions to push down, as SQL over the columns of data files.
 
-    Every row that meets `condition` meets them. Only comparisons of a listed column with a constant give any.
+    Every row that meets `condition` also meets them. Only comparisons of a listed column with a constant yield
+    conditions.
     """
     if columns.mapping_mode == "id":
         return
@@ -102,7 +103,7 @@ def _bound(column_node: exp.Expr, operator: str, value_node: exp.Expr, columns: 
     room = f"{'-' if operator == '>=' else ''}{WITH_ROOM[column.data_type][0]}"
     end = f"cast(try_add({constant}, {room}) as {kind})"
     name = ".".join(map(quoted, column.physical_path))
-    # Of constants only, what follows the first OR is known before anything is read.
+    # After the first OR, there are only constants: Spark evaluates them before it reads.
     yield f"({name} {operator} {end} or {end} is null or {constant} < {_SINCE})"
 
 

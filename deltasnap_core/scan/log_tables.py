@@ -1,4 +1,4 @@
-"""The metadata tables that a listing of the log is enough for: its versions and its files."""
+"""The metadata tables that need only a listing of the log: versions and log files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LOG_FILES = StructType(
 
 
 def versions_table(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Return `MetadataTables.versions` of rows with its columns, the time as `ms` since the epoch."""
+    """Return `MetadataTables.versions` from rows with its columns; the time is `ms` since the epoch."""
     frame = local_rows(spark, rows, _VERSIONS)
     return frame.selectExpr(
         "version", "timestamp_millis(ms) as timestamp", "has_commit", "has_checkpoint", "loadable", "why_not"
@@ -45,7 +45,7 @@ def versions_table(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> Da
 
 
 def listed_versions(listing: LogListing, timestamps: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `versions_table` for what a listing of a whole log shows. timestamps: ms by version."""
+    """Yield the rows of `versions_table` from a listing of a whole log. timestamps: ms by version."""
     loadable = set(listing.reconstructable_versions())
     checkpoints = {checkpoint.version for checkpoint in listing.checkpoints}
     for version in sorted(checkpoints.union(listing.commits)):
@@ -61,7 +61,7 @@ def listed_versions(listing: LogListing, timestamps: Mapping[int, int]) -> Itera
 
 
 def log_files_table(spark: SparkSession, files: Iterable[FileStatus], segment: LogSegment) -> DataFrame:
-    """Return `MetadataTables.log_files` of listed files; those with a name of no kind are left out."""
+    """Return `MetadataTables.log_files` from listed files. Unknown files are left out."""
     read = {file.path for file in (*segment.deltas, *segment.checkpoint_provider.files)}
     read |= {file.path for file in (segment.checksum_file, segment.last_commit_file) if file is not None}
     rows = local_rows(spark, _log_files(files, read), _LOG_FILES)

@@ -1,10 +1,10 @@
-"""Metadata tables: what the log knows of a table, as DataFrames.
+"""Metadata tables: facts about a table from its log, as DataFrames.
 
     snapshot.tables.partitions.show()
     snapshot.tables.create_view("column_stats")                      # then: select * from column_stats
 
-Each table is a property and its columns are told there. Sizes are bytes, times are timestamps. Names of columns of the
-table that are inside structs are joined with dots.
+Each table is a property that documents its columns. Sizes are bytes, times are timestamps. Names of columns inside
+structs are joined with dots.
 """
 
 from __future__ import annotations
@@ -41,12 +41,17 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What metadata tables are made of, each read when a table asks for it.
+    """The sources of the metadata tables. Each is read when a table needs it.
 
-    files, tombstones: of the version; every tombstone that the log still has. events: the file actions of commits
-    with the columns version, path, add, remove; None: there are none. history, versions, log_files: the tables
-    themselves. listing: what lies below the table's folder. named: what other versions in the log name, later ones
-    too; with True, what each of its commits names. retention_ms: how long a tombstone is kept. now_ms: the present.
+    files:        the live files of the version.
+    tombstones:   every tombstone that the log still has.
+    events:       the file actions of commits, with the columns version, path, add, remove; None: there are none.
+    history, versions, log_files: the tables themselves.
+    listing:      the files below the table's folder.
+    named:        the files that other versions in the log name, including later ones; with True, also those that each
+                  commit names.
+    retention_ms: how long a tombstone is kept.
+    now_ms:       the current time.
     """
 
     files: Callable[[], DataFrame]
@@ -62,16 +67,16 @@ class LogFacts:
 
 
 class MetadataTables:
-    """The metadata tables of one version of a table, or of its log; each is made when it is asked for."""
+    """The metadata tables of one version of a table, or of its log. Each is created on demand."""
 
     def __init__(self, table: ScannedTable, facts: LogFacts) -> None:
         self._table = table
         self._facts = facts
 
     def create_view(self, name: str, view: str | None = None) -> str:
-        """Make one of the tables a temporary view of the session; return the view's name, by default the table's.
+        """Create a temporary view of one of the tables. Return the view's name; default: the name of the table.
 
-        Errors: ValueError on a name that is none of NAMES.
+        Errors: ValueError for a name that is not in NAMES.
         """
         if name not in NAMES:
             raise ValueError(f"There is no metadata table {name!r}; there are {', '.join(NAMES)}")
@@ -84,8 +89,9 @@ class MetadataTables:
         """The live files.
 
         path (string, as in the log), size (long), modification_time (timestamp), data_change (boolean), records (long,
-        null: not told), deleted_records (long, by its deletion vector), partition (struct of the typed partition
-        columns), stats (struct by column: min, max in the column's type, null_count; null: not told), tags (map).
+        null: not stated), deleted_records (long, by its deletion vector), partition (struct of the typed partition
+              columns), stats (struct
+        by column: min, max in the column's type, null_count; null: not stated), tags (map).
         """
         values = f"transform(array({self._parsed}), s -> {self._readable_stats})[0]"
         return self._facts.files().selectExpr(
@@ -102,11 +108,11 @@ class MetadataTables:
 
     @property
     def partitions(self) -> DataFrame:
-        """The partitions; a table without partition columns is one.
+        """The partitions; a table without partition columns has one.
 
         partition (struct of the typed partition columns), files (long), bytes (long), records (long, of the files that
-        tell, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
-        (timestamp: the newest modification of a file of it).
+        state it, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
+        (timestamp: the newest modification time of its files).
         """
         return (
             self._facts.files()
@@ -123,10 +129,10 @@ class MetadataTables:
 
     @property
     def entries(self) -> DataFrame:
-        """Each file's time in the table, one row for each time that an action added it.
+        """The history of each file: one row for each time that a commit added it.
 
-        path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null: in
-        the table when the commits at hand begin), removed_version (long; null: still there), data_change (boolean).
+        path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
+        before the first available commit), removed_version (long; null: still in the table), data_change (boolean).
         """
         live = self._facts.files().selectExpr(
             "path",
@@ -146,15 +152,15 @@ class MetadataTables:
 
     @property
     def history(self) -> DataFrame:
-        """The commits that are still there, newest first; columns as of `DeltaLog.history_frame`."""
+        """The commits that still exist, newest first; columns as in `DeltaLog.history_frame`."""
         return self._facts.history()
 
     @property
     def versions(self) -> DataFrame:
         """The versions.
 
-        version (long), timestamp (timestamp, null: its commit is gone), has_commit, has_checkpoint, loadable (boolean),
-        why_not (string, null: it is loadable).
+        version (long), timestamp (timestamp, null: its commit no longer exists), has_commit, has_checkpoint, loadable
+        (boolean), why_not (string, null: it is loadable).
         """
         return self._facts.versions()
 
@@ -163,15 +169,15 @@ class MetadataTables:
         """The files of the log.
 
         path (string, URL), kind (string), version (long), size (long), modification_time (timestamp), in_segment
-        (boolean: the version is read from it).
+        (boolean: used to load the version).
         """
         return self._facts.log_files()
 
     @property
     def tombstones(self) -> DataFrame:
-        """The removed files that the log still has, first to expire first.
+        """The removed files that the log still has, ordered by expiry.
 
-        path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not told),
+        path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not stated),
         data_change (boolean), deletion_vector (string, unique id).
         """
         expires = f"coalesce(deletionTimestamp, 0) + {self._facts.retention_ms}L"
@@ -187,12 +193,12 @@ class MetadataTables:
 
     @property
     def column_stats(self) -> DataFrame:
-        """How far the statistics go, one row a column that may have some.
+        """The coverage of the statistics, one row for each column that may have some.
 
         column (string), type (string), files (long), files_with_min, files_with_max, files_with_null_count (long),
-        records (long, of the files that tell), records_with_min, records_with_null_count (long), share_of_files,
-        share_of_records (double: with both bounds), null_count (long, where told), min, max (string: the least and the
-        greatest of the bounds as they are written; null where there is none).
+        records (long, of the files that state it), records_with_min, records_with_null_count (long), share_of_files,
+        share_of_records (double: with both bounds), null_count (long, where stated), min, max (string: the least and
+        the greatest bound as written; null: there is none).
         """
         columns = self._data_columns
         counted = self._facts.files().selectExpr(f"{self._parsed} as s")
@@ -206,21 +212,22 @@ class MetadataTables:
         return totals.selectExpr(f"inline(array({rows}))").selectExpr("column", "type", *_COVERAGE)
 
     def vacuum_candidates(self, *, list_files: bool = False) -> DataFrame:
-        """Return what VACUUM would delete, and what keeps other files from it.
+        """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
-        list_files: also list the folder of the table, for files that no action names (orphans), and read every commit.
-        path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why
-        it is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
+        list_files: also list the folder of the table, to find files that no action names (orphans), and read every
+                    commit.
+        path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
+        is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).
 
-        A file is protected where any version within the retention needs it: its data files, deletion vectors and files
-        of change data. Where it is not certain, it is protected too, and the reason says so: a path that cannot be
-        resolved may be any file; one that leads out of the table's folder (a mount, another address of the storage)
-        may be any file of its name. Names compare without upper case, `.`, `..` and `//`. Files younger than the
-        retention or of unknown age, what a symbolic link leads to, and files of a table inside this one are protected.
-        Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
+        A file is protected if any version within the retention needs it: as a data file, deletion vector or file of
+        change data. If this is uncertain, the file is protected too, and the reason says so. A path that cannot be
+        resolved may be any file. A path outside of the table's folder (a mount, another address of the storage) may be
+        any file of its name. Comparisons of names ignore upper case, `.`, `..` and `//`. Also protected are files
+        younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
+        folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
         """
-        listing = self._facts.listing() if list_files else None  # before the log: what is committed meanwhile is named
+        listing = self._facts.listing() if list_files else None  # first: files committed later are then named
         named = self._facts.named(list_files)
         named = replace(
             named,
@@ -294,7 +301,7 @@ _COVERAGE_TYPES = (
 
 
 def _lives(events: DataFrame) -> DataFrame:
-    """Return from adds and removes by version how long each file was in the table."""
+    """Return the time of each file in the table, from adds and removes by version."""
     actions = events.selectExpr(
         "version", "path", "add.path is not null as is_add", "coalesce(add.size, remove.size) as size",
         "coalesce(add.dataChange, remove.dataChange) as data_change",
@@ -332,7 +339,7 @@ def _coverage(column: TableColumn, number: int) -> str:
 
 
 def _readable_type(column: TableColumn) -> str:
-    """Return the type that a bound is shown in: that of the column where it has bounds, else text."""
+    """Return the type for showing a bound: that of the column if it has bounds, otherwise text."""
     bounds = bounds_of(column)
     return column.data_type if bounds is not None and bounds.lower is not None else "string"
 

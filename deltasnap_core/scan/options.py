@@ -1,4 +1,4 @@
-"""How the rows of a table are to be read."""
+"""Options for reading the rows of a table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from deltasnap_core.redaction import safe_repr
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """What a caller may choose about scans.
+    """Options for scans.
 
-    data_roots: folders (paths or URLs) besides that of the table that its data files and deletion vectors may be read
-                from: those that a shallow clone refers to. Paths that lead elsewhere raise DataPathError.
-    storage_options: for fsspec, of the data files that a stored version names; None: those of the store. A snapshot
-                reads them with its own.
+    data_roots: folders (paths or URLs) other than the table's from which data files and deletion vectors may be read,
+                for example those of a shallow clone's source. Paths outside of these folders raise DataPathError.
+    storage_options: for fsspec, for the data files of a stored version; None: those of the store. A snapshot always
+                     uses its
+                own.
     """
 
     data_roots: tuple[str, ...] = ()

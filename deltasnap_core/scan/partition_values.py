@@ -1,4 +1,4 @@
-"""The values of partition columns, which a log has as texts, as SQL that types them. No Spark.
+"""SQL that converts partition values, which are texts in a log, to the types of their columns. No Spark.
 
 Source: PROTOCOL.md, Partition Value Serialization.
 """
@@ -11,19 +11,19 @@ from deltasnap_core.scan.table_columns import TableColumn
 _CAST = {
     "byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz"
 }  # fmt: skip
-# Some writers escape each byte, others take the bytes for UTF-8.
+# Some writers escape each byte, others treat the bytes as UTF-8.
 _ESCAPED_BYTES, _ESCAPE = string_sql(r"^(\\u00[0-9A-Fa-f]{2})+$"), string_sql(r"\\u00")
 
 
 def text_of(column: TableColumn) -> str:
-    """Return the text of a file's partition value, by the column `partitionValues` of AddFile."""
+    """Return SQL for the text of a file's partition value, from the column `partitionValues` of AddFile."""
     return f"partitionValues[{string_sql(column.physical_path[0])}]"
 
 
 def partition_value(column: TableColumn, text: str | None = None) -> str | None:
-    """Return the value of a partition column, typed; an empty text is null, and so is one that is no value.
+    """Return SQL for the typed value of a partition column; an empty or invalid text becomes null.
 
-    text: SQL; None: that of a file. None is returned for a type that has no partition values.
+    text: SQL; None: the text of a file. Returns None for a type that cannot be a partition value.
     """
     text = f"nullif({text_of(column) if text is None else text}, '')"
     if column.data_type == "string":
@@ -35,7 +35,10 @@ def partition_value(column: TableColumn, text: str | None = None) -> str | None:
 
 
 def is_malformed(column: TableColumn) -> str | None:
-    """Return whether the partition value of a file is none of the column's type; never null. None: it cannot be."""
+    """Return SQL for whether a file's partition value is invalid for its column; never null.
+
+    None: it is never invalid.
+    """
     if not _is_cast(column):
         return None
     return f"(coalesce({text_of(column)}, '') != '' and {partition_value(column)} is null)"

@@ -1,4 +1,4 @@
-"""The schema of a table as its data files have it, and how a column of theirs becomes one of the table."""
+"""The schema of a table as in its data files, and the conversion of a file's column to the table's column."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _FIELD_ID = "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
 _KEPT = ("comment",)
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Of every integer that a Parquet file may store such a column in."""
+"""The most digits of the Parquet integers that may store such a column."""
 
 
 def logical_schema(schema: StructType) -> StructType:
-    """Return the schema of the rows of a scan: every column may be null, char and varchar are strings."""
+    """Return the schema of the rows of a scan: every column is nullable, char and varchar are strings."""
     return _struct(schema, None)
 
 
 def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
-    """Return the schema to read data files with: names (and with mode `id` ids) as in the files.
+    """Return the schema for reading data files: names (and ids, with mode `id`) as in the files.
 
-    Columns without data (of type void) are left out, since no file has them.
+    Columns of type void are left out, since no file has them.
     Source: PROTOCOL.md, Column Mapping.
     """
     return _struct(schema, mode)
 
 
 def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
-    """Return the column of the table that a column of the data files is.
+    """Return the column of the table for a field, from the column of the data files.
 
-    Spark pushes a filter on it down only where `may_push_down` allows that.
+    Spark pushes down filters on it only if `may_push_down` allows this.
     """
     logical = _field(field, None)
     if isinstance(field.dataType, NullType):
@@ -56,12 +56,12 @@ def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
     physical = _field(field, mode)
     column = F.col(quoted(physical.name))
     if physical == logical and _is_read_whole(field, mode):
-        return column  # without an alias: a table may have thousands of columns
+        return column  # no alias: a table may have thousands of columns
     return _read(column, physical, field, mode).alias(field.name, metadata=logical.metadata)
 
 
 def _read(column: Column, physical: StructField, field: StructField, mode: ColumnMappingMode) -> Column:
-    """Return a column, or a field of a struct, under the names and in the type of the table."""
+    """Return a column, or a field of a struct, with the names and types of the table."""
     if isinstance(field.dataType, StructType) and not _is_read_whole(field, mode):
         assert isinstance(physical.dataType, StructType)
         found = iter(physical.dataType.fields)
@@ -75,15 +75,15 @@ def _read(column: Column, physical: StructField, field: StructField, mode: Colum
                 fields.append(value.alias(inner.name, metadata=_field(inner, None).metadata))
         return F.when(column.isNotNull(), F.struct(*fields))
     if not _is_read_whole(field, mode):
-        column = F.coalesce(column, column)  # Spark pushes no filter through it
+        column = F.coalesce(column, column)  # prevents filter pushdown
     logical = _type(field.dataType, None)
     if physical.dataType.simpleString() == logical.simpleString() or _has_void(logical):
-        return column  # a void deep inside arrays or maps: Spark says what it thinks of it
+        return column  # a void deep inside arrays or maps: left to Spark
     return column.cast(logical)
 
 
 def _is_read_whole(field: StructField, mode: ColumnMappingMode) -> bool:
-    """Return whether a column is read as Spark gives it: each leaf may be pushed down, and none is void."""
+    """Return whether a column is read directly: each leaf may be pushed down, and none is void."""
     if isinstance(field.dataType, StructType):
         return all(_is_read_whole(inner, mode) for inner in field.dataType.fields)
     if isinstance(field.dataType, (ArrayType, MapType)):
@@ -126,9 +126,9 @@ def _type(data_type: DataType, mode: ColumnMappingMode | None) -> DataType:
 
 
 def _readable_decimal(field: StructField) -> DataType | None:
-    """Return the type to read a decimal with that was an integer once; None: no such column.
+    """Return the type for reading a decimal column that was widened from an integer; None: it was not.
 
-    Spark reads the integers of older files as decimals that have room for all of them, whatever the column's own.
+    Spark reads the integers of older files only as decimals with enough digits for all integers of that type.
     """
     if not isinstance(field.dataType, DecimalType):
         return None

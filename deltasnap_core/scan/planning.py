@@ -1,4 +1,4 @@
-"""Choosing files by their partition values and statistics."""
+"""Selects files by their partition values and statistics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from deltasnap_core.scan.skipping import Skipping
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReport:
-    """What a predicate did to the files of a table.
+    """The effect of a predicate on the files of a table.
 
-    files, bytes_in_files: of the version. after_partitions: what its partition values leave; after_statistics: what
-    the statistics leave of that, which is what is read.
-    used, unused: the conditions of the predicate that chose files, and those that could not: they choose rows only.
+    files, bytes_in_files: of the version.
+    ..._after_partitions:  what remains after the partition values are checked.
+    ..._after_statistics:  what remains after the statistics are checked too; these files are read.
+    used, unused: the conditions of the predicate that select files, and those that only select rows.
     """
 
     files: int
@@ -45,16 +46,16 @@ class ScanReport:
 
 
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
-    """Return the files that may hold rows for which the predicate is true.
+    """Return the files that may contain rows for which the predicate is true.
 
-    files: the columns of AddFile, and of those that the replay read for `skipping.fields` PARSED.
+    files: the columns of AddFile, and PARSED if the replay read `skipping.fields` as values.
     """
     condition = condition_on_files(skipping, parsed=PARSED in files.columns)
     return files if condition is None else files.where(condition)
 
 
 def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
-    """Whether Spark can tell of every file if its partition values meet the condition; one job."""
+    """Return whether Spark can evaluate the condition on the partition values of every file; one Spark job."""
     try:
         files.agg(F.expr(f"count_if({_by_partitions(skipping)})")).collect()
     except SPARK_FAILURES as error:
@@ -65,16 +66,16 @@ def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
 
 
 def condition_on_files(skipping: Skipping, *, parsed: bool = False) -> str | None:
-    """Return the condition as SQL over the columns of AddFile (and PARSED), never null; None: every file may."""
+    """Return the condition as SQL over the columns of AddFile (and PARSED), never null; None: keep every file."""
     conditions = [found for found in (_by_partitions(skipping), _by_statistics(skipping, parsed)) if found]
     return " and ".join(conditions) or None
 
 
 def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | None = None) -> ScanReport:
-    """Return what a predicate does to files; one job.
+    """Return the effect of a predicate on files; one Spark job.
 
-    totals: how many files, and how many bytes, where that is known: only those that may match are then looked at.
-            Where no partition values are asked for, `files` may leave out others.
+    totals: the numbers of files and bytes, if known: then only files that may match are examined. If the predicate uses
+            no partition values, `files` may lack some files.
     """
     by_partitions = _by_partitions(skipping) or "true"
     by_statistics = _by_statistics(skipping, parsed=PARSED in files.columns) or "true"
@@ -103,12 +104,12 @@ def _by_partitions(skipping: Skipping) -> str | None:
 
 
 def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
-    """Return the condition on the statistics; the lambda is there so that the JSON is parsed once for all of it."""
+    """Return the condition on the statistics. The lambda is needed so that the JSON is parsed only once."""
     if skipping.statistics is None:
         return None
     if skipping.schema is None:
         return f"coalesce({skipping.statistics}, true)"
-    # Statistics that are no JSON, or of another shape, are nulls: the file is kept.
+    # Invalid JSON, or JSON of another structure, becomes null: the file is kept.
     statistics = f"from_json(stats, {string_sql(skipping.schema)}, map('mode', 'PERMISSIVE'))"
     if parsed:
         statistics = f"coalesce({PARSED}, {statistics})"

@@ -1,4 +1,4 @@
-"""The predicate of a scan: Spark SQL text taken apart into what must all be true of a row. No Spark."""
+"""Parses the predicate of a scan, Spark SQL text, and splits it into the conditions joined by AND. No Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_OF_ROWS = {
     exp.Parameter: "a parameter",
     exp.Explode: "a generator",
 }
-# What a column stands below, for sqlglot to be trusted that it is one: arguments of functions it may not know.
+# Parents below which sqlglot recognizes columns reliably. Others may be functions that it does not know.
 _KNOWN_PARENTS = (
     exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Cast, exp.Tuple, exp.Dot, exp.Binary, exp.Neg
 )  # fmt: skip
@@ -31,16 +31,18 @@ _MOMENTS = ("now", "today", "tomorrow", "yesterday")
 
 
 class NotParsedError(PredicateError):
-    """The parser does not understand the text. Spark has the last word on whether there is sense in it."""
+    """Raised if the parser rejects the text. Spark decides whether it is valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conjunct:
     """One of the conditions that a predicate joins with AND.
 
-    text: as the caller wrote it, `tree`: the same, parsed. columns: by where each begins and ends in the text.
-    is_plain: whether `tree` is made of nothing but comparisons and functions that give the same for the same
-    arguments, so that `text` may be evaluated for a whole partition in place of its rows.
+    text:     as the caller wrote it.
+    tree:     the parsed text.
+    columns:  the columns, each with the begin and end of its position in the text.
+    is_plain: whether `tree` has only comparisons and deterministic functions, so that `text` can be evaluated once for
+              a whole partition instead of for its rows.
     """
 
     text: str
@@ -49,7 +51,7 @@ class Conjunct:
     is_plain: bool
 
     def with_columns(self, replacements: dict[TableColumn, str]) -> str:
-        """Return the text with other SQL in the place of each column."""
+        """Return the text with each column replaced by other SQL."""
         text = self.text
         for begin, end, column in sorted(self.columns, key=lambda found: found[0], reverse=True):
             text = f"{text[:begin]}{replacements[column]}{text[end:]}"
@@ -57,11 +59,11 @@ class Conjunct:
 
 
 def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
-    """Take a predicate apart; its parts joined by AND mean the same.
+    """Return the conditions of a predicate. Joined by AND, they are equivalent to it.
 
-    Columns are found whatever their case, fields of structs by dots.
-    Errors: PredicateError (which is a ValueError) for what is no predicate over the columns, or beyond a limit: with
-    the place, where there is one; NotParsedError, one of those, where Spark may still understand it.
+    Column names are case-insensitive; fields of structs are written with dots.
+    Errors: PredicateError (a ValueError) if it is not a predicate over the columns, or exceeds a limit; with the
+    position, if known. NotParsedError, a subclass, if Spark may still accept it.
     """
     check_size(where)
     try:
@@ -82,26 +84,26 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
 
 
 def column_of(node: exp.Expr, columns: TableColumns) -> TableColumn | None:
-    """Return the column that a node names; None: it names none of the table's."""
+    """Return the column that a node names; None: it is not a column of the table."""
     names = _names(node)
     return None if names is None else columns.resolve(names)
 
 
 def has_only(node: exp.Expr, *names: str) -> bool:
-    """Whether nothing but these parts makes up a node: one that we do not know of may turn its meaning around."""
+    """Return whether a node has only these parts. An unknown part may invert its meaning."""
     return not any(value for name, value in node.args.items() if name not in names)
 
 
 def is_of_the_moment(node: exp.Expr) -> bool:
-    """Whether a node is a text that Spark takes for a time of today, as in `date'today'`."""
+    """Return whether a node is a text that Spark interprets as the current time, such as `date'today'`."""
     return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _MOMENTS
 
 
 def _tokens(where: str) -> list[Token]:
-    """Return the tokens of a text that is within the limits."""
+    """Return the tokens of a text. Checks the limits."""
     try:
         tokens: list[Token] = Spark().tokenize(where)
-    except Exception as error:  # whatever sqlglot does not foresee, Spark may understand
+    except Exception as error:  # whatever sqlglot does not expect, Spark may accept
         check_untokenized(where)
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     check_tokens(where, tokens)
@@ -117,7 +119,7 @@ def _parse(where: str) -> exp.Expr:
         raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
     except RecursionError as error:
         raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
-    except Exception as error:  # whatever sqlglot does not foresee, Spark may understand
+    except Exception as error:  # whatever sqlglot does not expect, Spark may accept
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
         raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
@@ -129,7 +131,7 @@ def _offset(where: str, told: dict[str, object]) -> int | None:
     if not isinstance(line, int) or not isinstance(column, int):
         return None
     before = sum(len(text) + 1 for text in where.split("\n")[: line - 1])
-    return max(before + column - len(str(highlight or "")), 0)  # sqlglot gives where the token ends
+    return max(before + column - len(str(highlight or "")), 0)  # sqlglot returns the end of the token
 
 
 def _check_known(where: str, node: exp.Column, columns: TableColumns) -> None:
@@ -160,7 +162,7 @@ def _place(node: exp.Expr) -> int | None:
 
 
 def _conjunct(text: str, tree: exp.Expr, columns: TableColumns) -> Conjunct:
-    """Return a condition; tree: the parsed text, with places in it."""
+    """Return a condition. tree: the parsed text, with positions."""
     tree = _unnested(tree)
     found: list[tuple[int, int, TableColumn]] = []
     is_plain = all(isinstance(node, _PLAIN) and not is_of_the_moment(node) for node in tree.walk())
@@ -184,8 +186,8 @@ def _unnested(tree: exp.Expr) -> exp.Expr:
 
 
 def _split(where: str, tokens: list[Token], tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the conditions, as text and parsed; the whole, where the text may not fall apart as the tree does."""
-    # From token to token: a comment at the end of the text would swallow what we write behind it.
+    """Yield the conditions, as text and parsed; the whole text, if it cannot be split like the tree."""
+    # From the first token to the last: a comment at the end would hide the SQL that is appended.
     whole = where[tokens[0].start : tokens[-1].end + 1]
     texts = [where[begin:end] for begin, end in _spans(tokens)]
     if texts == [where]:
@@ -203,7 +205,7 @@ def _split(where: str, tokens: list[Token], tree: exp.Expr) -> Iterator[tuple[st
 
 
 def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
-    """Yield where the conditions begin and end that AND joins outside of all brackets; one, where OR does."""
+    """Yield begin and end of the conditions joined by AND outside of all brackets; the whole text, if there is an OR."""
     depth, betweens, begin, end = 0, 0, tokens[0].start, tokens[-1].end + 1
     if any(token.token_type is TokenType.OR for token in _outermost(tokens)):
         yield begin, end
@@ -230,7 +232,8 @@ def _outermost(tokens: list[Token]) -> Iterator[Token]:
             yield token
 
 
-# Comparisons, and functions without a state, a clock, a session's setting of their own, or a name sqlglot lacks.
+# Comparisons, and functions that have no state, do not depend on the time or on session settings, and are known to
+# sqlglot.
 _PLAIN = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.EqualNull, exp.LT, exp.LTE, exp.GT,
     exp.GTE, exp.In, exp.Between, exp.Is, exp.Like, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean,

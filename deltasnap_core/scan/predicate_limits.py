@@ -1,7 +1,7 @@
 """Limits on the text of a predicate, checked before sqlglot or Spark parses it. No Spark.
 
-A predicate is untrusted input. Parsers and optimizers work recursively: a text that is nested too deeply overflows
-their stack, one that is too large keeps them busy for minutes.
+A predicate is untrusted input. Parsers and optimizers are recursive: a deeply nested text overflows their stack, and a
+very large one takes minutes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sqlglot import Token, TokenType
 from deltasnap_core.errors import PredicateError
 
 MOST_CHARACTERS = 256 * 1024
-"""Room for a list of some thousand values."""
+"""Enough for a list of several thousand values."""
 
 MOST_CONDITIONS = 1_000
-"""Joined by AND and OR, or branches of CASE. Spark's optimizer takes minutes for some thousand."""
+"""Conditions joined by AND and OR, or branches of CASE. Spark's optimizer takes minutes for several thousand."""
 
 MOST_DEPTH = 100
-"""Of brackets, CASE and operators inside each other. Spark overflows its stack from about 300 function calls."""
+"""Levels of nested brackets, CASE and operators. Spark's stack overflows at about 300 nested function calls."""
 
 OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
@@ -30,13 +30,13 @@ _FLAT = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, Tok
 
 
 def check_size(where: str) -> None:
-    """Raise PredicateError on a text that is too long."""
+    """Raise PredicateError if a text is too long."""
     if len(where) > MOST_CHARACTERS:
         raise _beyond(where, None, "characters", MOST_CHARACTERS, len(where))
 
 
 def check_tokens(where: str, tokens: Sequence[Token]) -> None:
-    """Raise PredicateError on a text of too many conditions, or nested too deeply."""
+    """Raise PredicateError if a text has too many conditions, or is nested too deeply."""
     joined = [token for token in tokens if token.token_type in _JOINING]
     if len(joined) >= MOST_CONDITIONS:
         raise _beyond(where, joined[MOST_CONDITIONS - 1].start, "conditions", MOST_CONDITIONS, len(joined) + 1)
@@ -49,7 +49,8 @@ def check_tokens(where: str, tokens: Sequence[Token]) -> None:
 
 def _place_beyond(tokens: Sequence[Token]) -> Token | None:
     """Return the first token that is nested too deeply."""
-    # Of each open bracket: what it is, and how deep it lies, with the operators before it in its part of the text.
+    # For each open bracket: its kind and its depth, which includes the operators before it in the same part of the
+    # text.
     outer: list[tuple[TokenType, int]] = []
     depth = 0
     for token in tokens:
@@ -60,9 +61,9 @@ def _place_beyond(tokens: Sequence[Token]) -> Token | None:
         elif kind is TokenType.END and outer and outer[-1][0] is TokenType.CASE:
             depth = outer.pop()[1]
         elif kind in CLOSING and kind is not TokenType.END:
-            while outer and outer[-1][0] is TokenType.CASE:  # a column by that name
+            while outer and outer[-1][0] is TokenType.CASE:  # a column named `case`
                 outer.pop()
-            # What a subscript is of lies inside it: `a[0][0]`.
+            # The operand of a subscript counts as nested inside it: `a[0][0]`.
             depth = (outer.pop()[1] if outer else 0) + (kind is TokenType.R_BRACKET)
         elif kind in _SEPARATING:
             depth = outer[-1][1] + 1 if outer else 0
@@ -74,7 +75,7 @@ def _place_beyond(tokens: Sequence[Token]) -> Token | None:
 
 
 def check_untokenized(where: str) -> None:
-    """Raise PredicateError on a text that cannot be taken apart if it could be nested too deeply."""
+    """Raise PredicateError for a text that cannot be split into tokens and that may be nested too deeply."""
     words = re.findall(r"\w+|[^\w\s]", where)
     if len(words) > MOST_DEPTH:
         raise _beyond(where, None, "words, where the text cannot be taken apart", MOST_DEPTH, len(words))

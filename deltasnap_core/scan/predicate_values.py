@@ -1,4 +1,4 @@
-"""The constants of a predicate, as SQL of our own that means the same to Spark. No Spark."""
+"""The constants of a predicate, as generated SQL with the same meaning in Spark. No Spark."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredicateValue:
-    """A constant: its kind, the SQL of it, and where it is a string its text.
+    """A constant: its kind, its SQL and, for a string, its text.
 
-    is_cast: whether the SQL may be null where the predicate has something else, or an error.
+    is_cast: whether the SQL may be null where the original has another value or raises an error.
     """
 
     kind: ValueKind
@@ -46,14 +46,14 @@ class PredicateValue:
 
     @property
     def is_beyond_long(self) -> bool:
-        """Return whether it is a number whose digits before the point are more than a bigint holds."""
+        """Whether it is a number with more digits before the decimal point than a bigint can hold."""
         digits = re.search(r"0*(\d+)", self.sql) if self.kind == "number" else None
-        # Python makes no number of thousands of digits.
+        # Python does not convert thousands of digits to a number.
         return digits is not None and (len(digits[1]) > len(str(_MAX_LONG)) or int(digits[1]) > _MAX_LONG)
 
 
 def value_of(node: exp.Expr) -> PredicateValue | None:
-    """Return the constant that a node is; None: none, or none that is sure to mean the same to Spark."""
+    """Return the constant of a node; None: not a constant, or one that Spark may interpret differently."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Null):

@@ -1,4 +1,4 @@
-"""The rows of a deletion vector from its bytes: a RoaringBitmapArray. No Spark.
+"""Decodes the rows of a deletion vector from its bytes: a RoaringBitmapArray. No Spark.
 
 Source: PROTOCOL.md, Deletion Vector Format; RoaringFormatSpec (github.com/RoaringBitmap/RoaringFormatSpec).
 """
@@ -20,9 +20,9 @@ _MOST_IN_ARRAY = 4096
 
 
 def decode_rows(content: bytes) -> Rows:
-    """Return the row indexes that a serialized RoaringBitmapArray holds, ascending, in 64 bits.
+    """Return the row indexes of a serialized RoaringBitmapArray, ascending, as 64-bit integers.
 
-    Errors: ValueError where the bytes are no such array, or go on behind it.
+    Errors: ValueError if the bytes are not such an array, or if bytes remain after it.
     """
     stream = _Bytes(content)
     magic = stream.number("<i")
@@ -45,7 +45,7 @@ def decode_rows(content: bytes) -> Rows:
 
 
 class _Bytes:
-    """Bytes taken one piece after the other; ValueError where they end too early."""
+    """Reads bytes piece by piece. Errors: ValueError if the bytes end too early."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -85,7 +85,7 @@ def _bitmap(stream: _Bytes) -> Rows:
         raise ValueError(f"expected the cookie of a bitmap, found {cookie}")
     described = stream.array("<u2", 2 * count).reshape(count, 2)
     if cookie == _WITHOUT_RUNS or count >= _OFFSETS_FROM:
-        stream.take(4 * count)  # where each container begins: they follow one another
+        stream.take(4 * count)  # skip the offset of each container: the containers are consecutive
     if (np.diff(described[:, 0]) <= 0).any():
         raise ValueError("expected the keys of containers ascending")
     parts = [

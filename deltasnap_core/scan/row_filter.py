@@ -1,4 +1,4 @@
-"""Spark's own word on a predicate and on the columns asked for, before anything is read."""
+"""Checks a predicate and the selected columns with Spark's analyzer, before anything is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
 
 
 def checked_skipping(table: ScannedTable, where: str) -> Skipping:
-    """Return what a predicate says of files in the session, once Spark's analyzer has found sense in it.
+    """Return the file conditions of a predicate, after Spark's analyzer has accepted it.
 
     Errors: PredicateError.
     """
@@ -31,7 +31,7 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
         skipping = Skipping(unused=(where,))
     try:
         _ = table.no_rows.where(where).schema
-    except SPARK_FAILURES as error:  # of Java too: a stack that overflows in spite of the limits
+    except SPARK_FAILURES as error:  # Java exceptions too: a stack overflow despite the limits
         raise PredicateError(predicate=where, position=_position(where, error), reason=_reason(error)) from error
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
@@ -39,9 +39,9 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
 
 
 def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:
-    """Return names as Spark takes them for columns: one that the table has as it stands is no path.
+    """Return column names as Spark resolves them. A name that matches a column exactly is not split at its dots.
 
-    Errors: ValueError on what is no column.
+    Errors: ValueError for an unknown column.
     """
     return tuple(_selected(name, columns) for name in names)
 
@@ -55,7 +55,7 @@ def _selected(name: str, columns: TableColumns) -> str:
 
 
 def _reads_otherwise(table: ScannedTable, where: str) -> bool:
-    """Whether the session reads a text otherwise than we do: names for strings, or times without a zone."""
+    """Return whether session settings change the meaning of the text: double-quoted names, or times without a zone."""
     names = '"' in where and all(_setting(table, name, "false") == "true" for name in _DOUBLE_QUOTED_NAMES)
     return names or ("timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED)
 
@@ -70,7 +70,7 @@ def _position(where: str, error: BaseException) -> int | None:
     for context in error.getQueryContext() or ():
         try:
             start = int(context.startIndex())
-        except PySparkException:  # of a DataFrame, not of a text
+        except PySparkException:  # the context of a DataFrame, not of a text
             continue
         if 0 <= start < len(where):
             return start

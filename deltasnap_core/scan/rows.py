@@ -1,8 +1,8 @@
-"""The rows of data files, read by Spark's own Parquet reader.
+"""Reads the rows of data files with Spark's own Parquet reader.
 
-A file is read with the names of the table's version, whatever it holds: a column that it lacks is null. Partition
-values come from the log, joined by the file's name (`_metadata.file_path`); a deletion vector takes its rows away by
-an anti-join on the file and the row's index (`_metadata.row_index`). Files without a vector take no part in that.
+A file is read with the column names of the table's version; a column that it lacks is null. Partition values come from
+the log, joined by the file's name (`_metadata.file_path`). Deleted rows are removed by an anti-join on the file and the
+row's index (`_metadata.row_index`). Files without a deletion vector are not part of that join.
 
 Source: PROTOCOL.md, Column Mapping; Partition Value Serialization; Deletion Vectors; Reader Requirements.
 """
@@ -34,15 +34,15 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import redacted
 
 _PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
-"""Of a row: the file that it is read from and its index there."""
+"""Columns of a row: the file that contains it, and its index in the file."""
 
 _NAME, _HASH, _NUMBER, _VALUE = "__deltasnap_name", "__deltasnap_hash", "__deltasnap_number", "__deltasnap_value"
-"""Of a file: its name and the hash of that, its number, its partition values (each with a number of its own)."""
+"""Columns of a file: its name and the hash of it, its number, its partition values (with a number appended)."""
 
 _DELETED = "__deltasnap_deleted"
 _ROW_BITS = 40
 _MOST_BROADCAST_ROWS = 2_000_000
-"""Deleted rows up to this many are sent to every task that reads the files that they are of."""
+"""Up to this many deleted rows are sent to every task that reads their files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class DataFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As Spark may give it in `_metadata.file_path`: which form a local one has is for Hadoop to choose."""
+        """The names that `_metadata.file_path` may have for it: Hadoop decides on the form of a local file's URL."""
         name = spark_name(self.readable)
         path = name.removeprefix("file:").lstrip("/")
         return (f"file:/{path}", f"file:///{path}") if name.startswith("file:") else (name,)
@@ -67,14 +67,14 @@ class RowReader:
     """Reads the rows of files of one version of a table."""
 
     COLUMNS = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
-    """What it looks at of AddFile."""
+    """The columns of AddFile that it reads."""
 
     table: ScannedTable
     pushed: Sequence[str] = ()
     """Conditions that Spark may push down into the files, as in Skipping."""
 
     def read(self, found: Sequence[DataFile]) -> DataFrame:
-        """Return the rows of files, with the columns of the table in their order. Errors: as Scan.to_df."""
+        """Return the rows of files, with the columns of the table in schema order. Errors: as Scan.to_df."""
         groups = [[file for file in found if file.vector is None], [file for file in found if file.vector is not None]]
         frames = [self._rows(group) for group in groups if group]
         if not frames:
@@ -82,7 +82,10 @@ class RowReader:
         return reduce(DataFrame.unionAll, frames)
 
     def looked_up(self, files: DataFrame) -> list[DataFile]:
-        """Return what it takes to read files (with the columns of AddFile); one job. Errors: as Scan.to_df."""
+        """Return the data files to read, from files with the columns of AddFile; one Spark job.
+
+        Errors: as Scan.to_df.
+        """
         adds = (
             files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
             .toArrow()
@@ -105,7 +108,7 @@ class RowReader:
 
     @property
     def _malformed(self) -> str:
-        """Which partition column of a file has a value that is none of its type; null: none."""
+        """SQL for the name of the partition column with an invalid value; null: none."""
         tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
         cases = [f"when {test} then {string_sql(column.path[0])}" for column, test in tests if test is not None]
         return f"case {' '.join(cases)} end" if cases else "null"
@@ -157,7 +160,7 @@ class RowReader:
         mode = column_mapping_mode(self.table.metadata.configuration)
         partitions = {column.path[0] for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
-        # A name of a file is no pattern, what a folder is called says nothing, and a lost file is an error.
+        # Treat file names literally, ignore the names of folders, and raise an error for a missing file.
         data_schema = physical_schema(type(self.table.schema)(data_fields), mode)
         reader = (
             self.table.spark.read.schema(data_schema)
@@ -167,8 +170,8 @@ class RowReader:
             .option("ignoreCorruptFiles", "false")
         )
         if mode == "id":
-            # Spark knows no such option of a single read. Nothing else changes by it: only a schema that asks for ids,
-            # as hardly any but this one does, is read by them.
+            # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
+            # code hardly ever uses.
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
             rows = reader.parquet(*paths)
@@ -180,9 +183,9 @@ class RowReader:
         return reduce(DataFrame.where, self.pushed, rows)
 
     def _without_deleted(self, rows: DataFrame, files: list[DataFile]) -> DataFrame:
-        """Return rows joined to their files without those that the deletion vectors name.
+        """Return rows, joined to their files, without those that the deletion vectors delete.
 
-        File and row are one number: Spark joins by a number several times as fast as by a name.
+        File and row are combined to one number: Spark joins by numbers several times as fast as by names.
         """
         deleted = map_concurrently(self._deleted, files)
         indexes = pa.array([pa.array(found) for found in deleted], pa.list_(pa.int64()))
@@ -200,7 +203,7 @@ class RowReader:
     def _with_files(
         self, rows: DataFrame, files: list[DataFile], texts: Mapping[TableColumn, Sequence[str | None]]
     ) -> tuple[DataFrame, dict[TableColumn, Column]]:
-        """Join to rows the number and the partition values of their files; return what gives each value, typed."""
+        """Return rows joined with the number and partition values of their files, and a typed column for each value."""
         entries = [(number, name) for number, file in enumerate(files) for name in file.names]
         arrays: dict[str, Any] = {
             _NUMBER: pa.array([number for number, _ in entries], pa.int64()),
@@ -213,17 +216,18 @@ class RowReader:
         by_file = self.table.spark.createDataFrame(pa.table(arrays)).select(
             _NUMBER, _NAME, F.xxhash64(_NAME).alias(_HASH), *typed
         )
-        # By the hash, a number; the names are compared where the hashes are equal.
+        # Join by the hash, which is a number. Names are compared only if the hashes are equal.
         is_file = F.expr(f"xxhash64({_PATH}) = {_HASH} and startswith({_NAME}, {_PATH})")
         joined = rows.join(F.broadcast(by_file), is_file, "left")
-        # A file by a name that we did not foresee must be an error, never rows of another partition or undeleted.
+        # A file with an unexpected name must raise an error. It must never yield rows of another partition, or deleted
+        # rows.
         unknown = F.raise_error(F.concat(F.lit("deltasnap: the plan of the scan has no file "), F.col(_PATH)))
         is_known = F.col(_NUMBER).isNotNull()
         known = joined.withColumn(_NUMBER, F.when(is_known, F.col(_NUMBER)).otherwise(unknown))
         return known, {column: F.when(is_known, F.col(name)).otherwise(unknown) for column, name in names.items()}
 
     def _typed(self, text: str, column: TableColumn) -> Column:
-        """Return a partition value, in the type of its column."""
+        """Return a partition value in the type of its column."""
         value = F.expr(partition_value(column, text) or f"nullif({text}, '')")
         return value.cast(logical_schema(self.table.schema)[column.path[0]].dataType)
 

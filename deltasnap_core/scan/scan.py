@@ -1,4 +1,4 @@
-"""Scan: which files of a version may hold the rows asked for, and the rows themselves."""
+"""Scan: the files of a version that may contain the requested rows, and the rows themselves."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 @safe_repr
 class Scan:
-    """Rows of one version of a table: planned, not read. Immutable; threads may share it.
+    """A planned read of rows of one version of a table. Immutable; threads may share it.
 
-    The predicate is checked when the scan is made; files are chosen, and rows read, when they are asked for.
+    The predicate is checked when the scan is created. Files are selected, and rows read, on demand.
     """
 
     def __init__(
@@ -39,10 +39,12 @@ class Scan:
         where: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> None:
-        """files: of the version. where: a condition over the table's columns, as SQL.
+        """Create a scan.
 
+        files:   of the version.
+        where:   a condition on the table's columns, in SQL.
         columns: names of columns or, with dots, of fields; None: all.
-        Errors: PredicateError, a ValueError; ValueError on a column that the table does not have.
+        Errors: PredicateError, a ValueError; ValueError for an unknown column.
         """
         self._table = table
         self._all_files = files
@@ -55,12 +57,12 @@ class Scan:
 
     @once
     def files(self) -> DataFrame:
-        """The files that may hold rows for which the predicate is true, with the columns of AddFile."""
+        """The files that may contain rows for which the predicate is true, with the columns of AddFile."""
         return chosen_files(self._all_files.frame(), self._skipping)
 
     @once
     def report(self) -> ScanReport:
-        """How many files and bytes the predicate leaves, and which parts of it chose them; a job at most.
+        """The numbers of files and bytes that remain, and the conditions that selected them; at most one Spark job.
 
         Errors: CorruptLogError, CorruptStoreError.
         """
@@ -68,10 +70,10 @@ class Scan:
         return self._ask(lambda files: report_of(files, skipping, totals))
 
     def to_df(self) -> DataFrame:
-        """Return the rows. Its first use looks up the files in a job; the rows are read as Spark reads them.
+        """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
 
-        Errors: DataFileNotFoundError naming a file that is gone; DataPathError; CorruptLogError on a deletion vector
-        or a partition value, and as `report`.
+        Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
+        vector or an invalid partition value, and as `report`.
         """
         skipping = self._skipping
         reader = RowReader(self._table, skipping.pushed)
@@ -86,7 +88,7 @@ class Scan:
 
     @once
     def _skipping(self) -> Skipping:
-        """What chooses files. A condition that fails on the values of some partition is left to the rows."""
+        """The file conditions. Conditions that fail on the values of some partition only filter rows."""
         checked = self._checked
         if self.where is None or not checked.may_fail:
             return checked

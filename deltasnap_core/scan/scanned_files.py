@@ -1,4 +1,4 @@
-"""ScannedFiles: the files that a scan chooses from, wherever they come from."""
+"""ScannedFiles: the files that a scan selects from, for any source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Asking(Protocol):
-    """Runs a query over the files; what Spark cannot read of them raises CorruptLogError or CorruptStoreError.
+    """Runs a query over the files. A file that Spark cannot read raises CorruptLogError or CorruptStoreError.
 
     statistics: those that the query reads. The frame has the columns of AddFile, and perhaps PARSED (`chosen_files`).
     """
@@ -24,11 +24,11 @@ class Asking(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedFiles:
-    """Files of a table.
+    """The files of a table.
 
-    frame:  returns them as a frame to hand out, with the columns of AddFile.
+    frame:  returns them as a DataFrame for the caller, with the columns of AddFile.
     ask:    runs a query over them.
-    totals: returns their number and bytes; None: not known without a query.
+    totals: returns their number and bytes; None: unknown without a query.
     """
 
     frame: Callable[[], DataFrame]

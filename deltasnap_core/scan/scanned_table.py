@@ -1,4 +1,4 @@
-"""ScannedTable: what a scan must know of one version of a table, wherever the version comes from."""
+"""ScannedTable: the facts about one version of a table that a scan needs, for any source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deltasnap_core.storage.log_store import LogStore
 
 
 class ScannedTable:
-    """One version of a table, as scans see it; immutable."""
+    """One version of a table, for scans. Immutable."""
 
     def __init__(
         self,
@@ -36,9 +36,12 @@ class ScannedTable:
         spark_files: SparkFiles,
         options: ScanOptions | None = None,
     ) -> None:
-        """table_path: URL of the folder that relative paths start from. version: for errors; None: not known.
+        """Create the table.
 
-        store: reads deletion vectors. spark_files: gives Spark the data files.
+        table_path:  URL of the folder that relative paths start from.
+        version:     for errors; None: unknown.
+        store:       reads deletion vectors.
+        spark_files: makes the data files readable for Spark.
         """
         self.sessions = sessions
         self.table_path = table_path
@@ -53,12 +56,12 @@ class ScannedTable:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session, which runs every scan."""
+        """The Spark session, which every scan needs."""
         return self.sessions.session("a scan of rows")
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table, as the log has it. Errors: CorruptLogError where that is none."""
+        """The schema of the table, as in the log. Errors: CorruptLogError if it is invalid."""
         try:
             return parse_schema(self.metadata.schema_string)
         except ValueError as error:
@@ -67,11 +70,11 @@ class ScannedTable:
 
     @once
     def columns(self) -> TableColumns:
-        """The columns by every name they go by. Errors: as `schema`."""
+        """The columns, which can be looked up by all their names. Errors: as `schema`."""
         _ = self.schema
         return TableColumns(self.metadata)
 
     @once
     def no_rows(self) -> DataFrame:
-        """A scan's rows without any row."""
+        """An empty DataFrame with the columns of a scan."""
         return no_rows(self.spark, logical_schema(self.schema))

@@ -1,8 +1,8 @@
-"""From a predicate over rows to predicates over files: pure functions from text and schema to text.
+"""Converts a predicate over rows to predicates over files. Pure functions from text and schema to text.
 
-A predicate over files is true where a file may hold a row for which the predicate over rows is true, false where it
-cannot, null where that is not known: the file is kept unless it is false. NOT goes down to the comparisons first, so
-that AND and OR of such predicates mean what they should. Delta's `PartitionFiltering` and `DataSkippingReader`.
+A predicate over files is true if a file may contain a row for which the predicate over rows is true. It is false if it
+cannot, and null if unknown. A file is kept unless the predicate is false. NOT is first moved down to the comparisons,
+so that AND and OR of such predicates are correct. Delta's `PartitionFiltering` and `DataSkippingReader`.
 
 Source: PROTOCOL.md, Per-file Statistics; Partition Value Serialization.
 """
@@ -40,13 +40,13 @@ _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipping:
-    """What a predicate says of files; None: nothing.
+    """The file conditions of a predicate; None: no condition.
 
     partitions:  SQL over the column `partitionValues` of AddFile. Never null.
-    statistics:  SQL over `s`, the statistics of a file as `schema` reads them, and over `partitionValues`.
-    fields:      the statistics that `statistics` asks for.
-    used, unused: the parts of the predicate, as the caller wrote them, that choose files, and those that cannot.
-    may_fail:    whether `partitions` may be more than Spark can evaluate, as a text cast to a number.
+    statistics:  SQL over `s`, the statistics of a file in the type `schema`, and over `partitionValues`.
+    fields:      the statistics that `statistics` reads.
+    used, unused: the parts of the predicate, as the caller wrote them, that select files, and those that cannot.
+    may_fail:    whether Spark may fail to evaluate `partitions`, for example when it casts a text to a number.
     pushed:      conditions on rows that Spark may push down into data files, as SQL over their columns.
     """
 
@@ -60,14 +60,14 @@ class Skipping:
 
     @property
     def schema(self) -> str | None:
-        """The type of `s` for `from_json`; None: no statistics are asked for."""
+        """The type of `s` for `from_json`; None: no statistics are read."""
         return text_schema(self.fields) if self.fields else None
 
 
 def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> Skipping:
-    """Return what a predicate over the rows of a table says of its files.
+    """Return the file conditions for a predicate over the rows of a table.
 
-    may_fail: False: to go without conditions that may fail, as Skipping says.
+    may_fail: False: leave out conditions that may fail, see Skipping.
     Errors: PredicateError.
     """
     try:
@@ -77,7 +77,7 @@ def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> 
 
 
 def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skipping:
-    # What a backslash means in a string is for the session to say: no constant is sure to be the one that we see.
+    # The session decides what a backslash in a string means: no string constant is reliable.
     strings_are_sure = "\\" not in where
     partitions: list[str] = []
     statistics: list[str] = []
@@ -114,7 +114,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
 
 
 def _unless_malformed(condition: str | None, columns: TableColumns) -> str | None:
-    """Return a condition on partition values that keeps the files whose values are none: reading them tells."""
+    """Return a condition on partition values that keeps files with invalid values: reading them raises the error."""
     if condition is None:
         return None
     malformed = [is_malformed(column) for column in columns.partition if text_of(column) in condition]
@@ -122,7 +122,7 @@ def _unless_malformed(condition: str | None, columns: TableColumns) -> str | Non
 
 
 def _exact(conjunct: Conjunct) -> str | None:
-    """Return the SQL for a condition over partition columns alone: the caller's own, the values put in."""
+    """Return the SQL for a condition over partition columns only: the caller's text, with the values inserted."""
     if not conjunct.is_plain or not all(column.is_partition for _, _, column in conjunct.columns):
         return None
     values = {column: partition_value(column) for _, _, column in conjunct.columns}
@@ -133,9 +133,9 @@ def _exact(conjunct: Conjunct) -> str | None:
 
 
 class _Rewriting:
-    """Rewrites conditions, and notes which statistics that takes, and whether all of them could be.
+    """Rewrites conditions. Records the statistics that they read, and whether all could be rewritten.
 
-    with_statistics: False: what the partition values alone say.
+    with_statistics: False: use only partition values.
     """
 
     def __init__(self, columns: TableColumns, strings_are_sure: bool, *, with_statistics: bool) -> None:
@@ -146,7 +146,7 @@ class _Rewriting:
         self.is_complete = True
 
     def rewritten(self, node: exp.Expr, negated: bool = False) -> str | None:
-        """Return the predicate over files for one over rows, or for its negation; None: it says nothing of them."""
+        """Return the predicate over files for one over rows, or for its negation; None: no condition."""
         return self._noted(self._rewritten(node, negated))
 
     def _noted(self, condition: str | None) -> str | None:
@@ -213,7 +213,7 @@ class _Rewriting:
         return _and(each) if negated else _or(each)
 
     def _is_of_one_type(self, node: exp.In) -> bool:
-        """Whether Spark, which casts both sides of IN to what all of them have in common, compares as with `=`."""
+        """Return whether IN compares as `=` does: Spark casts both sides of IN to the common type of all values."""
         found = [self._value(item) for item in node.expressions]
         values = [value for value in found if value is not None and value.kind != "null"]
         if None in found or len({value.kind for value in values}) > 1:
@@ -223,7 +223,7 @@ class _Rewriting:
         if not any(value.kind == "string" for value in values):
             return True
         bounds = self._bounds(node.this)
-        if bounds is not None and bounds.data_type == "date":  # the common type may be that of the strings
+        if bounds is not None and bounds.data_type == "date":  # the common type may be string
             return all(_PLAIN_DATE.fullmatch(value.text or "") for value in values)
         return bounds is not None and bounds.data_type == "string"
 
@@ -231,7 +231,7 @@ class _Rewriting:
         if isinstance(node.expression, exp.Null):
             return self._comparison(node.this, "<!>" if negated else "<=>", node.expression, negated=False)
         if isinstance(node.expression, exp.Boolean) and not negated:
-            # True or false, and so not null: as where the condition itself, or its negation, is asked for.
+            # IS TRUE and IS FALSE exclude null: the same as the condition itself, or its negation.
             return self.rewritten(node.this, not node.expression.this)
         return None
 
@@ -242,7 +242,7 @@ class _Rewriting:
         bounds = self._bounds(node.this)
         if bounds is None:
             return None
-        if bounds.data_type != "string":  # its text is compared, which two of its values may have in common
+        if bounds.data_type != "string":  # compares the text of the value, which two values may share
             return bounds.of_values(None)
         prefix, is_whole = value.text, isinstance(node, exp.StartsWith)
         if isinstance(node, exp.Like):

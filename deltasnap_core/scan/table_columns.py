@@ -1,4 +1,4 @@
-"""The columns of a table by every name they go by, from the JSON of its schema. No Spark."""
+"""The columns of a table, found by any of their names, from the JSON of its schema. No Spark."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _FLOATS = ("float", "double")
 class TableColumn:
     """A column, or a field inside a struct.
 
-    path:             the name of the column, then those of the fields that lead to this one.
-    physical_path:    the same as data files, statistics and partition values have it.
-    data_type:        the name of its type as in the schema, `long` or `decimal(10,2)`; a struct, array or map by
-                      that word alone. A string of a collation of its own is `collated`.
+    path:             the name of the column, followed by the names of the fields that lead to this one.
+    physical_path:    the same path in data files, statistics and partition values.
+    data_type:        the type name as in the schema, such as `long` or `decimal(10,2)`; for a struct, array or map only
+                      that word; `collated` for a string with a collation.
     is_partition:     whether its values are in `partitionValues`.
-    in_nullable:      whether a struct around it may be null.
-    was_float:        whether older files may have it as a `float`, whose decimals mean another number as a `double`.
+    in_nullable:      whether it is inside a nullable struct.
+    was_float:        whether older files may have it as a `float`, whose decimal text is another number as a `double`.
     is_widened:       whether older files may have it in another type.
 
     Source: PROTOCOL.md, Column Mapping; Type Widening.
@@ -44,22 +44,22 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """How a person would write it."""
+        """The name for people, with dots."""
         return ".".join(self.path)
 
     @property
     def is_float(self) -> bool:
-        """Whether it may hold NaN."""
+        """Whether it may contain NaN."""
         return self.data_type in _FLOATS
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is no struct, array, map or variant."""
+        """Whether it is not a struct, array, map or variant."""
         return self.data_type not in ("struct", "array", "map", "variant")
 
 
 _Described = tuple[TableColumn, Mapping[str, Any]]
-"""A column and what the schema says of it."""
+"""A column and its JSON in the schema."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +70,22 @@ class TableColumns:
 
     @cached_property
     def top(self) -> tuple[TableColumn, ...]:
-        """The columns in the order of the schema."""
+        """The columns in schema order."""
         return tuple(column for column, _ in self._children(self._fields, None))
 
     @cached_property
     def partition(self) -> tuple[TableColumn, ...]:
-        """The partition columns that the schema has, in their own order."""
+        """The partition columns that are in the schema, in partition order."""
         by_name = {column.path[0].lower(): column for column in self.top}
         return tuple(by_name[name] for name in self._partition_names if name in by_name)
 
     @cached_property
     def leaves(self) -> tuple[TableColumn, ...]:
-        """Every column and field that is no struct, in the order of the schema."""
+        """Every column and field that is not a struct, in schema order."""
         return tuple(self._leaves(self._fields, None))
 
     def resolve(self, names: Sequence[str]) -> TableColumn | None:
-        """Return what a path of names means, whatever their case, as Spark has it by default; None: nothing."""
+        """Return the column for a path of names; None: unknown. Case-insensitive, as Spark's default."""
         found: _Described | None = None
         for name in names:
             matches = self._named(found).get(name.lower(), [])
@@ -96,14 +96,14 @@ class TableColumns:
         return None if found is None else found[0]
 
     def may_name(self, names: Sequence[str]) -> bool:
-        """Whether a path of names leads to a column or, as only Spark can say, to something inside one."""
+        """Return whether a path of names leads to a column, or perhaps inside one, which only Spark can decide."""
         paths = (names[:length] for length in range(len(names), 0, -1))
         found = next((column for column in map(self.resolve, paths) if column is not None), None)
         is_whole = found is not None and len(found.path) == len(names)
         return is_whole or (found is not None and found.data_type in ("array", "map", "variant"))
 
     def _named(self, parent: _Described | None) -> Mapping[str, list[_Described]]:
-        """Return the columns inside one (None: those of the table) by their names in lower case."""
+        """Return the columns inside a column (None: those of the table) by their names in lower case."""
         key = () if parent is None else parent[0].path
         if key not in self._by_name:
             found: dict[str, list[_Described]] = {}
@@ -126,7 +126,7 @@ class TableColumns:
 
     @cached_property
     def mapping_mode(self) -> ColumnMappingMode:
-        """How the columns of data files are found."""
+        """How the columns of data files are identified."""
         return column_mapping_mode(self.metadata.configuration)
 
     def _children(self, fields: Sequence[Mapping[str, Any]], parent: _Described | None) -> Iterator[_Described]:

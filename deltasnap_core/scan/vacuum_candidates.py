@@ -1,7 +1,7 @@
-"""What VACUUM would delete of a table's folder, and what keeps other files from it.
+"""The files that VACUUM would delete from a table's folder, and the reasons that protect other files.
 
-Somebody may delete what is listed here, so a file is a candidate only where it is certain that nothing needs it:
-files are compared by `FileKeys`, and what cannot be resolved counts as needed.
+A user may delete the listed files. So a file is a candidate only if it is certain that nothing needs it: files are
+compared by `FileKeys`, and a path that cannot be resolved counts as needed.
 Source: Delta's `VacuumCommand`; PROTOCOL.md, Remove File (tombstones and their retention).
 """
 
@@ -36,7 +36,7 @@ _NO_FILE = (
     *(f"cast(null as string) as {name}" for name in _FILE[:2]),
     *(f"cast(null as bigint) as {name}" for name in (*_FILE[2:], "size")),
 )
-# Of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.
+# The paths of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.
 _PATHS = """inline(filter(array(
   struct(path, size, cast(null as string) as encoding),
   if(coalesce(deletionVector.storageType, 'i') = 'i', null, struct(
@@ -56,10 +56,11 @@ UNKNOWN_AGE = "orphan of unknown age"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFiles:
-    """What a log names.
+    """The files that a log names.
 
-    files, tombstones: frames with the columns of AddFile and of RemoveFile, of one version each or of many.
-    change_data: the paths of files of change data, as the log has them. is_whole: whether the whole log was read.
+    files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
+    change_data: the paths of files of change data, as in the log.
+    is_whole: whether the whole log was read.
     """
 
     files: Sequence[DataFrame]
@@ -76,7 +77,7 @@ def vacuum_candidates(
     now_ms: int,
     listing: FolderListing | None = None,
 ) -> DataFrame:
-    """Return the files that no version within the retention needs, and those that only something else keeps.
+    """Return the files that no version within the retention needs, and those protected only for another reason.
 
     named: of every version that is retained. listing: None: report only files that the log names.
     """
@@ -89,7 +90,7 @@ def vacuum_candidates(
     else:
         needs = names.selectExpr("deleted_at", *_NO_FILE, "explode(keys) as key", "cast(null as int) as by_name")
         entries = needs.unionByName(_listed(table, keys, listing))
-    # One pass over the names: what the log says of a key is told to the files of that key.
+    # One pass over the names: the facts about a key in the log are joined to the files with that key.
     by_key = "over (partition by key)"
     told = entries.selectExpr(
         *(*_FILE, "size", "by_name"),
@@ -118,7 +119,7 @@ def vacuum_candidates(
 
 
 def _reason(before: int, *, is_whole: bool) -> str:
-    # A tombstone without a time is one of 1970. A file without one has no age that could be compared.
+    # A tombstone without a time counts as one of 1970. A file without a time has no comparable age.
     cases = (
         ("live", "live file"),
         (f"deleted_at > {before}L", "tombstone has not expired"),
@@ -140,7 +141,7 @@ def _is_needed(before: int) -> str:
 
 
 def _named(table: ScannedTable, named: NamedFiles, keys: FileKeys, before: int) -> tuple[DataFrame, DataFrame]:
-    """Return the files and deletion vectors that the log names, and one row that says whether some may be any file.
+    """Return the files and deletion vectors that the log names, and one row: whether some of them may be any file.
 
     The first: path (raw), deleted_at (ms; null: live), size, keys. The second: is_unknown.
     """
@@ -165,7 +166,7 @@ def _named(table: ScannedTable, named: NamedFiles, keys: FileKeys, before: int) 
 def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the ages (_AGE) of paths that cannot be resolved, and the vectors whose path is encoded (_NAMED).
 
-    A path that cannot be decoded is None. They are few: one query finds them.
+    A path that cannot be decoded is None. There are few of them: one query finds them.
     """
     rows = (
         paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')")
@@ -190,7 +191,7 @@ def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, A
 
 
 def _shown(keys: FileKeys) -> tuple[str, ...]:
-    """Return the columns of _FILE, and the size, of a path that the log names."""
+    """Return SQL for the columns of _FILE, and the size, of a path that the log names."""
     return (
         f"coalesce({keys.shown('path')}, '') as path",
         f"if({keys.is_inside('path')}, cast(null as string), '{OUTSIDE}') as kept",
@@ -199,13 +200,13 @@ def _shown(keys: FileKeys) -> tuple[str, ...]:
 
 
 def _places(name: str) -> str:
-    """Return SQL for the rows of a path that the log names: each key, then as a file its key and its name."""
+    """Return SQL for the rows of a path that the log names: each of its keys, and as a file its key and its name."""
     keys = "transform(keys, each -> struct(each as key, cast(null as int) as by_name))"
     return f"inline(concat({keys}, array(struct(keys[0] as key, 0 as by_name), struct({name} as key, 1 as by_name))))"
 
 
 def _listed(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
-    """Return the listed files that VACUUM would consider, by their key and by their name."""
+    """Return the listed files that VACUUM would consider, by key and by name."""
     rows = arrow_rows(table.spark, _considered(table, listing))
     places = f"posexplode(array({keys.of_listed('path')}, {keys.of_name('path')})) as (by_name, key)"
     return rows.selectExpr("cast(null as bigint) as deleted_at", *_FILE, "cast(null as bigint) as size", places)
@@ -219,7 +220,7 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
     targets = [f"{normal_path(target)}/" for target in listing.link_targets]
     linked = {target.removeprefix(root).rstrip("/") for target in targets for root in roots if target.startswith(root)}
     if any(root.startswith(target) for target in targets for root in roots):
-        linked.add("")  # a link to the table's folder, or to one above it
+        linked.add("")  # a link to the table's folder, or to a folder above it
     rows = []
     for path, file in files.items():
         if not _is_hidden(path, table.metadata.partition_columns):
@@ -236,9 +237,9 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
 
 
 def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
-    """Return whether VACUUM leaves a file alone: hidden, or in a hidden folder, unless that is a partition's.
+    """Return whether VACUUM ignores a file: it is hidden or in a hidden folder, unless that is a partition.
 
-    So does this for a name that is not UTF-8: no log names it, and nobody could be told it.
+    A name that is not UTF-8 is ignored too: no log can name it, and it cannot be displayed.
     """
     parts = path.split("/")
     if parts[0] in (LOG_FOLDER, _CONVERTED, "") or any("\ud800" <= character <= "\udfff" for character in path):
@@ -250,7 +251,7 @@ def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
 
 
 def _is_below(path: str, folders: Set[str]) -> bool:
-    """Return whether a path is one of some paths, or lies below it; all lie below the empty one."""
+    """Return whether a path is one of the folders, or lies below one; every path lies below the empty one."""
     if not folders:
         return False
     parts = path.split("/")
