@@ -1,8 +1,7 @@
-"""The actions of a Delta log as values: what the tables in PROTOCOL.md, Actions say, in snake_case.
+"""The actions of a Delta log as values, with the fields of PROTOCOL.md, Actions, in snake_case.
 
-Each has `from_json` (from a decoded object; fields it does not know are ignored, null counts as absent, `ValueError`
-names a missing or mistyped field) and `to_json` (the object again, None fields left out). `CommitInfo` is in
-`commit_info`.
+Each has `from_json` (from a decoded object; unknown fields are ignored, null counts as absent, and ValueError names a
+missing or mistyped field) and `to_json` (back to the object, without None fields). `CommitInfo` is in `commit_info`.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ __all__ = [
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol(JsonRecord):
-    """What a client must implement to read and to write the table.
+    """The features that a client must support to read and write the table.
 
-    `reader_features`, `writer_features`: in the order of the log; None where there is no such list, which is
-    not the same as an empty one. Source: PROTOCOL.md, Protocol Evolution.
+    reader_features, writer_features: in log order; None: no such list, which differs from an empty one.
+    Source: PROTOCOL.md, Protocol Evolution.
     """
 
     min_reader_version: int
@@ -63,7 +62,7 @@ class Format(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> Format:
-        """Return the format of a decoded `format` object; what it leaves out has the defaults of this class."""
+        """Return the format of a decoded `format` object; missing fields get the defaults of this class."""
         fields = JsonFields("metaData.format", values)
         return cls(
             provider=fields.optional_string("provider") or "parquet",
@@ -76,10 +75,12 @@ class Format(JsonRecord):
 class Metadata(JsonRecord):
     """The metadata of a table.
 
-    `schema_string`: the schema as JSON text, None where the action has none (an empty schema).
-    `created_time`: ms since the epoch. `configuration`: the table's properties; one without a value is left out.
-    Absent `format`, `partitionColumns` and `configuration` are Parquet, no columns and no properties, as for
-    Delta on Spark. Source: PROTOCOL.md, Change Metadata.
+    schema_string: the schema as JSON text; None: the action has none (an empty schema).
+    created_time:  ms since the epoch.
+    configuration: the table's properties; properties without a value are left out.
+    Absent `format`, `partitionColumns` and `configuration` mean Parquet, no columns and no properties, as in Delta on
+    Spark.
+    Source: PROTOCOL.md, Change Metadata.
     """
 
     id: str
@@ -110,12 +111,14 @@ class Metadata(JsonRecord):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFile(JsonRecord):
-    """A logical file of the table: a data file and, where there is one, its deletion vector.
+    """A logical file of the table: a data file and, if there is one, its deletion vector.
 
-    `path`: as the log has it, a URI (percent-encoded), relative to the table or absolute.
-    `partition_values`: by column (its physical name under column mapping); None values are nulls.
-    `size`: bytes of the data file. `modification_time`: ms since the epoch.
-    `data_change`: False where the file only rearranges data that was there. `stats`: JSON text.
+    path:              as in the log: a URI (percent-encoded), relative to the table or absolute.
+    partition_values:  by column (its physical name under column mapping); None values are nulls.
+    size:              bytes of the data file.
+    modification_time: ms since the epoch.
+    data_change:       False: the file only rearranges existing data.
+    stats:             JSON text.
     Source: PROTOCOL.md, Add File and Remove File.
     """
 
@@ -133,7 +136,7 @@ class AddFile(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> AddFile:
-        """Return the action of a decoded `add` object; absent `partitionValues` are none."""
+        """Return the action of a decoded `add` object; absent `partitionValues` become an empty map."""
         fields = JsonFields("add", values)
         return cls(
             path=fields.string("path"),
@@ -151,18 +154,18 @@ class AddFile(JsonRecord):
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """The logical file: path and id of the deletion vector (None: no deletion vector)."""
+        """The key of the logical file: path and id of the deletion vector (None: no deletion vector)."""
         return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFile(JsonRecord):
-    """A logical file that the table no longer has: its tombstone.
+    """A logical file that was removed from the table: a tombstone.
 
-    `deletion_timestamp`: ms since the epoch; None counts as 0 where tombstones expire.
-    `extended_file_metadata`: True where `partition_values`, `size` and `tags` are present.
-    The others as in AddFile. Source: PROTOCOL.md, Add File and Remove File.
+    deletion_timestamp:     ms since the epoch; None counts as 0 for expiry.
+    extended_file_metadata: True: `partition_values`, `size` and `tags` are present.
+    The other fields are as in AddFile. Source: PROTOCOL.md, Add File and Remove File.
     """
 
     path: str
@@ -199,9 +202,9 @@ class RemoveFile(JsonRecord):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction(JsonRecord):
-    """How far an application has come; its versions may go down.
+    """The progress of an application. Its versions may go down.
 
-    `last_updated`: ms since the epoch. Source: PROTOCOL.md, Transaction Identifiers.
+    last_updated: ms since the epoch. Source: PROTOCOL.md, Transaction Identifiers.
     """
 
     app_id: str
@@ -222,7 +225,7 @@ class SetTransaction(JsonRecord):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainMetadata(JsonRecord):
-    """The configuration of a metadata domain; `removed`: the domain is no longer there.
+    """The configuration of a metadata domain. removed: the domain no longer exists.
 
     Source: PROTOCOL.md, Domain Metadata.
     """

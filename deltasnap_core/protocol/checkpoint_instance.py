@@ -1,4 +1,4 @@
-"""CheckpointInstance: which checkpoints a set of files makes up, and which of them to prefer."""
+"""CheckpointInstance: groups files into checkpoints, and orders checkpoints by preference."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from deltasnap_core.protocol.file_names import CheckpointKind, ParsedLogPath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointInstance:
-    """One checkpoint, whether all of its files are there or not.
+    """A checkpoint, complete or not.
 
-    `num_parts`: 1 unless multi-part. `name`: of a UUID-named one, else empty.
+    num_parts: 1 unless multi-part.
+    name:      of a UUID-named checkpoint; otherwise empty.
     Source: PROTOCOL.md, Checkpoints (a reader may choose); Delta's `CheckpointInstance`.
     """
 
@@ -24,7 +25,7 @@ class CheckpointInstance:
 
     @classmethod
     def of(cls, file: ParsedLogPath) -> CheckpointInstance:
-        """Return the checkpoint that `file` is, or is a part of. Errors: ValueError where it is no checkpoint file."""
+        """Return the checkpoint that `file` belongs to. Errors: ValueError if it is not a checkpoint file."""
         if file.checkpoint_kind is None:
             raise ValueError(f"{file.name} is a {file.kind.value}, not a checkpoint")
         return cls(
@@ -36,26 +37,27 @@ class CheckpointInstance:
 
     @property
     def preference(self) -> tuple[int, int, int, str]:
-        """What checkpoints are ordered by; the greatest is the one to use.
+        """The sort key of checkpoints; the greatest is the best.
 
-        Newer before older; at one version UUID-named before multi-part before classic, more parts before fewer, and of
-        UUID-named ones the last by name.
+        Newer versions first. Within a version: UUID-named, then multi-part, then classic; more parts first; the last
+        name first.
         """
         return self.version, self.kind.rank, self.num_parts, self.name
 
     def is_complete(self, files: Iterable[ParsedLogPath]) -> bool:
-        """Whether `files`, all of this checkpoint, are the whole of it.
+        """Return whether `files`, which all belong to this checkpoint, are complete.
 
         Source: PROTOCOL.md, Checkpoints: a multi-part checkpoint with missing parts must be ignored.
         """
-        # Parts are within 1 to num_parts: their number tells. A file name may claim ten digits of parts.
+        # Parts are within 1 to num_parts, so comparing their number suffices. A file name may claim a ten-digit number
+        # of parts.
         return len({file.part or 1 for file in files}) == self.num_parts
 
 
 def complete_checkpoints(files: Iterable[ParsedLogPath]) -> list[tuple[CheckpointInstance, tuple[ParsedLogPath, ...]]]:
-    """Return the complete checkpoints among `files`, best first, each with its files in the order of their parts.
+    """Return the complete checkpoints among `files`, best first, each with its files in part order.
 
-    Files that are no checkpoints and parts of incomplete checkpoints are left out.
+    Other files and parts of incomplete checkpoints are left out.
     """
     found = _by_instance(files)
     return [
@@ -68,7 +70,7 @@ def complete_checkpoints(files: Iterable[ParsedLogPath]) -> list[tuple[Checkpoin
 def incomplete_checkpoints(
     files: Iterable[ParsedLogPath],
 ) -> list[tuple[CheckpointInstance, tuple[ParsedLogPath, ...]]]:
-    """Return the checkpoints among `files` that lack parts, best first, each with the parts that are there."""
+    """Return the checkpoints among `files` that lack parts, best first, each with its existing parts."""
     found = _by_instance(files)
     return [
         (instance, tuple(sorted(found[instance], key=lambda file: file.part or 1)))

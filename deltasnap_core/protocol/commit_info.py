@@ -1,4 +1,4 @@
-"""CommitInfo: who made a commit, when and how."""
+"""CommitInfo: the author, time and operation of a commit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from deltasnap_core.redaction import safe_repr
 class CommitInfo(JsonRecord):
     """The provenance of a commit, best effort: a writer may store any JSON in it.
 
-    `version`: what the action itself says, mostly None; the file name is what counts (`with_version`).
-    `timestamp`, `in_commit_timestamp`: ms since the epoch.
-    `operation_parameters`, `operation_metrics`, `tags`: by name; values that are not strings are their JSON text.
-    `job`, `notebook`: JSON objects. `extra`: every other field, and a known one whose value has another type than
-    here, as in the log. Source: PROTOCOL.md, Commit Provenance Information; Delta's `CommitInfo`.
+    version: as in the action, usually None; the file name is authoritative (`with_version`).
+    timestamp, in_commit_timestamp: ms since the epoch.
+    operation_parameters, operation_metrics, tags: by name; values that are not strings become JSON text.
+    job, notebook: JSON objects.
+    extra: all other fields, and known fields whose value has an unexpected type, as in the log.
+    Source: PROTOCOL.md, Commit Provenance Information; Delta's `CommitInfo`.
     """
 
     version: int | None = None
@@ -44,7 +45,7 @@ class CommitInfo(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> CommitInfo:
-        """Return it from a decoded `commitInfo` object; `ValueError` only where it is no object at all."""
+        """Return the value of a decoded `commitInfo` object. Errors: ValueError if it is not an object."""
         known: dict[str, Any] = {}
         extra: dict[str, Any] = {}
         for json_name, value in JsonFields("commitInfo", values).items():
@@ -63,7 +64,7 @@ class CommitInfo(JsonRecord):
         return {**values, **self.extra}
 
     def with_version(self, version: int) -> CommitInfo:
-        """Return the same with the version that the name of its commit file gives."""
+        """Return a copy with the version from the name of its commit file."""
         return replace(self, version=version)
 
 

@@ -1,4 +1,4 @@
-"""DeletedRecordCountsHistogram: how many files have how many records deleted by deletion vectors."""
+"""DeletedRecordCountsHistogram: the number of files by their number of deleted records."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
 
 BIN_STARTS: tuple[int, ...] = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
-"""The fewest deleted records of a file in each bin; a bin ends below the start of the next, the last one never."""
+"""The lower boundary of each bin, in deleted records of a file.
+
+A bin ends below the next boundary; the last has no end.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedRecordCountsHistogram(JsonRecord):
-    """`deleted_record_counts`: the files in each of the ten bins of `BIN_STARTS`.
+    """A histogram of deleted records.
 
+    deleted_record_counts: the number of files in each of the ten bins of `BIN_STARTS`.
     Source: PROTOCOL.md, Deleted Record Counts Histogram Schema.
     """
 
@@ -30,13 +34,13 @@ class DeletedRecordCountsHistogram(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> DeletedRecordCountsHistogram:
-        """Return the histogram of a decoded object; ValueError where the bins are missing, mistyped or not ten."""
+        """Return the histogram of a decoded object. Errors: ValueError if the bins are missing, mistyped or not ten."""
         fields = JsonFields("deletedRecordCountsHistogram", values)
         return cls(deleted_record_counts=fields.integers("deletedRecordCounts"))
 
     @classmethod
     def of_counts(cls, counts: Iterable[int]) -> DeletedRecordCountsHistogram:
-        """Return the histogram of files with these numbers of deleted records each; a negative one counts nowhere."""
+        """Return the histogram of files with these numbers of deleted records; negative numbers are ignored."""
         bins = [0] * len(BIN_STARTS)
         for count in (count for count in counts if count >= 0):
             bins[bisect_right(BIN_STARTS, count) - 1] += 1

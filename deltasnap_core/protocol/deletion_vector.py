@@ -1,4 +1,4 @@
-"""The descriptor of a deletion vector: which rows of a data file are no longer in the table."""
+"""The descriptor of a deletion vector, which marks deleted rows of a data file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor(JsonRecord):
-    """Where a deletion vector is and how many rows it takes away.
+    """The location of a deletion vector, and the number of rows it deletes.
 
-    `storage_type`: "u" (file named by a UUID, relative to the table), "p" (absolute path) or "i" (inline).
-    `path_or_inline_dv`: the encoded UUID with its prefix, the path, or the encoded vector itself.
-    `offset`: first byte in its file; None for an inline one, and not the same as 0.
-    `size_in_bytes`: of the serialized vector. `cardinality`: rows taken away.
-    `max_row_index`: highest row index in it; transient, hardly ever written.
+    storage_type:      "u" (file named by a UUID, relative to the table), "p" (absolute path) or "i" (inline).
+    path_or_inline_dv: the encoded UUID with its prefix, the path, or the encoded vector itself.
+    offset:            first byte in its file; None for an inline vector, and not the same as 0.
+    size_in_bytes:     of the serialized vector.
+    cardinality:       number of deleted rows.
+    max_row_index:     highest row index in it; transient, hardly ever written.
 
     Source: PROTOCOL.md, Deletion Vector Descriptor Schema.
     """
@@ -29,7 +30,10 @@ class DeletionVectorDescriptor(JsonRecord):
 
     @classmethod
     def from_json(cls, values: object) -> DeletionVectorDescriptor:
-        """Return the vector of a decoded `deletionVector` object; `ValueError` names a missing or mistyped field."""
+        """Return the vector of a decoded `deletionVector` object.
+
+        Errors: ValueError naming a missing or mistyped field.
+        """
         fields = JsonFields("deletionVector", values)
         return cls(
             storage_type=fields.string("storageType"),
@@ -42,9 +46,9 @@ class DeletionVectorDescriptor(JsonRecord):
 
     @property
     def unique_id(self) -> str:
-        """`<storageType><pathOrInlineDv>`, followed by `@<offset>` where there is an offset, 0 included.
+        """`<storageType><pathOrInlineDv>`, followed by `@<offset>` unless the offset is None.
 
-        With the path it is the key of a logical file. Source: PROTOCOL.md, Deletion Vectors, Derived Fields.
+        The path and this id are the key of a logical file. Source: PROTOCOL.md, Deletion Vectors, Derived Fields.
         """
         at_offset = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{at_offset}"

@@ -1,4 +1,4 @@
-"""The names of the files in `_delta_log`: the only place that parses or builds one.
+"""The names of the files in `_delta_log`. The only place that parses or builds them.
 
 Source: PROTOCOL.md, File Types.
 """
@@ -22,7 +22,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 class CheckpointKind(StrEnum):
-    """The kinds of checkpoint, by their names; in the order of preference among those of one version, the best last.
+    """The kinds of checkpoint by file name, in order of preference within a version, the best last.
 
     Delta's `CheckpointInstance.Format`. Source: PROTOCOL.md, Checkpoints.
     """
@@ -33,7 +33,7 @@ class CheckpointKind(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The place in the order of preference; the greatest is the one to use."""
+        """The position in the order of preference; the greatest is the best."""
         return _RANKS[self]
 
 
@@ -41,7 +41,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(CheckpointKind)}
 
 
 class LogFileKind(Enum):
-    """The kinds of files that a log consists of; a name of no kind is ignored."""
+    """The kinds of files in a log. Other files are ignored."""
 
     COMMIT = "commit"
     STAGED_COMMIT = "staged commit"
@@ -52,12 +52,14 @@ class LogFileKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedLogPath:
-    """What the name of a log file says.
+    """The parts of a log file's name.
 
-    `version`: of the commit, checkpoint or checksum; the first one of a compaction, whose last is `end_version`.
-    `checkpoint_kind`: of a checkpoint, or of the one that the file is a part of; None: the file is no checkpoint.
-    `part` of `num_parts`: of a multi-part checkpoint, `part` counting from 1.
-    `uuid`: of a UUID-named checkpoint or staged commit. `extension`: of a commit, checkpoint or compaction.
+    version:         of the commit, checkpoint or checksum; the first version of a compaction, which ends at
+                     `end_version`.
+    checkpoint_kind: of the checkpoint that the file belongs to; None: it is not a checkpoint file.
+    part, num_parts: of a multi-part checkpoint; `part` starts at 1.
+    uuid:            of a UUID-named checkpoint or staged commit.
+    extension:       of a commit, checkpoint or compaction.
     """
 
     name: str
@@ -72,12 +74,12 @@ class ParsedLogPath:
 
     @classmethod
     def parse(cls, name: str) -> ParsedLogPath | None:
-        """Return what `name` (a file name, not a path) says; None where it is not the name of a log file.
+        """Return the parsed file name (not a path); None: it is not the name of a log file.
 
-        Also None, because no writer may have made it: a version beyond 64 bits, a part number outside
-        1 to `num_parts`, a compaction that does not end after it starts.
+        Also None for names that no writer may create: a version above 64 bits, a part number outside 1 to `num_parts`,
+        a compaction that does not end after it starts.
         """
-        # Most files are commits, of which a log may hold a hundred thousand.
+        # A fast path for commits: most files are commits, and a log may hold a hundred thousand.
         if name[20:] == ".json" and name[:20].isascii() and name[:20].isdigit() and int(name[:20]) <= _MAX_VERSION:
             return cls(name=name, kind=LogFileKind.COMMIT, version=int(name[:20]), extension="json")
         for kind, checkpoint_kind, pattern in _PATTERNS:
@@ -136,11 +138,12 @@ _PATTERNS = tuple(
 
 
 def commit_version(path: str) -> int:
-    """Return the version that a commit makes, published or staged, by its path or name.
+    """Return the version of a commit, published or staged, from its path or name.
 
-    Errors: ValueError where the name is not that of a commit.
+    Errors: ValueError if the name is not that of a commit.
     """
-    # The name of a commit starts with its version. A segment may hold tens of thousands: no regular expression here.
+    # The name of a commit starts with its version. No regular expression: a segment may hold tens of thousands of
+    # commits.
     name = path.rpartition("/")[2]
     if not (name[:20].isdecimal() and name[20:21] == "." and name.endswith(".json")):
         raise ValueError(f"Not a commit file: {path}")
@@ -148,7 +151,7 @@ def commit_version(path: str) -> int:
 
 
 def listing_prefix(version: int) -> str:
-    """Return what the names of the files of `version` start with; a listing from there on starts with that version."""
+    """Return the prefix of the file names of `version`. A listing from this prefix starts with that version."""
     return f"{version:020d}."
 
 

@@ -1,4 +1,4 @@
-"""FileSizeHistogram: how many files of which size a table has."""
+"""FileSizeHistogram: the number of files of a table by size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GB = 1024 * _MB
 
 
 def _mb(*runs: tuple[int, int, int]) -> tuple[int, ...]:
-    """Return the boundaries of runs of bins, each (first, last, step) in MiB, last included."""
+    """Return the boundaries of runs of bins, each (first, last, step) in MiB, last inclusive."""
     return tuple(size * _MB for first, last, step in runs for size in range(first, last + 1, step))
 
 
@@ -28,7 +28,7 @@ DEFAULT_BIN_BOUNDARIES: tuple[int, ...] = (
     *_mb((2304, 3840, 256)),
     *(size * _GB for size in (4, 8, 16, 32, 64, 128, 256)),
 )
-"""Delta's bins, in bytes: each boundary is where a bin starts. Source: Delta's `FileSizeHistogram`."""
+"""Delta's bins, in bytes: the lower boundary of each bin. Source: Delta's `FileSizeHistogram`."""
 
 
 @safe_repr
@@ -36,8 +36,10 @@ DEFAULT_BIN_BOUNDARIES: tuple[int, ...] = (
 class FileSizeHistogram(JsonRecord):
     """Files and bytes by file size.
 
-    `sorted_bin_boundaries`: where each bin starts, in bytes, the first at 0; a bin ends where the next one starts,
-    the last one never. `file_counts`, `total_bytes`: the files in each bin and their bytes together.
+    sorted_bin_boundaries: the lower boundary of each bin, in bytes; the first is 0. A bin ends at the next boundary;
+                           the last has no end.
+    file_counts:           the number of files in each bin.
+    total_bytes:           the sum of the file sizes in each bin.
     Source: PROTOCOL.md, File Size Histogram Schema.
     """
 
@@ -60,13 +62,13 @@ class FileSizeHistogram(JsonRecord):
     def from_json(cls, values: object) -> FileSizeHistogram:
         """Return the histogram of a decoded object.
 
-        Errors: ValueError where a field is missing, mistyped or contradicts another.
+        Errors: ValueError if a field is missing, mistyped or contradicts another.
         """
         fields = JsonFields("fileSizeHistogram", values)
 
         def total(value: object) -> int:
             if isinstance(value, int) and not isinstance(value, bool):
-                return value  # the sum of 64-bit integers, and so perhaps none itself
+                return value  # a sum of 64-bit integers may exceed 64 bits
             raise fields.wrong_type("totalBytes", value, "integers")
 
         return cls(
@@ -77,7 +79,7 @@ class FileSizeHistogram(JsonRecord):
 
     @classmethod
     def of_sizes(cls, sizes: Iterable[int]) -> FileSizeHistogram:
-        """Return the histogram, in Delta's bins, of files of these sizes in bytes; a negative size counts nowhere."""
+        """Return the histogram of files of these sizes in bytes, in Delta's bins; negative sizes are ignored."""
         counts, totals = [0] * len(DEFAULT_BIN_BOUNDARIES), [0] * len(DEFAULT_BIN_BOUNDARIES)
         for size in (size for size in sizes if size >= 0):
             index = bisect_right(DEFAULT_BIN_BOUNDARIES, size) - 1

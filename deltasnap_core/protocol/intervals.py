@@ -1,4 +1,4 @@
-"""Durations as table properties have them: `interval 1 week`, `7 days 12 hours`, `interval 1.5 seconds`."""
+"""Parses durations in table properties: `interval 1 week`, `7 days 12 hours`, `interval 1.5 seconds`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _TERM = re.compile(r"(?P<sign>[+-]?)\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s+(?P<uni
 
 
 def parse_interval_ms(text: str) -> int:
-    """Return the milliseconds, rounded down, of an interval as Spark writes it: numbers and units, perhaps `interval`.
+    """Return an interval in Spark's notation in milliseconds, rounded down: numbers, units, optionally `interval`.
 
-    Weeks to microseconds in singular or plural, and nanoseconds, which delta-rs allows. Only seconds may have a
-    fraction. `ValueError` for anything else: no number, months and years (their length varies), a negative sum.
+    Units are weeks to microseconds, singular or plural, and nanoseconds, which delta-rs allows. Only seconds may have a
+    fraction.
+    Errors: ValueError for anything else: no number, months and years (their length varies), a negative sum.
     Source: Delta's `DeltaConfigs.parseCalendarInterval`, `isValidIntervalConfigValue`.
     """
     rest = text.strip().lower()

@@ -1,4 +1,4 @@
-"""Typed reading and writing of the JSON objects that the log consists of."""
+"""Reads and writes the JSON objects of a log with type checks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class JsonFields:
-    """The fields of one JSON object; each method gives a field by name with its type checked.
+    """The fields of one JSON object. Each method returns a field by name, after checking its type.
 
-    A field that is absent and one that is null are the same: None where `optional_...` is asked, `ValueError`
-    otherwise. A value of another type is a `ValueError` that names the object and the field. Unknown fields are
-    not looked at. Source: PROTOCOL.md, Protocol Evolution.
+    An absent field and a null field are equal: methods named `optional_...` return None, all others raise ValueError. A
+    value of another type raises ValueError naming the object and the field. Unknown fields are ignored.
+    Source: PROTOCOL.md, Protocol Evolution.
     """
 
     __slots__ = ("_owner", "_values")
@@ -64,7 +64,7 @@ class JsonFields:
         return self.optional_sequence(name, lambda value: self._checked(name, value, str, "strings"))
 
     def optional_string_map(self, name: str) -> dict[str, str | None] | None:
-        """Return a map of strings; values that are not become their JSON text, as Spark's JSON reader makes them."""
+        """Return a map of strings. Other values become JSON text, as in Spark's JSON reader."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -73,19 +73,19 @@ class JsonFields:
         return texts(value)
 
     def optional_property_map(self, name: str) -> dict[str, str] | None:
-        """Return the same as `optional_string_map`, without the keys whose value is null."""
+        """Return a map of strings, as `optional_string_map`, without the keys whose value is null."""
         values = self.optional_string_map(name)
         return None if values is None else {key: value for key, value in values.items() if value is not None}
 
     def optional_object(self, name: str) -> Mapping[str, Any] | None:
-        """Return an object as it is, whatever its fields."""
+        """Return an object unchanged, with any fields."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, Mapping):
             raise self.wrong_type(name, value, "an object")
         return value
 
     def items(self) -> ItemsView[str, Any]:
-        """Every field, known or not, as it is."""
+        """Return every field, known or not, unchanged."""
         return self._values.items()
 
     def record(self, name: str, parse: Callable[[Any], T]) -> T:
@@ -121,12 +121,12 @@ class JsonFields:
 
 
 class JsonRecord:
-    """A dataclass whose fields are those of a JSON object, in snake_case here and camelCase there."""
+    """A dataclass for a JSON object: its fields are snake_case here and camelCase in JSON."""
 
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object: values ready for `json.dumps`, None fields left out."""
+        """Return the JSON object: values ready for `json.dumps`, without None fields."""
         names = (field.name for field in dataclasses.fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
         values = ((name, getattr(self, name)) for name in names)
         return {_camel_case(name): _to_json(value) for name, value in values if value is not None}
@@ -138,22 +138,22 @@ def json_text(value: object) -> str:
 
 
 def texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return `values` as strings: a string or null stays, anything else becomes its JSON text."""
+    """Return values as strings: strings and nulls are kept, anything else becomes JSON text."""
     return {key: text if text is None or isinstance(text, str) else json_text(text) for key, text in values.items()}
 
 
 def is_json_kind(value: object, kind: type) -> bool:
-    """Whether `value` is of `kind` in the log, where a boolean is no number and an integer has at most 64 bits."""
+    """Return whether `value` is of `kind` in the log: a boolean is not a number, and an integer has at most 64 bits."""
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     return isinstance(value, kind)
 
 
 def whole_number(value: Any) -> Any:
-    """Return a number without a fraction as an integer, which may be written as 12.0 or 1e3; anything else as it is.
+    """Return a number without a fraction, such as 12.0 or 1e3, as an integer; any other value unchanged.
 
-    From 2^53 on a float stands for several integers: it stays one, and is of the wrong type where an integer is asked.
-    Source: RFC 8259, section 6, which tells 12.0 and 12 apart in no way; Jackson, which Delta reads with, takes both.
+    From 2^53 on, a float stands for several integers. It stays a float, which is the wrong type for an integer field.
+    Source: RFC 8259, section 6, which does not distinguish 12.0 and 12; Jackson, which Delta uses, accepts both.
     """
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if is_whole else value

@@ -7,18 +7,18 @@ import re
 from typing import Any
 
 MOST_NESTING = 500
-"""Deeper objects and arrays are no JSON to us: Python's parser recurses, and Spark's refuses from 1,000 levels on."""
+"""The maximum depth of nesting: Python's parser is recursive, and Spark's fails from 1,000 levels on."""
 
 _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def decode_json(text: str | bytes, **hooks: Any) -> Any:
-    """Return the value of a JSON text as RFC 8259 has it; of a key that occurs twice in an object the last one.
+    """Return the value of a JSON text, by RFC 8259. If a key occurs twice in an object, the last one counts.
 
     hooks: as for `json.loads`.
-    Errors: ValueError where it is not UTF-8, has NaN or Infinity, a surrogate without its pair (no UTF-8 can hold
-    it), a number of too many digits for Python, or is nested deeper than MOST_NESTING.
+    Errors: ValueError for invalid UTF-8, NaN or Infinity, a lone surrogate (UTF-8 cannot encode it), a number with too
+    many digits for Python, or nesting deeper than MOST_NESTING.
     """
     if isinstance(text, bytes):
         text = text.decode()
@@ -29,13 +29,13 @@ def decode_json(text: str | bytes, **hooks: Any) -> Any:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if _SURROGATE.search(text):
-        # UnicodeEncodeError is a ValueError, which says where the lone surrogate is.
+        # UnicodeEncodeError is a ValueError, and states the position of the lone surrogate.
         json.dumps(value, ensure_ascii=False, default=str).encode()
     return value
 
 
 def nesting(text: str) -> int:
-    """Return how many objects and arrays are open at once at most, not counted further than tells it from too many."""
+    """Return the maximum number of open objects and arrays; if it cannot exceed MOST_NESTING, an upper bound of it."""
     most_possible = text.count("{") + text.count("[")
     if most_possible <= MOST_NESTING:
         return most_possible

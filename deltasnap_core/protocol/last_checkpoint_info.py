@@ -1,4 +1,4 @@
-"""LastCheckpointInfo: what `_last_checkpoint` says; a hint, never to be trusted."""
+"""LastCheckpointInfo: the parsed `_last_checkpoint` file. It is only a hint."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from deltasnap_core.protocol.json_text import decode_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCheckpointInfo:
-    """The checkpoint that a writer made last, as far as the file tells.
+    """The last checkpoint that a writer created, as stated in the file.
 
-    `size`: actions in the checkpoint (None or -1: not known). `parts`: of a multi-part checkpoint, else None.
-    `size_in_bytes`, `num_of_add_files`: of the checkpoint. `checkpoint_schema`, `v2_checkpoint`: JSON objects as
-    they are. `checksum`: MD5 in hex, verified by `parse`; None where the writer left it out.
+    size:              number of actions in the checkpoint (None or -1: unknown).
+    parts:             of a multi-part checkpoint; otherwise None.
+    size_in_bytes, num_of_add_files: of the checkpoint.
+    checkpoint_schema, v2_checkpoint: JSON objects, unchanged.
+    checksum:          MD5 in hex, verified by `parse`; None: the file has none.
     Source: PROTOCOL.md, Last Checkpoint File Schema.
     """
 
@@ -35,7 +37,7 @@ class LastCheckpointInfo:
 
     @classmethod
     def parse(cls, content: bytes) -> LastCheckpointInfo:
-        """Return what the file says; `ValueError` where it is broken, mistyped or its checksum does not match."""
+        """Return the parsed file. Errors: ValueError if it is broken, mistyped or its checksum does not match."""
         decoded = decode_json(content, object_pairs_hook=_reject_duplicate_keys)
         fields = JsonFields("_last_checkpoint", decoded)
         checksum = fields.optional_string("checksum")
@@ -60,9 +62,9 @@ class LastCheckpointInfo:
 def json_checksums(text: str) -> tuple[str, str]:
     """Return the MD5s, in hex, that a writer may have computed for the JSON object `text`.
 
-    The first sorts the leaves by path, as the protocol says; the second by the whole `path=value`, as Delta on
-    Spark does. They differ only for arrays of more than ten scalars (`+1=` against `+10=`).
-    `ValueError` where `text` is no JSON or has a key twice. Source: PROTOCOL.md, JSON checksum.
+    The first sorts the leaves by path, as the protocol requires. The second sorts by the whole `path=value`, as Delta
+    on Spark does. They differ only for arrays of more than ten scalars (`+1=` against `+10=`).
+    Errors: ValueError if `text` is not JSON or has a duplicate key. Source: PROTOCOL.md, JSON checksum.
     """
     leaves = canonical_leaves(text)
     by_path = ",".join(f"{path}={value}" for path, value in sorted(leaves))
@@ -71,7 +73,7 @@ def json_checksums(text: str) -> tuple[str, str]:
 
 
 def canonical_leaves(text: str) -> list[tuple[str, str]]:
-    """Return the canonical path and value of each leaf of the JSON object `text`, but for its top-level `checksum`."""
+    """Return the canonical path and value of each leaf of the JSON object `text`, without its top-level `checksum`."""
     decoded = decode_json(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=_reject_duplicate_keys)
     try:
         return [leaf for leaf in _leaves(decoded, ()) if leaf[0] != '"checksum"']
@@ -84,7 +86,7 @@ def _md5(text: str) -> str:
 
 
 class _Number(str):
-    """A number as the text has it, which is its canonical form."""
+    """A number as it is written in the text, which is its canonical form."""
 
     __slots__ = ()
 
@@ -107,7 +109,7 @@ def _canonical_scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    # quote() leaves exactly the unreserved characters of RFC 3986 as they are, and writes upper-case hex
+    # quote() keeps exactly the unreserved characters of RFC 3986, and writes upper-case hex
     return f'"{quote(text, safe="")}"'
 
 

@@ -1,11 +1,11 @@
-"""Retention: which tombstones a version still keeps, and which have expired."""
+"""Retention: which tombstones a version keeps, and which have expired."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 KEEPS_EVERYTHING = 0
-"""The `min_file_retention_timestamp` of a caller who wants every tombstone, those without a time too."""
+"""The `min_file_retention_timestamp` that keeps every tombstone, including those without a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,28 +21,28 @@ class Retention:
 
     @classmethod
     def after(cls, min_file_retention_timestamp: int) -> Retention:
-        """Return the retention that keeps what was deleted later than a time (ms); 0 or less keeps every tombstone."""
+        """Return the retention that keeps tombstones deleted after a time (ms); 0 or less keeps every tombstone."""
         if min_file_retention_timestamp <= KEEPS_EVERYTHING:
             return KEEP_ALL
         return cls(expired_until=min_file_retention_timestamp)
 
     @property
     def min_file_retention_timestamp(self) -> int:
-        """What `after` makes this retention from."""
+        """The argument of `after` that returns this retention."""
         return KEEPS_EVERYTHING if self.expired_until is None else self.expired_until
 
     def keeps(self, deleted_at: int | None) -> bool:
-        """Return whether a tombstone of that time (ms; None: without a time) is kept."""
+        """Return whether a tombstone with this deletion time (ms; None: without a time) is kept."""
         return self.expired_until is None or (deleted_at or 0) > self.expired_until
 
     def is_within(self, other: Retention) -> bool:
-        """Return whether the other keeps everything that this one keeps."""
+        """Return whether the other retention keeps everything that this one keeps."""
         return other.expired_until is None or (
             self.expired_until is not None and other.expired_until <= self.expired_until
         )
 
     def later_of(self, other: Retention) -> Retention:
-        """Return the one of the two that keeps less: a tombstone that has expired stays so."""
+        """Return the one of the two that keeps less: an expired tombstone never comes back."""
         return self if self.is_within(other) else other
 
 

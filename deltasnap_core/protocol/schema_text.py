@@ -1,4 +1,4 @@
-"""The JSON text of a schema, as far as every reader needs it."""
+"""Parses the JSON text of a schema, as far as all readers need it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIELD = "metaData.schemaString"
 def schema_fields(schema_string: str | None) -> Sequence[Mapping[str, Any]]:
     """Return the top-level fields of a schema, each with a name and a type; None: a schema without fields.
 
-    Errors: ValueError where the text is not the schema of a table.
+    Errors: ValueError if the text is not the schema of a table.
     Source: PROTOCOL.md, Schema Serialization Format.
     """
     if schema_string is None:

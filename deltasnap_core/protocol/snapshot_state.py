@@ -1,4 +1,4 @@
-"""SnapshotState: the computed state of a version, what its files, tombstones and other actions amount to."""
+"""SnapshotState: the computed state of a version: counts, sizes, histograms and non-file actions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from deltasnap_core.redaction import safe_repr
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotState:
-    """What a snapshot amounts to; sizes in bytes.
+    """The computed state of a version. Sizes are in bytes.
 
-    size_in_bytes, num_of_files: of the live files. num_of_removes: tombstones that have not expired.
-    num_known_records: rows of the live files that say how many they have, before deletion vectors;
-    num_files_without_records: live files that do not.
-    num_deletion_vectors, num_deleted_records: files with a deletion vector, and the rows those delete.
-    set_transactions, domain_metadata: by application id, by domain; ascending. domains that were removed left out.
-    protocol, metadata: None only where the snapshot's validation was turned off and the log has none.
+    size_in_bytes, num_of_files: of the live files.
+    num_of_removes:              tombstones that have not expired.
+    num_known_records:           rows, before deletion vectors, of the live files that state their number.
+    num_files_without_records:   live files that do not state it.
+    num_deletion_vectors, num_deleted_records: files with a deletion vector, and the rows that these delete.
+    set_transactions, domain_metadata: ascending by application id and by domain; removed domains are left out.
+    protocol, metadata:          None only if the snapshot's validation was turned off and the log has none.
     """
 
     size_in_bytes: int
@@ -44,11 +45,11 @@ class SnapshotState:
 
     @property
     def num_records(self) -> int | None:
-        """Rows of the live files before deletion vectors; None where a file does not say."""
+        """Rows of the live files before deletion vectors; None: a file does not state its number."""
         return None if self.num_files_without_records else self.num_known_records
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state as a JSON object, keys in camelCase as in a version checksum."""
+        """Return the state as a JSON object, with keys in camelCase as in a version checksum."""
         return {
             "sizeInBytes": self.size_in_bytes,
             "numOfFiles": self.num_of_files,
@@ -70,7 +71,10 @@ class SnapshotState:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> SnapshotState:
-        """Return the state that `to_json` wrote. Errors: ValueError or KeyError naming what is missing or mistyped."""
+        """Return the state from the result of `to_json`.
+
+        Errors: ValueError or KeyError naming a missing or mistyped field.
+        """
         metadata, protocol = values["metadata"], values["protocol"]
         return cls(
             size_in_bytes=values["sizeInBytes"],

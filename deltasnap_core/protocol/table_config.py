@@ -1,7 +1,7 @@
-"""The `delta.*` properties that a reader needs: name, unit and default of each.
+"""The `delta.*` properties that a reader needs, with their units and defaults.
 
-Each function takes a table's `configuration` (Metadata.configuration). A value that cannot be understood counts as
-absent, with a warning: it is no reason to refuse a table to a reader. Source: Delta's `DeltaConfigs`.
+Each function takes a table's `configuration` (Metadata.configuration). An invalid value counts as absent, with a
+warning: a reader must not reject a table for it. Source: Delta's `DeltaConfigs`.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def deleted_file_retention_ms(configuration: Configuration) -> int:
-    """Return how long a tombstone stays in the state: `delta.deletedFileRetentionDuration`, one week by default."""
+    """Return how long (ms) a tombstone is kept: `delta.deletedFileRetentionDuration`, default one week."""
     return _get(configuration, "delta.deletedFileRetentionDuration", parse_interval_ms, 7 * _DAY_MS)
 
 
 def log_retention_ms(configuration: Configuration) -> int:
-    """Return how long the log of a version is kept: `delta.logRetentionDuration`, 30 days by default."""
+    """Return how long (ms) the log of a version is kept: `delta.logRetentionDuration`, default 30 days."""
     return _get(configuration, "delta.logRetentionDuration", parse_interval_ms, 30 * _DAY_MS)
 
 
 def set_transaction_retention_ms(configuration: Configuration) -> int | None:
-    """Return how long a transaction stays: `delta.setTransactionRetentionDuration`; None (default): forever."""
+    """Return how long (ms) a transaction is kept: `delta.setTransactionRetentionDuration`; None (default): forever."""
     return _get(configuration, "delta.setTransactionRetentionDuration", parse_interval_ms, None)
 
 
 def checkpoint_interval(configuration: Configuration) -> int:
-    """Return the commits from one checkpoint to the next: `delta.checkpointInterval`, 10 by default."""
+    """Return the number of commits between checkpoints: `delta.checkpointInterval`, default 10."""
     return _get(configuration, "delta.checkpointInterval", _at_least(1), 10)
 
 
 def num_indexed_cols(configuration: Configuration) -> int:
-    """Return how many columns have statistics: `delta.dataSkippingNumIndexedCols`, 32 by default; -1: all."""
+    """Return the number of columns with statistics: `delta.dataSkippingNumIndexedCols`, default 32; -1: all."""
     return _get(configuration, "delta.dataSkippingNumIndexedCols", _at_least(-1), 32)
 
 
 def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
-    """Return how data files name the columns: `delta.columnMapping.mode`, "none" by default."""
+    """Return how data files name the columns: `delta.columnMapping.mode`, default "none"."""
     return _get(configuration, "delta.columnMapping.mode", _column_mapping_mode, "none")
 
 
 def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
-    """Whether commits carry their own timestamp: `delta.enableInCommitTimestamps`, False by default."""
+    """Return whether commits have their own timestamp: `delta.enableInCommitTimestamps`, default False."""
     return _get(configuration, "delta.enableInCommitTimestamps", _boolean, False)
 
 
 def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int, int] | None:
     """Return the version that enabled in-commit timestamps and its timestamp in ms.
 
-    None where they are not enabled, and where they have been from version 0 on (a writer then records neither).
+    None if they are not enabled, or have been enabled since version 0 (a writer then records neither value).
     Source: PROTOCOL.md, In-Commit Timestamps, Writer Requirements.
     """
     if not in_commit_timestamps_enabled(configuration):

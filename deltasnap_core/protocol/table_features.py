@@ -1,4 +1,4 @@
-"""Which tables can be read: the protocol gate.
+"""Checks whether a table can be read, by its protocol.
 
 Source: PROTOCOL.md, Table Features; Reader Version Requirements.
 """
@@ -26,34 +26,35 @@ SUPPORTED_READER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
-"""The reader features whose presence does not stand in the way of reading the log."""
+"""The reader features with which the log can be read."""
 
 CATALOG_MANAGED = "catalogManaged"
 ADAPTIVE_METADATA = "adaptiveMetadata"
 
 MANIFEST_COMMIT_ACTION = "checkpoint"
-"""The action that a commit of a table with an adaptive metadata tree may hold in place of the actions themselves,
-protocol and metadata included. Ignoring it, as other unknown actions are ignored, would misread the table."""
+"""The action that a commit of a table with an adaptive metadata tree may hold in place of all other actions, even
+protocol and metadata. If it were ignored, as other unknown actions are, the table would be misread.
+"""
 
 
 def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
-    """Return the reader features of `protocol` that deltasnap lacks, in order.
+    """Return the reader features of `protocol` that deltasnap does not support, in order.
 
-    Only `readerFeatures` decide: what stands in `writerFeatures` alone, known or not, is no matter to a reader. Below
-    reader version 3 the protocol allows no such list; a feature that stands in one nevertheless counts.
+    Only `readerFeatures` count: a feature that is only in `writerFeatures` does not concern a reader. Below reader
+    version 3, the protocol does not allow this list; its features count nevertheless.
     """
     return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
 
 
 def has_feature(protocol: Protocol, name: str) -> bool:
-    """Whether the table supports the feature `name`, which stands in either list."""
+    """Return whether the table supports the feature `name`, by either list."""
     return name in (protocol.reader_features or ()) or name in (protocol.writer_features or ())
 
 
 def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
-    """Return the properties as SHOW TBLPROPERTIES has them: those of the metadata without `path`, and the protocol's.
+    """Return the properties as in SHOW TBLPROPERTIES: those of the metadata without `path`, and those of the protocol.
 
-    Those are `delta.minReaderVersion`, `delta.minWriterVersion`, and `delta.feature.<name>` = `supported`.
+    The latter are `delta.minReaderVersion`, `delta.minWriterVersion`, and `delta.feature.<name>` = `supported`.
     Delta's `Snapshot.getProperties`.
     """
     properties = {key: value for key, value in metadata.configuration.items() if key != "path"}
@@ -64,7 +65,7 @@ def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
 
 
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:
-    """Raise `UnsupportedProtocolError` unless a table with `protocol` can be read; `path` and `version` are for it."""
+    """Raise UnsupportedProtocolError unless a table with `protocol` can be read. path, version: for the error."""
     features = unsupported_reader_features(protocol)
     if features or not 1 <= protocol.min_reader_version <= MAX_READER_VERSION:
         raise UnsupportedProtocolError(
@@ -73,7 +74,7 @@ def check_readable(protocol: Protocol, *, path: str, version: int) -> None:
 
 
 def check_no_manifest_commit(action_names: frozenset[str], *, path: str, version: int) -> None:
-    """Raise `UnsupportedProtocolError` where a commit with actions of these names belongs to a manifest tree."""
+    """Raise UnsupportedProtocolError if a commit with actions of these names belongs to a manifest tree."""
     if MANIFEST_COMMIT_ACTION in action_names:
         raise UnsupportedProtocolError(
             path=path, version=version, features=(ADAPTIVE_METADATA,), min_reader_version=MAX_READER_VERSION

@@ -1,4 +1,4 @@
-"""VersionChecksum: what a writer says about the state of a version, in its `.crc` file."""
+"""VersionChecksum: the state of a version as stated by its writer in a `.crc` file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from deltasnap_core.redaction import safe_repr
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChecksum:
-    """The state of a version as its writer saw it: a hint, to be compared with the log, never to be trusted blindly.
+    """The state of a version as stated by its writer. It is a hint: compare it with the log before you rely on it.
 
-    Every field is named as in the file, without a trailing `Opt`. None: the writer left it out, which says nothing
-    about the state. `protocol` and `metadata` are required today, but older writers left them out.
-    `table_size_bytes`, `num_files`: of the live files. `in_commit_timestamp`: ms since the epoch.
-    `domain_metadata`: without removed ones. `num_deleted_records`, `num_deletion_vectors`: of the live files.
+    Fields are named as in the file, without a trailing `Opt`. None: the writer left the field out. `protocol` and
+    `metadata` are required today, but older writers left them out.
+    table_size_bytes, num_files: of the live files.
+    in_commit_timestamp: ms since the epoch.
+    domain_metadata: without removed domains.
+    num_deleted_records, num_deletion_vectors: of the live files.
     Source: PROTOCOL.md, Version Checksum File Schema.
     """
 
@@ -42,9 +44,9 @@ class VersionChecksum:
 
     @classmethod
     def parse(cls, content: bytes) -> VersionChecksum:
-        """Return what a `.crc` file says; ValueError where it is no JSON object or a field is mistyped.
+        """Return a parsed `.crc` file. Errors: ValueError if it is not a JSON object or a field is mistyped.
 
-        The histograms are found under their older names too.
+        The older names of the histograms are recognized too.
         """
         fields = JsonFields("checksum", decode_json(content))
         return cls(
@@ -73,7 +75,7 @@ class VersionChecksum:
 
 
 def _metadata(values: object) -> Metadata:
-    """Return the metadata. Errors: ValueError, also where its schema is not the JSON of a struct."""
+    """Return the metadata. Errors: ValueError, also if its schema is not the JSON of a struct."""
     metadata = Metadata.from_json(values)
     schema = None if metadata.schema_string is None else decode_json(metadata.schema_string)
     if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "struct"):
