@@ -1,3 +1,3 @@
-"""How the core reaches files: a small port and its fsspec adapter."""
+"""File access of the core: a small interface and its fsspec adapter."""
 
 from __future__ import annotations

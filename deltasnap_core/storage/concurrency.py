@@ -1,4 +1,4 @@
-"""Waiting for many remote files at once."""
+"""Runs many requests to a remote storage in parallel."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _THREADS = 16
 
 
 def map_concurrently(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return `function` of each item, in order, some at a time in threads; raises the first error in that order.
+    """Return `function` of each item, in order. Runs in threads, and raises the first error in item order.
 
-    For functions that wait for a remote storage; what is local is faster one by one.
+    Use it for functions that wait for a remote storage. Local files are faster one by one.
     """
     todo: Sequence[T] = tuple(items)
     if len(todo) < 2:

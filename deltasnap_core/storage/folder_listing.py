@@ -1,4 +1,4 @@
-"""Every file below a folder, and where the symbolic links below it lead."""
+"""Lists every file below a folder, and the targets of its symbolic links."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from deltasnap_core.storage.writable_files import WritableFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderListing:
-    """What lies below a folder.
+    """The files below a folder.
 
-    files: regular files by path; what lies behind a symbolic link is left out.
-    roots: URLs that lead to the folder: its own, and on this machine the one without symbolic links.
-    link_targets: URLs that the symbolic links below the folder lead to, symbolic links resolved.
+    files: regular files by path; files behind a symbolic link are left out.
+    roots: URLs that lead to the folder: its own URL and, on this machine, the one without symbolic links.
+    link_targets: resolved URLs of the targets of symbolic links below the folder.
     """
 
     files: tuple[FileStatus, ...]
@@ -28,7 +28,7 @@ class FolderListing:
 
 
 def list_below(folder: str, storage_options: Mapping[str, Any] | None = None) -> FolderListing:
-    """Return what lies below a folder (a URL); no files where there is no such folder. Errors: StorageError."""
+    """Return the files below a folder (a URL); empty if there is no such folder. Errors: StorageError."""
     if not is_local(folder):
         return FolderListing(files=tuple(WritableFiles(folder, storage_options).walk(folder)), roots=(folder,))
     files: list[FileStatus] = []
@@ -43,7 +43,7 @@ def list_below(folder: str, storage_options: Mapping[str, Any] | None = None) ->
 
 
 def roots_of(folder: str) -> tuple[str, ...]:
-    """Return the URLs that lead to a folder: its own, and on this machine the one without symbolic links."""
+    """Return the URLs that lead to a folder: its own and, on this machine, the one without symbolic links."""
     if not is_local(folder):
         return (folder,)
     real = f"file://{os.path.realpath(local_path(folder))}"

@@ -1,4 +1,4 @@
-"""The LogStore of every filesystem that fsspec knows."""
+"""A LogStore for every filesystem that fsspec supports."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
 
 __all__ = ["FsspecLogStore", "filesystem_of", "to_url"]
 
-# Parquet footers and short columns are what is read from the middle of a file: s3fs would fetch 50 MiB for each.
+# Only Parquet footers and short columns are read from the middle of a file: s3fs would fetch 50 MiB for each.
 _BLOCK_BYTES = 4 * 2**20
 
 
 def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
-    """Return the fsspec filesystem of a URL and the path that it knows the URL by; local ones take no options.
+    """Return the fsspec filesystem of a URL, and the path of the URL in it. Local filesystems get no options.
 
-    Errors: NoFilesystemError, which says what to install.
+    Errors: NoFilesystemError, which states the package to install.
     """
     try:
         found = url_to_fs(url, **({} if is_local(url) else storage_options))
@@ -38,10 +38,10 @@ def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.
 
 
 class FsspecLogStore:
-    """A LogStore over fsspec; `storage_options` go to the filesystem of every URL that is not local.
+    """A LogStore over fsspec. `storage_options` are passed to the filesystem of every URL that is not local.
 
-    fsspec caches listings, leaves them unsorted, drops the scheme and names the modification time in many ways:
-    all of that ends here. What a remote storage refuses for a moment is tried again (`retries`).
+    It hides differences between filesystems: cached and unsorted listings, missing schemes, and names for the
+    modification time. Temporary failures of a remote storage are retried (`retries`).
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -49,7 +49,7 @@ class FsspecLogStore:
         learn_options(self._storage_options)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See LogStore. On S3 only what is asked for is listed; other remote folders are listed whole."""
+        """See LogStore. On S3, only the requested files are listed; other remote folders are listed completely."""
         folder, first = split_url(path)
         if is_local(path):
             return list_local_from(folder, first)
@@ -87,12 +87,12 @@ class FsspecLogStore:
             return read_local(path)
         with storage_errors(path):
             filesystem, fs_path = filesystem_of(path, self._storage_options)
-            # Given more than one connection for it, s3fs asks for the size of each file first.
+            # With more than one connection, s3fs first requests the size of each file.
             options = {"max_concurrency": 1} if is_s3(filesystem) else {}
             return cast(bytes, retrying(lambda: filesystem.cat_file(fs_path, **options)))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """See LogStore. Remote files are read some at once."""
+        """See LogStore. Remote files are read in parallel."""
         if all(is_local(path) for path in paths):
             return [self.read_bytes(path) for path in paths]
         return map_concurrently(self.read_bytes, paths)
@@ -118,5 +118,5 @@ def _list_whole_from(
 def _list_folder(filesystem: fsspec.AbstractFileSystem, fs_folder: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = filesystem.ls(fs_folder, detail=True)
     if [entry["name"].strip("/") for entry in entries if entry["type"] == "file"] == [fs_folder.strip("/")]:
-        raise FileNotFoundError(f"Not a folder: {fs_folder}")  # fsspec lists a file as itself
+        raise FileNotFoundError(f"Not a folder: {fs_folder}")  # fsspec lists a file as its own content
     return [entry for entry in entries if entry["type"] == "file"]

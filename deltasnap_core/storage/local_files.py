@@ -1,6 +1,6 @@
-"""Files on this machine, without fsspec, whose `ls` asks for a dozen facts of each file.
+"""Reads local files without fsspec, whose `ls` requests a dozen facts about each file.
 
-Only regular files are files here: to open a FIFO waits for its writer, and a device may never end.
+Only regular files count: opening a FIFO waits for its writer, and a device may never end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deltasnap_core.storage.urls import join_url, local_path
 def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
     """Return the files of a folder (a `file:` URL) named `first` or later, by name; see LogStore.list_from.
 
-    Size and time of a file are asked for when its turn comes, so a caller who stops early pays for what it saw.
+    Size and time of a file are read on demand, so stopping early saves requests.
     """
     with storage_errors(folder), os.scandir(local_path(folder)) as entries:
         found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
@@ -27,7 +27,7 @@ def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
 
 
 def local_status(url: str) -> FileStatus | None:
-    """Return the status of the file at a `file:` URL; None where there is none."""
+    """Return the status of the file at a `file:` URL; None: there is none."""
     try:
         with storage_errors(url):
             return _status(url, _stat(local_path(url)))
@@ -36,9 +36,10 @@ def local_status(url: str) -> FileStatus | None:
 
 
 def local_entries(folder: str) -> Iterator[FileStatus | str]:
-    """Yield the regular files below a folder (a `file:` URL), and the path of each symbolic link; none is followed.
+    """Yield the regular files below a folder (a `file:` URL), and the path of each symbolic link.
 
-    In any order. Nothing where there is no such folder; what disappears meanwhile is left out.
+    Links are not followed.
+    In any order. Yields nothing if there is no such folder. Skips files that disappear in the meantime.
     """
     folders = [folder]
     while folders:
@@ -54,7 +55,10 @@ def local_entries(folder: str) -> Iterator[FileStatus | str]:
 
 
 def open_local(url: str) -> BinaryIO:
-    """Open the file at a `file:` URL for reading. Errors: FileNotFoundError; StorageError for what is no file too."""
+    """Return the file at a `file:` URL, opened for reading.
+
+    Errors: FileNotFoundError; StorageError, also if it is not a file.
+    """
     with storage_errors(url):
         return open(local_path(url), "rb", opener=_open_regular)
 
@@ -70,7 +74,7 @@ def read_local(url: str) -> bytes:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    # Without waiting for the other end of a FIFO; what was opened is looked at, not what was there a moment before.
+    # Do not wait for the writer of a FIFO. Check the opened file, not the path, which may change in between.
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -84,7 +88,7 @@ def _statuses(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[File
         url = f"{prefix}{entry.name}"
         try:
             found = _status(url, _stat(entry))
-        except (FileNotFoundError, NotADirectoryError):  # deleted since
+        except (FileNotFoundError, NotADirectoryError):  # deleted in the meantime
             continue
         except OSError:
             with storage_errors(url):
@@ -97,7 +101,7 @@ def _stat(file: str | os.DirEntry[str]) -> os.stat_result:
     try:
         return os.stat(file)  # noqa: PTH116
     except OSError as error:
-        if error.errno == errno.ELOOP:  # a link that leads nowhere, as a dangling one
+        if error.errno == errno.ELOOP:  # a symbolic link loop counts as a dangling link
             raise FileNotFoundError(error.errno, error.strerror) from error
         raise
 

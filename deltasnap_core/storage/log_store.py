@@ -1,6 +1,6 @@
-"""The port through which everything in the core reads files.
+"""The interface through which the core reads files.
 
-Every path is a full URL that escapes nothing: `file:///data/my table/_delta_log/...`, `s3://bucket/key`.
+Every path is a full URL without escapes: `file:///data/my table/_delta_log/...`, `s3://bucket/key`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from deltasnap_core.redaction import safe_repr
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """A file as a listing shows it: full URL, size in bytes, modification time in ms since the epoch."""
+    """A file as in a listing: full URL, size in bytes, modification time in ms since the epoch."""
 
     path: str
     size: int
@@ -27,46 +27,47 @@ class FileStatus:
         return self.path.rpartition("/")[2]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values; `from_json` gives the same status again."""
+        """Return plain JSON values. `from_json` returns an equal status."""
         return {"path": self.path, "size": self.size, "modificationTime": self.modification_time}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FileStatus:
-        """Return the status from what `to_json` gave; raises KeyError where a field is missing."""
+        """Return the status from the result of `to_json`. Errors: KeyError for a missing field."""
         return cls(path=values["path"], size=values["size"], modification_time=values["modificationTime"])
 
 
 class LogStore(Protocol):
-    """Reads files. Results are never cached: each is what lies in the storage at that moment.
+    """Reads files. Results are never cached: each call reads the storage.
 
-    The methods may be called from several threads at once. Where the storage itself fails, or refuses, or what is at
-    the path is no file (a folder, a FIFO), they raise StorageError, so do the streams of `open`; nothing else of it.
+    Several threads may call the methods at once. If the storage fails or refuses, or the path is not a file (a folder,
+    a FIFO), the methods raise StorageError. The streams of `open` do the same. No other exceptions of the storage are
+    raised.
     """
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """Return the files in the folder of `path` whose name is that of `path` or sorts after it, by name ascending.
+        """Return the files in the folder of `path` whose name is that of `path` or sorts after it, ascending by name.
 
-        Folders are left out. Reads on as the iterator is consumed where the storage can list from a name on.
-        Names compare by code point. Raises FileNotFoundError, at the call, where there is no such folder.
+        Folders are left out. Names compare by code point. If the storage can list from a name, it is listed on demand.
+        Errors: FileNotFoundError, at the call, if there is no such folder.
         """
         ...
 
     def lists_from_name(self, folder: str) -> bool:
-        """Return whether `list_from` asks the storage for no more than it gives; else it lists the whole folder."""
+        """Return whether `list_from` lists only the requested files; False: it lists the whole folder."""
         ...
 
     def status(self, path: str) -> FileStatus | None:
-        """Return the status of the file at `path`; None where there is none."""
+        """Return the status of the file at `path`; None: there is none."""
         ...
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the whole content of a file. Raises FileNotFoundError."""
+        """Return the content of a file. Errors: FileNotFoundError."""
         ...
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Return the content of each file, in the order of `paths`. Raises FileNotFoundError where one is gone."""
+        """Return the content of each file, in the order of `paths`. Errors: FileNotFoundError if one does not exist."""
         ...
 
     def open(self, path: str) -> BinaryIO:
-        """Open a file for reading, seekable; for the caller to close. Raises FileNotFoundError."""
+        """Return a file opened for reading, seekable. The caller closes it. Errors: FileNotFoundError."""
         ...

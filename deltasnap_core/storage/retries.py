@@ -1,4 +1,4 @@
-"""Another try for what a remote storage refuses for a moment: throttling, timeouts, connections that break."""
+"""Retries requests to a remote storage after temporary failures: throttling, timeouts, broken connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PASSING_ERRNOS = {
     getattr(errno, "EREMOTEIO", errno.EIO),  # s3fs: InternalError
 }
 _PASSING_HTTP_STATUSES = {408, 429, 500, 502, 503, 504}
-# Of the HTTP clients below fsspec, which are not imported here.
+# Exceptions of the HTTP clients that fsspec uses. They are matched by name, because the clients are not imported here.
 _PASSING_NAMES = {
     "ClientConnectionError",
     "ClientPayloadError",
@@ -46,9 +46,9 @@ _PASSING_NAMES = {
 
 
 def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sleep) -> T:
-    """Return what some work on a remote storage returns, tried up to ATTEMPTS times, with a pause that doubles.
+    """Return the result of `work`, tried up to ATTEMPTS times, with a pause that doubles.
 
-    work: may be done twice without harm. Errors: those of the work; one that does not pass is not retried.
+    work: must be safe to run twice. Errors: those of `work`; an error that is not temporary is not retried.
     """
     for attempt in range(ATTEMPTS - 1):
         try:
@@ -56,7 +56,7 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
         except Exception as error:
             if not is_passing(error):
                 raise
-            # Some of it by chance: those who were refused together do not come back together.
+            # Random, so that clients that were refused together do not retry together.
             seconds = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
             _log.info("The storage refused (%s: %s): another try in %.1f s", type(error).__name__, error, seconds)
             pause(seconds)
@@ -64,7 +64,7 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether an error of a remote storage is one that may be over a moment later."""
+    """Return whether an error of a remote storage is temporary."""
     if isinstance(error, FileNotFoundError | PermissionError | FileExistsError | NotADirectoryError):
         return False
     if isinstance(error, TimeoutError | ConnectionError):

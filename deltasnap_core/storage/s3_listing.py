@@ -1,4 +1,4 @@
-"""S3 asked for what is wanted: a file in one request, a folder from a name on, not the thousands of files before it."""
+"""Direct S3 requests: a file in one request, and a folder from a name on, without listing the files before it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.storage_errors import storage_errors
 from deltasnap_core.storage.urls import join_url
 
-_DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # these list in no order and know no StartAfter
+_DIRECTORY_BUCKET_SUFFIX = "--x-s3"  # directory buckets list in no order and do not support StartAfter
 
 
 def is_s3(filesystem: Any) -> bool:
-    """Whether a filesystem is one of s3fs."""
+    """Return whether a filesystem is one of s3fs."""
     return hasattr(filesystem, "call_s3")
 
 
 def lists_from_name(filesystem: Any, folder: str) -> bool:
-    """Whether `list_s3_from` can list the folder: a filesystem of s3fs, not a directory bucket."""
+    """Return whether `list_s3_from` can list the folder: a filesystem of s3fs, and not a directory bucket."""
     if not is_s3(filesystem):
         return False
     bucket, _, _ = filesystem.split_path(folder)
@@ -30,7 +30,7 @@ def lists_from_name(filesystem: Any, folder: str) -> bool:
 def s3_status(filesystem: Any, path: str, url: str) -> FileStatus:
     """Return the status of a file; see LogStore.status. Errors: FileNotFoundError.
 
-    Asked by `info`, s3fs lists what begins with the name of a file that is not there: it could be a folder.
+    `info` of s3fs makes another listing for a missing file, because it could be a folder.
     """
     bucket, key, _ = filesystem.split_path(path)
     found = filesystem.call_s3("head_object", Bucket=bucket, Key=key, **filesystem.req_kw)
@@ -40,7 +40,7 @@ def s3_status(filesystem: Any, path: str, url: str) -> FileStatus:
 def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator[FileStatus]:
     """Return the files of `folder` (whose URL is `url`) named `first` or later; see LogStore.list_from.
 
-    Pages are fetched as they are needed, the first one at the call.
+    Pages are fetched on demand, the first one at the call.
     """
     bucket, key, _ = filesystem.split_path(folder)
     prefix = f"{key}/" if key else ""
@@ -55,7 +55,7 @@ def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator
         with storage_errors(url):
             return retrying(ask)
 
-    # StartAfter leaves out the name itself; without its last character the name sorts right before it.
+    # StartAfter excludes the name itself. Without its last character, the name sorts right before it.
     first_page = page(StartAfter=prefix + first[:-1]) if first else page()
     if not _has_files(first_page) and not _has_files(page(MaxKeys=1)):
         raise FileNotFoundError(f"No such folder: {url}")

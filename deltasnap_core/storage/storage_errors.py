@@ -1,4 +1,4 @@
-"""What a filesystem raises -> one of two answers: FileNotFoundError, or StorageError that names file and reason."""
+"""Translates exceptions of a filesystem to FileNotFoundError, or to StorageError with file and reason."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _BUFFER_BYTES = 1 << 20
 
 @contextmanager
 def storage_errors(path: str) -> Iterator[None]:
-    """Raise what goes wrong at `path` as StorageError; what is not there, or not below a folder, as FileNotFoundError.
+    """Raise failures at `path` as StorageError.
 
-    Every exception counts: a client of a cloud storage has its own for a timeout, a refusal or a missing package.
+    A missing file, or one whose parent is not a folder, is FileNotFoundError.
+    All exceptions are translated: clients of cloud storages have their own for timeouts, refusals and missing packages.
     """
     try:
         yield
@@ -36,7 +37,7 @@ def storage_errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def write_errors(path: str) -> Iterator[None]:
-    """Raise what goes wrong where a file is written as StorageError: also that there can be no such file."""
+    """Raise failures of writing a file as StorageError, including a missing folder."""
     try:
         with storage_errors(path):
             yield

@@ -1,7 +1,7 @@
-"""Paths from a log are data: the one check that each of them passes before anything at it is opened.
+"""Checks paths from a log. They are untrusted data: each passes this check before the file is opened.
 
-A log may be written by anybody who may write to the table, and name whatever file the reader's own rights reach. What
-it names must lie inside the table, or inside a folder that the caller trusts, as that of a shallow clone's source.
+Anyone who may write to the table may write its log, and may name any file that the reader has access to. So a named
+file must lie inside the table, or inside a folder that the caller trusts, such as the source of a shallow clone.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ def resolve_path(
     allowed_roots: Sequence[str] = (),
     by_spark: bool = False,
 ) -> str:
-    """Return the full URL of a file that a log names, found to be one that may be opened.
+    """Return the full URL of a file that a log names, after checking that it may be opened.
 
-    root:          URL of the folder that the file must lie in: the table's, or that of its sidecars.
-    path:          as the log has it: URI-encoded, relative to `base` (None: to `root`), or absolute with or without a
-                   scheme. It is percent-decoded once, as the protocol says, and checked as decoded.
+    root:          URL of the folder that must contain the file: the table's, or that of its sidecars.
+    path:          as in the log: URI-encoded, relative to `base` (None: to `root`), or absolute with or without a
+                   scheme. It is percent-decoded once, as the protocol requires, and then checked.
     named_in:      the file of the log that names it, for the error.
-    allowed_roots: URLs of further folders whose files may be opened by their absolute path.
-    by_spark:      whether a local file is opened by Spark alone, to which `::` means nothing: a partition's value may
-                   hold it.
-    Symbolic links are followed: whoever may put one into the table's folder may put the file there too.
-    Errors: CorruptLogError for a path that leads elsewhere, or cannot be one.
+    allowed_roots: URLs of other folders whose files may be opened by their absolute path.
+    by_spark:      whether only Spark opens local files. Then `::`, which a partition's value may contain, is harmless.
+    Symbolic links are followed: anyone who can create one in the table's folder can also put the file there.
+    Errors: CorruptLogError for a path outside of these folders, or an invalid path.
     Source: PROTOCOL.md, Add File and Remove File; Sidecar File Information; Deletion Vector Descriptor Schema.
     """
     try:
@@ -47,7 +46,7 @@ def resolve_path(
     if not decoded or "\0" in decoded:
         raise _refused(named_in, path, "cannot be the path of a file")
     if "::" in decoded and not (by_spark and is_local(root) and ":/" not in decoded):
-        # fsspec takes it for a chain of protocols, the last of which may be anything
+        # fsspec treats it as a chain of protocols, the last of which may be anything
         raise _refused(named_in, path, "holds '::'")
     if ".." in re.split(r"[/\\]", decoded):
         raise _refused(named_in, path, "leads out of its folder by '..'")

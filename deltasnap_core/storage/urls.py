@@ -1,4 +1,4 @@
-"""What a user types for a table -> the full URL that the core knows it by."""
+"""Converts the path or URL that a user types to the full URL that the core uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deltasnap_core.redaction import learn_url, redacted
 
 __all__ = ["is_local", "is_url", "join_url", "local_path", "redacted", "split_url", "to_url"]
 
-# Two letters at least: `C:/data` is a path. After `::` comes the URL that a protocol of fsspec's is chained to.
+# At least two letters: `C:/data` is a path. `::` chains protocols of fsspec: the inner URL follows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/|:)")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file", "gcs": "gs"}
 
@@ -17,9 +17,9 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file", "gcs": "gs"}
 def to_url(path_or_url: str | os.PathLike[str]) -> str:
     """Return the full URL of a local path or a URL, without a slash at its end.
 
-    A local path is made absolute (`~` expanded); `file:/x` and `file://localhost/x` become `file:///x`;
-    `s3a://` and `s3n://` become `s3://`. Nothing is decoded or encoded: `%20` in a path is a percent sign, 2 and 0.
-    Credentials in it are secrets of this process from here on (`redaction`). Raises ValueError on an empty path.
+    A local path becomes absolute (`~` is expanded). `file:/x` and `file://localhost/x` become `file:///x`; `s3a://` and
+    `s3n://` become `s3://`. Nothing is decoded or encoded: `%20` in a path stays as it is.
+    Credentials in the URL become secrets of this process (`redaction`). Errors: ValueError for an empty path.
     """
     text = os.fspath(path_or_url)
     if not text:
@@ -35,28 +35,28 @@ def to_url(path_or_url: str | os.PathLike[str]) -> str:
 
 
 def scheme_names(scheme: str) -> tuple[str, ...]:
-    """Return the schemes that `to_url` takes for one, that one first."""
+    """Return the schemes that `to_url` converts to `scheme`, including `scheme` itself, which is first."""
     return scheme, *(alias for alias, name in _ALIASES.items() if name == scheme)
 
 
 def is_url(text: str) -> bool:
-    """Return whether a user typed a URL (`file:/x` is one), rather than a local path."""
+    """Return whether a text is a URL (`file:/x` is one) and not a local path."""
     return _SCHEME.match(text) is not None
 
 
 def join_url(folder: str, name: str) -> str:
-    """Return the URL of `name` (which may hold slashes) in a folder."""
+    """Return the URL of `name` (which may contain slashes) in a folder."""
     return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Return the URL of the folder and the name in it: `join_url` undone."""
+    """Return the URL of the folder and the name in it: the inverse of `join_url`."""
     folder, _, name = url.rpartition("/")
     return (f"{folder}/" if folder.endswith((":/", "://")) else folder), name
 
 
 def is_local(url: str) -> bool:
-    """Whether the URL is that of a file on this machine."""
+    """Return whether a URL is that of a file on this machine."""
     return url.startswith("file:")
 
 
@@ -66,6 +66,6 @@ def local_path(url: str) -> str:
 
 
 def _local_url(path: str) -> str:
-    # abspath rather than resolve: a table reached through a symlink keeps the name that its user gave it.
+    # abspath, not resolve: a table that is reached through a symbolic link keeps the name that the user gave.
     absolute = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
     return f"file:///{absolute.lstrip('/')}"

@@ -1,4 +1,4 @@
-"""How the snapshot store writes, lists and deletes files on any filesystem that fsspec knows."""
+"""Writes, lists and deletes files of the snapshot store, on any filesystem that fsspec supports."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from deltasnap_core.storage.storage_errors import storage_errors, write_errors
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
 TEMPORARY_PREFIX = ".tmp-"
-"""Of a file that is being written and has no name yet: readers pass over it."""
+"""The name prefix of a file that is being written. Readers ignore it."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Where putting an object shows it whole or not at all; elsewhere a file is written aside and renamed.
+# On these storages, a put is atomic. On others, a file is written under a temporary name and renamed.
 _SINGLE_PUT = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory"}
 
 
 class WritableFiles:
-    """The files below the root of a store. Every path is a full URL, as for LogStore; errors: StorageError."""
+    """The files below the root of a store. Every path is a full URL, as for LogStore. Errors: StorageError."""
 
     def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None) -> None:
         self._is_local = is_local(root)
@@ -39,46 +39,46 @@ class WritableFiles:
         self._log_store = FsspecLogStore(storage_options)
 
     def list_folder(self, folder: str) -> list[FileStatus]:
-        """Return the files of a folder by name; none where there is no such folder."""
+        """Return the files of a folder by name; empty if there is no such folder."""
         try:
             return list(self._log_store.list_from(join_url(folder, "")))
         except FileNotFoundError:
             return []
 
     def walk(self, folder: str) -> list[FileStatus]:
-        """Return the files below a folder, by path; none where there is no such folder."""
+        """Return the files below a folder, by path; empty if there is no such folder."""
         with storage_errors(folder):
             filesystem, root = self._filesystem(folder)
             filesystem.invalidate_cache()
             root = root.rstrip("/")
             listed = retrying(lambda: filesystem.find(root, detail=True))
             found = {str(name): info for name, info in listed.items()}
-        # Some filesystems give names back with a slash before them that the root does not have.
+        # Some filesystems return names with a leading slash that the root does not have.
         paths = {folder + name[name.index(root) + len(root) :]: info for name, info in found.items()}
         return [status_of(path, paths[path]) for path in sorted(paths)]
 
     def status(self, path: str) -> FileStatus | None:
-        """Return the status of a file; None where there is none."""
+        """Return the status of a file; None: there is none."""
         return self._log_store.status(path)
 
     def statuses(self, paths: Sequence[str]) -> list[FileStatus | None]:
-        """Return the status of each file, in order; None where there is none."""
+        """Return the status of each file, in order; None: there is none."""
         return self._on_each(self.status, paths)
 
     def read(self, path: str) -> bytes:
-        """Return the content of a file. Raises FileNotFoundError."""
+        """Return the content of a file. Errors: FileNotFoundError."""
         return self._log_store.read_bytes(path)
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Return the content of each file, in order. Raises FileNotFoundError."""
+        """Return the content of each file, in order. Errors: FileNotFoundError."""
         return self._log_store.read_many(paths)
 
     def open(self, path: str) -> BinaryIO:
-        """Open a file for reading, seekable. Raises FileNotFoundError."""
+        """Return a file opened for reading, seekable. Errors: FileNotFoundError."""
         return self._log_store.open(path)
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file in one piece: a reader sees it whole, as it was before, or not at all."""
+        """Write a file atomically: a reader sees the new content, the old content, or no file."""
         folder, _ = split_url(path)
         temporary = join_url(folder, f"{TEMPORARY_PREFIX}{uuid4().hex}")
         with write_errors(path):
@@ -94,11 +94,11 @@ class WritableFiles:
             self.move(temporary, path)
 
     def write_many(self, contents: Mapping[str, bytes]) -> None:
-        """Write files, some at once; where one fails the others may or may not be there."""
+        """Write files in parallel. If one fails, the others may or may not be written."""
         self._on_each(lambda path: self.write(path, contents[path]), contents)
 
     def move(self, source: str, target: str) -> None:
-        """Move a file to another name, in place of what had it."""
+        """Move a file to another name, replacing an existing file."""
         folder, _ = split_url(target)
         with storage_errors(target):
             if self._is_local:
@@ -107,7 +107,7 @@ class WritableFiles:
             filesystem, target_path = self._filesystem(target)
             source_path = self._filesystem(source)[1]
             if _protocol(filesystem) in _SINGLE_PUT:
-                # In two steps, each of which may be done twice.
+                # Two steps, each of which is safe to repeat.
                 retrying(lambda: filesystem.cp_file(source_path, target_path))
                 self._delete(source)
                 return
@@ -115,11 +115,11 @@ class WritableFiles:
             filesystem.mv(source_path, target_path)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files, and the local folders that this leaves empty; a no-op for one that is gone already."""
+        """Delete files, and local folders that become empty. Ignores missing files."""
         self._on_each(self._delete, paths)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder and all that is in it; a no-op where it is gone already."""
+        """Delete a folder with its content. Ignores a missing folder."""
         if self._is_local:
             shutil.rmtree(local_path(folder), ignore_errors=True)
             return
@@ -133,7 +133,7 @@ class WritableFiles:
             file = Path(local_path(path))
             with storage_errors(path):
                 file.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # the first that is not empty
+            with contextlib.suppress(OSError):  # stop at the first folder that is not empty
                 for folder in file.relative_to(self._root).parents[:-1]:
                     (self._root / folder).rmdir()
             return
@@ -142,7 +142,10 @@ class WritableFiles:
             retrying(lambda: filesystem.rm_file(target))
 
     def _in_folder(self, folder: str, work: Callable[[], object]) -> None:
-        """Work in a local folder that is made where it is not there, or where a prune has just found it empty."""
+        """Run `work` in a local folder.
+
+        Create the folder if it is missing, or if a prune has just deleted it as empty.
+        """
         path = Path(local_path(folder))
         path.mkdir(parents=True, exist_ok=True)
         try:
