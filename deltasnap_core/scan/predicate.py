@@ -205,7 +205,7 @@ def _split(where: str, tokens: list[Token], tree: exp.Expr) -> Iterator[tuple[st
 
 
 def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the conditions joined by AND outside of all brackets; the whole text, if there is an OR."""
+    """Yield begin and end of the conditions joined by AND outside of brackets; the whole text, if there is an OR."""
     depth, betweens, begin, end = 0, 0, tokens[0].start, tokens[-1].end + 1
     if any(token.token_type is TokenType.OR for token in _outermost(tokens)):
         yield begin, end
