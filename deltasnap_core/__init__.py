@@ -1,11 +1,11 @@
-"""deltasnap_core: Delta Lake transaction logs read with plain PySpark.
+"""deltasnap_core: reads Delta Lake transaction logs with plain PySpark.
 
     from deltasnap_core import DeltaLog
 
     log = DeltaLog.for_table(spark, "/data/events")
     log.snapshot.all_files, log.get_snapshot_at(version=12).computed_state, log.history.get_history(limit=10)
 
-The names below are resolved at first use: importing the package, or one of its pure modules, loads no PySpark.
+The names below are imported on first use: importing the package, or one of its pure modules, does not load PySpark.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-# In full, not from the mapping above: type checkers read it.
+# Written out, not computed from the mapping above: type checkers read it.
 __all__ = [
     "ALL_FILES_SCHEMA",
     "LOG_FOLDER",

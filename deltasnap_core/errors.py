@@ -1,26 +1,26 @@
-"""Every error that deltasnap raises on purpose, each with its data as attributes.
+"""Every error that deltasnap raises on purpose, with its data as attributes.
 
     DeltaSnapError
     ├── DeltaTableNotFoundError       there is no Delta table at the path
     ├── VersionNotFoundError          the table has no such version
-    ├── TimestampNotFoundError        no commit of the table answers that timestamp
+    ├── TimestampNotFoundError        no version of the table exists at that time
     ├── VersionGapError               commits needed for a version are missing from the log
-    ├── ActionNotFoundError           no protocol or no metadata in a version
-    ├── UnsupportedProtocolError      reading the version needs features that deltasnap lacks
-    ├── CorruptLogError               a file of the log cannot be understood
-    ├── StorageError                  a file or folder cannot be reached or read (an OSError too)
-    │   └── NoFilesystemError         fsspec knows no such protocol, or lacks the package for it
-    ├── LogChangedError               the log became another one while it was read
-    ├── DataPathError                 a data file or deletion vector lies where it may not be read from
-    ├── DataFileNotFoundError         a data file or deletion vector of a version is gone
-    ├── PredicateError                a predicate cannot be understood; also a ValueError
-    ├── StoredVersionNotFoundError    the snapshot store does not hold that version
-    ├── CorruptStoreError             a file of the snapshot store cannot be understood
-    └── SparkRequiredError            the answer needs Spark, and there is no session
+    ├── ActionNotFoundError           a version has no protocol or no metadata
+    ├── UnsupportedProtocolError      a version needs features that deltasnap does not support
+    ├── CorruptLogError               a file of the log is damaged
+    ├── StorageError                  a file or folder cannot be reached, read or written (also an OSError)
+    │   └── NoFilesystemError         fsspec does not support the protocol, or its package is missing
+    ├── LogChangedError               the log was replaced while it was read
+    ├── DataPathError                 a data file or deletion vector is outside of the allowed folders
+    ├── DataFileNotFoundError         a data file or deletion vector of a version is missing
+    ├── PredicateError                a predicate is invalid (also a ValueError)
+    ├── StoredVersionNotFoundError    the snapshot store does not have that version
+    ├── CorruptStoreError             a file of the snapshot store is damaged
+    └── SparkRequiredError            the operation needs Spark, and there is no session
 
-Messages and reasons show no credentials (`redaction`): the base class removes them. Other attributes, such as paths,
-have them as they are.
-Wrong arguments are `ValueError`; but for predicates not a `DeltaSnapError`.
+Messages and reasons never contain credentials: the base class removes them (`redaction`). Other attributes, such as
+paths, are not changed.
+Wrong arguments raise ValueError. Except for predicates, that is not a DeltaSnapError.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from deltasnap_core.redaction import redacted
 
 
 class DeltaSnapError(Exception):
-    """Base of every error in this module."""
+    """The base of every error in this module."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(redacted(arg) if isinstance(arg, str) else arg for arg in args))
@@ -42,19 +42,19 @@ class DeltaSnapError(Exception):
             self.reason = redacted(reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy without calling `__init__`, whose arguments are keyword-only."""
+        """Return the pickled form, which restores the error without `__init__`: its arguments are keyword-only."""
         return _restore, (type(self), self.args, dict(vars(self)))
 
 
 def _restore(cls: type[DeltaSnapError], args: tuple[Any, ...], attributes: dict[str, Any]) -> DeltaSnapError:
     error = cls.__new__(cls)
-    error.args = args  # not by way of __new__: that of OSError leaves them to __init__
+    error.args = args  # not through __new__: that of OSError leaves them to __init__
     vars(error).update(attributes)
     return error
 
 
 class DeltaTableNotFoundError(DeltaSnapError):
-    """There is no Delta table at `path`: no log folder, or neither a commit nor a checkpoint in it."""
+    """There is no Delta table at `path`: no log folder, or no commit and no checkpoint in it."""
 
     def __init__(self, *, path: str) -> None:
         self.path = path
@@ -62,8 +62,9 @@ class DeltaTableNotFoundError(DeltaSnapError):
 
 
 class VersionNotFoundError(DeltaSnapError):
-    """The table at `path` has no `version`; it has `earliest` to `latest` (None: not known), perhaps with gaps.
+    """The table at `path` has no `version`.
 
+    It has versions from `earliest` to `latest` (None: unknown), perhaps with gaps.
     available: the versions that can be loaded, as text; None: all from `earliest` to `latest`.
     """
 
@@ -85,7 +86,7 @@ class VersionNotFoundError(DeltaSnapError):
 
 
 class TimestampNotFoundError(DeltaSnapError):
-    """No commit of the table at `path` answers `timestamp_ms`; its commits lie in `earliest_ms` to `latest_ms`."""
+    """The table at `path` has no version at `timestamp_ms`. Its commits lie between `earliest_ms` and `latest_ms`."""
 
     def __init__(
         self, *, path: str, timestamp_ms: int, earliest_ms: int | None = None, latest_ms: int | None = None
@@ -103,8 +104,8 @@ class TimestampNotFoundError(DeltaSnapError):
 class VersionGapError(DeltaSnapError):
     """Loading `version` of the table at `path` needs the commits `missing`, which are not in its log.
 
-    `missing` is a sequence of versions, ascending, that holds their ranges (`missing.runs`): look at those, or at a
-    slice, before you iterate over a gap that a file name may have made 2**62 versions wide.
+    missing: a sequence of versions, ascending, stored as ranges (`missing.runs`). Use the ranges or a slice: a gap may
+             be 2**62 versions wide, because a file name decides its width.
     """
 
     def __init__(self, *, path: str, version: int, missing: Iterable[int]) -> None:
@@ -119,7 +120,7 @@ class VersionGapError(DeltaSnapError):
 
 
 class ActionNotFoundError(DeltaSnapError):
-    """`version` of the table at `path` has no `action`, one of "protocol" and "metadata"."""
+    """`version` of the table at `path` has no `action`, which is "protocol" or "metadata"."""
 
     def __init__(self, *, action: Literal["protocol", "metadata"], version: int, path: str) -> None:
         self.action = action
@@ -132,9 +133,9 @@ class ActionNotFoundError(DeltaSnapError):
 
 
 class UnsupportedProtocolError(DeltaSnapError):
-    """Reading `version` of the table at `path` needs what deltasnap lacks.
+    """Reading `version` of the table at `path` needs features that deltasnap does not support.
 
-    `features` are the reader features it lacks (empty where `min_reader_version` alone is too new).
+    features: the unsupported reader features; empty if only `min_reader_version` is too new.
     """
 
     def __init__(self, *, path: str, version: int, features: tuple[str, ...], min_reader_version: int) -> None:
@@ -147,7 +148,7 @@ class UnsupportedProtocolError(DeltaSnapError):
 
 
 class CorruptLogError(DeltaSnapError):
-    """The file `path` of a Delta log cannot be understood: `reason`; `line` counts from 1 (None: the whole file)."""
+    """The file `path` of a Delta log is damaged. line: from 1; None: the whole file. reason: what is wrong."""
 
     def __init__(self, *, path: str, reason: str, line: int | None = None) -> None:
         self.path = path
@@ -158,9 +159,9 @@ class CorruptLogError(DeltaSnapError):
 
 
 class StorageError(DeltaSnapError, OSError):
-    """The file or folder `path` cannot be reached, read or written: `reason`, as the storage tells it.
+    """The file or folder `path` cannot be reached, read or written. reason: the message of the storage.
 
-    A file that is absent is none of these: who asks for one gets FileNotFoundError, and says what that means.
+    A missing file is not a StorageError: the caller gets FileNotFoundError and decides what it means.
     """
 
     def __init__(self, *, path: str, reason: str) -> None:
@@ -170,11 +171,11 @@ class StorageError(DeltaSnapError, OSError):
 
 
 class NoFilesystemError(StorageError):
-    """Nothing here reads URLs such as `path`: fsspec knows no such protocol, or the package for it is missing."""
+    """No filesystem supports URLs such as `path`: fsspec does not know the protocol, or its package is missing."""
 
 
 class LogChangedError(DeltaSnapError):
-    """The log at `path` became another one while it was read: the file `file` is not as it was. Worth another try."""
+    """The log at `path` was replaced while it was read: its file `file` has changed. A retry may succeed."""
 
     def __init__(self, *, path: str, file: str, expected: str, found: str) -> None:
         self.path = path
@@ -188,7 +189,7 @@ class LogChangedError(DeltaSnapError):
 
 
 class DataPathError(DeltaSnapError):
-    """The log of the table at `table` names `path`, a file that must not be opened: `reason`."""
+    """The log of the table at `table` names `path`, a file that must not be opened. reason: why."""
 
     def __init__(self, *, path: str, table: str, reason: str) -> None:
         self.path = path
@@ -198,7 +199,10 @@ class DataPathError(DeltaSnapError):
 
 
 class DataFileNotFoundError(DeltaSnapError):
-    """Of `version` (None: not known) of the table at `table` the file `path` is gone; `missing` of its files are."""
+    """The file `path` of `version` (None: unknown) of the table at `table` is missing.
+
+    missing: the number of missing files.
+    """
 
     def __init__(self, *, path: str, table: str, version: int | None, missing: int = 1) -> None:
         self.path = path
@@ -214,9 +218,9 @@ class DataFileNotFoundError(DeltaSnapError):
 
 
 class PredicateError(DeltaSnapError, ValueError):
-    """`predicate` is no condition over the columns of the table: `reason`.
+    """`predicate` is not a valid condition on the columns of the table. reason: why.
 
-    `position`: where in the text, counted from 0; None: not known.
+    position: the position in the text, from 0; None: unknown.
     """
 
     def __init__(self, *, predicate: str, position: int | None, reason: str) -> None:
@@ -227,7 +231,7 @@ class PredicateError(DeltaSnapError, ValueError):
 
 
 class StoredVersionNotFoundError(DeltaSnapError):
-    """The snapshot store at `store` holds no whole `version` of `table` (version None: no version at all)."""
+    """The snapshot store at `store` has no complete `version` of `table` (version None: no version at all)."""
 
     def __init__(self, *, store: str, table: str, version: int | None) -> None:
         self.store = store
@@ -238,7 +242,7 @@ class StoredVersionNotFoundError(DeltaSnapError):
 
 
 class CorruptStoreError(DeltaSnapError):
-    """The file or folder `path` of a snapshot store cannot be understood: `reason`."""
+    """The file or folder `path` of a snapshot store is damaged. reason: what is wrong."""
 
     def __init__(self, *, path: str, reason: str) -> None:
         self.path = path
@@ -247,7 +251,7 @@ class CorruptStoreError(DeltaSnapError):
 
 
 class SparkRequiredError(DeltaSnapError):
-    """The answer needs Spark, and no session was given. reason: what needs it."""
+    """The operation needs Spark, and no session was given. reason: what needs it."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -258,7 +262,7 @@ _MOST_SHOWN = 2_000
 
 
 def _marked(text: str, position: int | None) -> str:
-    """Return the text with a caret below the character at a position, or the part of a long text around it."""
+    """Return the text with a caret below the character at a position. Of a long text, only the part around it."""
     if len(text) > _MOST_SHOWN:
         first = max((position or 0) - _MOST_SHOWN // 2, 0)
         text = text[first : first + _MOST_SHOWN]
@@ -274,7 +278,7 @@ def _marked(text: str, position: int | None) -> str:
 def _time_text(timestamp_ms: int) -> str:
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # far outside the calendar: tampered modification times
+    except (OverflowError, ValueError, OSError):  # far outside the calendar: manipulated modification times
         return f"{timestamp_ms} ms since the epoch"
 
 

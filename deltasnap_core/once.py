@@ -1,4 +1,4 @@
-"""A property computed once, also when several threads ask for it at the same time."""
+"""A property that is computed once, even if several threads read it at the same time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):  # noqa: N801 - a decorator, named as `property` is
-    """Like `functools.cached_property`, with a lock of its own for each object and property.
+    """Like `functools.cached_property`, with a separate lock for each object and property.
 
-    A thread that asks while another computes waits for that answer; other properties do not wait. An error is raised
-    to whoever asked and not kept: the next one to ask tries again.
+    If one thread computes the value, other threads that read the same property wait for it; other properties do not
+    wait. An error is raised to the reader and not stored: the next read computes again.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -34,22 +34,22 @@ class once(Generic[T]):  # noqa: N801 - a decorator, named as `property` is
         values = vars(instance)
         with values.setdefault(f"_lock of {self._name}", RLock()):
             if self._name not in values:
-                # Found in the instance from now on: this descriptor is not asked again.
+                # From now on, Python finds the value in the instance and does not call this descriptor.
                 values[self._name] = self._compute(instance)
         return cast("T", values[self._name])
 
 
 def value_if_computed(instance: object, name: str) -> Any | None:
-    """Return the value of a `once` property, None where nobody has asked for it yet."""
+    """Return the value of a `once` property; None: it is not computed yet."""
     return vars(instance).get(name)
 
 
 def replace_value(instance: object, name: str, value: Any) -> None:
-    """Have a `once` property return another value from now on."""
+    """Replace the value of a `once` property."""
     vars(instance)[name] = value
 
 
 def forget(instance: object, *names: str) -> None:
-    """Have `once` properties compute their values anew when they are asked next."""
+    """Drop the values of `once` properties. The next read computes them again."""
     for name in names:
         vars(instance).pop(name, None)

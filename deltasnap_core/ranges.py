@@ -1,4 +1,4 @@
-"""Integers as runs of consecutive ones: what is said of many versions costs what their runs cost, not their number."""
+"""Integers as runs of consecutive numbers: the cost depends on the number of runs, not on the number of integers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def _follows(earlier: int, later: int) -> bool:
 def contiguous_runs(
     numbers: Iterable[int], *, follows: Callable[[int, int], bool] = _follows
 ) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of each run of consecutive numbers, which are given in ascending order.
+    """Yield the first and the last of each run of consecutive numbers, which must be ascending.
 
-    follows: whether a number goes on a run that ends with another; by default where it is one more.
+    follows: whether the second number continues a run that ends with the first; default: it is greater by one.
     """
     first = last = None
     for number in numbers:
@@ -33,18 +33,18 @@ def contiguous_runs(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionRanges(Sequence[int]):
-    """Ascending versions, held as their runs: a sequence that is as small for a gap of 2**62 versions as for one of 2.
+    """Ascending versions, stored as runs: a gap of 2**62 versions takes no more memory than one of 2.
 
-    runs: the first and the last version of each run, ascending and with a gap between any two.
-    `len`, indexing and `in` cost the number of runs; iterating costs the number of versions. Equal to a tuple or list
-    of the same versions; as those hash by their elements, it does not hash at all.
+    runs: the first and the last version of each run, ascending, with a gap between any two.
+    The cost of `len`, indexing and `in` depends on the number of runs, that of iterating on the number of versions.
+    Equal to a tuple or list of the same versions. Those hash by their elements, so this class is not hashable.
     """
 
     runs: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, versions: Iterable[int]) -> VersionRanges:
-        """Return the ranges of versions given one by one, in any order."""
+        """Return the ranges of single versions, given in any order."""
         if isinstance(versions, VersionRanges):
             return versions
         if isinstance(versions, range) and versions.step == 1:
@@ -53,7 +53,7 @@ class VersionRanges(Sequence[int]):
 
     @classmethod
     def between(cls, first: int, last: int, present: Iterable[int]) -> VersionRanges:
-        """Return the versions from first to last, both included, that are not among the present ones."""
+        """Return the versions from first to last, both inclusive, that are not in `present`."""
         known = sorted({version for version in present if first <= version <= last})
         edges = pairwise((first - 1, *known, last + 1))
         return cls(tuple((one + 1, other - 1) for one, other in edges if one + 1 < other))
@@ -95,6 +95,6 @@ class VersionRanges(Sequence[int]):
         raise IndexError(index)
 
     def text(self, most: int = 10) -> str:
-        """Return the runs for a message, such as `1 to 3, 7`; `...` stands for those beyond the first `most`."""
+        """Return the runs for a message, such as `1 to 3, 7`; `...` replaces the runs after the first `most`."""
         shown = [f"{first}" if first == last else f"{first} to {last}" for first, last in self.runs[:most]]
         return ", ".join([*shown, "..."] if len(self.runs) > most else shown)

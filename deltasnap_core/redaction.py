@@ -1,8 +1,8 @@
-"""Texts without credentials: the one place that removes them, used where an error, a log record or a `repr` is made.
+"""Removes credentials from texts. The single place that does so, for every error, log record and `repr`.
 
-A text is searched for URLs with credentials, and for the secrets of this process: those of the URLs and storage
-options that it was given, and of environment variables whose names mean a secret. A storage repeats them in its own
-words (`Invalid bucket name "KEY:SECRET@lake"`), where no pattern finds them.
+It replaces credentials in URLs, and the known secrets of this process: those in its URLs and storage options, and in
+environment variables with a secret name. A storage may repeat secrets in its own messages
+(`Invalid bucket name "KEY:SECRET@lake"`), where no pattern finds them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from urllib.parse import unquote
 
 REDACTED = "*********(redacted)"
 
-# The user part of a URL, up to the last @ before the path. That of Azure's schemes names a container.
-# Bounded, and only at the start of a word: a text of megabytes is searched in one pass.
+# The user part of a URL, up to the last @ before the path. For Azure's schemes, it is the name of a container.
+# Bounded, and matched only at the start of a word, so that megabytes of text are searched in one pass.
 _USER_INFO = re.compile(r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://(?P<user>[^/?#\s]{0,2000})@")
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 _PARAMETER = re.compile(r"(?P<before>[?&;#](?P<name>[^=&?;#/\s]{1,200})=)(?P<value>[^&;#\s'\"]+)")
 # SAS tokens (sig), presigned URLs (X-Amz-Signature, -Credential, -Security-Token; X-Goog-...), keys and passwords.
 _SECRETIVE = re.compile(r"(?i)key|token|secret|passw|passphrase|pwd|sig|credential|auth")
-# Storage options that say where and how, in the spelling of fsspec's filesystems, of boto and of Spark's connectors.
+# Storage options without secrets, in the spelling of fsspec's filesystems, of boto and of Spark's connectors.
 _HARMLESS = re.compile(
     r"(?i)^(?:.*(?:endpoint|region|timeout|retries|attempts|concurrency|max_|block_?size|cache|version|style|verify|ssl)"
     r".*|anon|access|account_name|project|profile|requester_pays|host|port|protocol|use_.*|default_.*|asynchronous|loop)$"
@@ -40,11 +40,11 @@ C = TypeVar("C", bound=type)
 
 
 def redacted(text: str) -> str:
-    """Return a text for a message, a log or a name: the credentials in it replaced by stars.
+    """Return a text for a message, a log or a name, with credentials replaced by stars.
 
-    Credentials are what stands before the host of a URL (`user:password@`), the values of parameters whose names mean
-    a secret, also where the names are percent-encoded, and the secrets of this process (`learn_url`, `learn_options`,
-    environment). Everything else stays, so that the text still says which file is meant.
+    Credentials are the user part of a URL (`user:password@`), the values of parameters with a secret name, even if the
+    name is percent-encoded, and the secrets of this process (`learn_url`, `learn_options`, environment). All other text
+    is kept, so that the file can still be identified.
     """
     shown = _PARAMETER.sub(_parameter, _USER_INFO.sub(_user_info, text))
     for secret in _secrets():
@@ -54,7 +54,7 @@ def redacted(text: str) -> str:
 
 
 def is_harmless_option(option: str, value: object) -> bool:
-    """Return whether a storage option may be shown: its name says where or how, and its value holds no credentials."""
+    """Return whether a storage option may be shown: it has a harmless name, and its value has no credentials."""
     if not isinstance(value, str):
         return isinstance(value, bool | int | float) or value is None
     is_known = _HARMLESS.match(option) and not _SECRETIVE.search(option)
@@ -62,25 +62,25 @@ def is_harmless_option(option: str, value: object) -> bool:
 
 
 def learn_url(url: str) -> None:
-    """Remember the credentials in a URL as secrets of this process."""
+    """Add the credentials in a URL to the secrets of this process."""
     if "@" in url or "=" in url:
         _learned.add(_secrets_of_url(url))
 
 
 def learn_options(options: Mapping[str, Any]) -> None:
-    """Remember the values of storage options, also nested ones, as secrets of this process, but for harmless ones."""
+    """Add the values of storage options, even nested ones, to the secrets of this process, except harmless ones."""
     _learned.add(_secrets_of_options(options))
 
 
 def learn_settings(settings: Mapping[str, Any]) -> None:
-    """Remember the values of settings, such as Spark's, whose names mean a secret."""
+    """Add the values of settings with secret names, such as Spark's, to the secrets of this process."""
     learn_options({name: value for name, value in settings.items() if _SECRETIVE.search(name)})
 
 
 def hide_secrets(error: E) -> E:
     """Return an error after removing the credentials from its message and from those of its causes.
 
-    It stays the same object, with its data; only messages change.
+    It is the same object with the same data; only messages change.
     """
     for each in _chain(error):
         each.args = tuple(redacted(part) if isinstance(part, str) else part for part in each.args)
@@ -92,14 +92,14 @@ def hide_secrets(error: E) -> E:
 
 
 def logger_of(name: str) -> logging.Logger:
-    """Return the logger of a module, whose records carry no credentials."""
+    """Return the logger of a module. Its records contain no credentials."""
     logger = logging.getLogger(name)
     logger.addFilter(_hide_in_record)  # the same filter is added only once
     return logger
 
 
 def safe_repr(cls: C) -> C:
-    """Return a class whose `repr` shows no credentials. A decorator above `@dataclass`."""
+    """Return a class whose `repr` shows no credentials. A decorator, placed above `@dataclass`."""
     shown: Callable[[object], str] = vars(cls).get("__repr__", cls.__repr__)
 
     def safe(self: object) -> str:
@@ -110,7 +110,7 @@ def safe_repr(cls: C) -> C:
 
 
 class _Learned:
-    """Secrets in the order they came; the oldest are forgotten where they are very many."""
+    """Secrets in insertion order. If there are too many, the oldest are dropped."""
 
     def __init__(self) -> None:
         self._lock = Lock()
