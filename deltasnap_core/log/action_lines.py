@@ -289,8 +289,8 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
 def _fields_of(*samples: str) -> pa.Schema | None:
     """Return the fields of some lines that hold only file actions; None: other actions or unknown fields.
 
-    Most lines of a large commit have the same fields. For Arrow, searching for a missing field costs as
-    much as reading a present one. So this schema saves time.
+    Most lines of a large commit have the same fields. For Arrow, searching for a missing field costs as much as reading
+    a present one. So a schema of only these fields saves time.
     """
     found: dict[str, dict[str, pa.DataType]] = {}
     for sample in samples:

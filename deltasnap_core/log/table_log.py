@@ -34,7 +34,7 @@ from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, redacted, to_url
 
 Clock = Callable[[], int]
-"""Returns the current time, in milliseconds since the epoch."""
+"""A function that returns the current time, in milliseconds since the epoch."""
 
 
 def system_clock() -> int:

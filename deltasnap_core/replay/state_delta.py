@@ -1,7 +1,8 @@
 """StateDelta: the changes that commits make to the computed state. Both engines return this value.
 
-The law: `state(x) + delta(x, y) = state(y)`, and `delta(x, y) + delta(y, z) = delta(x, z)`. `NOTHING + delta` is the
-state of a version whose files were all counted. delta-kernel-rs has the same law for version checksums (`CrcDelta`).
+The law: `state(x) + delta(x, y) = state(y)`, and `delta(x, y) + delta(y, z) = delta(x, z)`. If a delta counts
+all files of a version, `delta.applied_to(None)` is the state of that version. delta-kernel-rs has the same law for
+version checksums (`CrcDelta`).
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ SUMS: Mapping[str, str] = {
 }
 """SQL for what each row adds to the sums of its group.
 
-A measure is summed in two halves of 32 bits, so that the sum cannot
-overflow.
+A measure is summed in two halves of 32 bits, so that the sum cannot overflow.
 """
 
 

@@ -92,8 +92,8 @@ class FileChanges:
         self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=to_version < from_version))
         """The commits between the versions, in the direction of the change.
 
-        If `to_version` is the earlier one, these are the
-        commits to undo. Commits that the log no longer has are left out.
+        If `to_version` is the earlier one, these are the commits to undo. Commits that the log no longer has are left
+        out.
         """
 
     def __repr__(self) -> str:

@@ -90,8 +90,7 @@ class MetadataTables:
 
         path (string, as in the log), size (long), modification_time (timestamp), data_change (boolean), records (long,
         null: not stated), deleted_records (long, by its deletion vector), partition (struct of the typed partition
-              columns), stats (struct
-        by column: min, max in the column's type, null_count; null: not stated), tags (map).
+        columns), stats (struct by column: min, max in the column's type, null_count; null: not stated), tags (map).
         """
         values = f"transform(array({self._parsed}), s -> {self._readable_stats})[0]"
         return self._facts.files().selectExpr(
@@ -214,8 +213,7 @@ class MetadataTables:
     def vacuum_candidates(self, *, list_files: bool = False) -> DataFrame:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
-        list_files: also list the folder of the table, to find files that no action names (orphans), and read every
-                    commit.
+        list_files: also list the table's folder, to find files that no action names (orphans), and read every commit.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
         is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).

@@ -17,8 +17,7 @@ class ScanOptions:
     data_roots: folders (paths or URLs) other than the table's from which data files and deletion vectors may be read,
                 for example those of a shallow clone's source. Paths outside of these folders raise DataPathError.
     storage_options: for fsspec, for the data files of a stored version; None: those of the store. A snapshot always
-                     uses its
-                own.
+                uses its own.
     """
 
     data_roots: tuple[str, ...] = ()

@@ -46,8 +46,8 @@ HISTORY = StructType(
 )
 """The columns of Delta's DESCRIBE HISTORY.
 
-Version and timestamp are not null; in the other columns, null means that the
-commit does not state the value. Values that are not text are JSON.
+Version and timestamp are not null; in the other columns, null means that the commit does not state the
+value. Values that are not text are JSON.
 """
 
 

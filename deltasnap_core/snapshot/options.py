@@ -31,8 +31,7 @@ class SnapshotOptions:
     cached_counts_from: the minimum number of actions in a checkpoint for Spark to cache its measures. Reading a smaller
                     checkpoint again is as fast as caching it.
     snapshot_partitions: the number of shuffle partitions for actions, if the commits are so large that a shuffle is
-                         needed.
-                    None: `spark.databricks.delta.snapshotPartitions`, otherwise Spark's default.
+                    needed. None: `spark.databricks.delta.snapshotPartitions`, otherwise Spark's default.
     """
 
     load_stats: bool = True

@@ -110,9 +110,9 @@ def is_version_of(
 ) -> bool | None:
     """Return whether a stored version is the one in a listed log; None: the log does not show it.
 
-    verify: compare the digest of the commit. If the commit is large or its digest unknown, compare size and time.
-            False: compare only the size. The time alone proves nothing: clocks may go back, and a restore may keep
-                   times.
+    verify: compare the digest of the commit. If the commit is large or its digest unknown, equal size and time suffice.
+            False: compare only the size. Equal times alone prove nothing: clocks may go back, and a restore may keep
+            times.
     """
     commit, stored = listing.commits.get(manifest.version), last_commit_file_of(manifest)
     if commit is None or stored is None:

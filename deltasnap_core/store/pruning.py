@@ -69,8 +69,7 @@ def prune(
     keep_generations: the number of latest generations to keep completely, at least 1, including what they share with
                       the generations they forked off.
     min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
-                      write a
-                      range: until the run ends, its files belong to no version.
+                      write a range: until the run ends, its files belong to no version.
     Manifests are removed first: a version never loses its data before its manifest. The latest version always stays,
     with everything that later versions are based on.
     Errors: ValueError for `keep` or `keep_generations` below 1.

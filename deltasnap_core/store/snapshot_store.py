@@ -223,8 +223,7 @@ class SnapshotStore:
         """Return the reconciled state of a version as actions, as Snapshot.state.
 
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: the
-                                      commit's
-        timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
+        commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
         found = self._version(table, version)
         return found.state(_retention(min_file_retention_timestamp) or found.manifest.retention)

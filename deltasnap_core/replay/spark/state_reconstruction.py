@@ -15,8 +15,7 @@ ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
 REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))
 """The expressions over FULL for the columns of AddFile and of RemoveFile.
 
-They are single columns, so that Spark reads only
-the columns that a query needs.
+They are single columns, so that Spark reads only the columns that a query needs.
 """
 
 BROADCAST_BYTES = 32 << 20

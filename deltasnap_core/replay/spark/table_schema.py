@@ -16,8 +16,8 @@ logger = logger_of(__name__)
 UNKNOWN_TYPES = "deltasnap.unknownTypes"
 """The metadata key of a field with types that Spark does not know.
 
-Its value maps paths to type names. A path is the field
-name, followed by `.element`, `.key` or `.value` inside arrays and maps.
+Its value maps paths to type names. A path is the field name, followed by `.element`, `.key` or `.value` inside arrays
+and maps.
 """
 
 # Names that Spark reads but no longer writes.

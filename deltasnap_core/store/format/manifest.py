@@ -139,8 +139,7 @@ class VersionManifest:
     log_path:        URL of the log that was read.
     timestamp:       of the commit, ms since the epoch.
     min_file_retention_timestamp: tombstones after this time (ms) are kept: the commit's timestamp minus the retention;
-                                  0:
-                     all are kept.
+                     0: all are kept.
     base, changes:   the state is the base plus these changes up to this version; each set follows the previous one.
     version_changes: None if the previous version is not stored.
     plain_parquet:   None unless it was requested.
