@@ -88,7 +88,7 @@ def deltas_of_range(
 
 
 def _replaced_at(rows: pa.Table, begins: NDArray[np.int64], never: int) -> NDArray[np.int64]:
-    """Return the version at which the next row of the same logical file begins."""
+    """Return, for each row, the version of the next row of the same logical file; `never` if there is none."""
     codes = [rows[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in KEY]
     order = np.lexsort((begins, *codes))
     is_same = np.logical_and.reduce([code[order][1:] == code[order][:-1] for code in codes])
@@ -98,7 +98,7 @@ def _replaced_at(rows: pa.Table, begins: NDArray[np.int64], never: int) -> NDArr
 
 
 def _expired_at(rows: pa.Table, retentions: Mapping[int, Retention], never: int) -> NDArray[np.int64]:
-    """Return the first version whose retention does not keep a row."""
+    """Return, for each row, the first version whose retention does not keep it; `never` if all keep it."""
     # The versions that keep every tombstone come first.
     until = {version: kept.expired_until for version, kept in retentions.items() if kept.expired_until is not None}
     places = np.searchsorted([*until.values()], pc.fill_null(rows["deleted_at"], 0).to_numpy())
