@@ -1,4 +1,4 @@
-"""What to do where an expectation does not hold, by the name of its check. Pure."""
+"""What to do when a check fails, by check name. Pure."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ ADVICE: Mapping[str, str] = {
 
 
 def with_advice(name: str, description: str, *, passed: bool, advice: str = "") -> str:
-    """Return the description of a check's verdict, with what to do where it failed. advice: instead of ADVICE."""
+    """Return the description of a verdict, with advice if the check failed. advice: replaces the entry in ADVICE."""
     return description if passed else described(description, advice or ADVICE.get(name, ""))

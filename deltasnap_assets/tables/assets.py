@@ -1,11 +1,11 @@
-"""The assets of one table: the table itself (external), and five for each of its versions.
+"""The assets of one table: the table itself (external), and five assets with a partition for each version.
 
-Each of the five can be materialized alone or with any others, for one version or a range. Whichever needs the store
-first writes the whole range to it, in one pass; for the others it is there then. What they differ in is what each
-tells of its versions: one function each, listed in `_ASSETS`.
+Each of the five can be materialized alone or with the others, for one version or a range. The first one that needs the
+store writes the whole range to it in one pass, and the others read it. They differ only in the metadata that they
+return for each version: one function each, listed in `_ASSETS`.
 """
 
-# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,12 +40,12 @@ from deltasnap_assets.tables.table_observation import last_vacuum_ms, recent_com
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, SnapshotState
 
-_LEAST_WINDOW = timedelta(minutes=1)  # Dagster takes no shorter one
+_LEAST_WINDOW = timedelta(minutes=1)  # Dagster rejects a shorter one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """The versions of a table that one asset is materialized for, ascending, and what they are made with."""
+    """The versions of a table that one asset is materialized for, ascending, and the resources it uses."""
 
     table: TableSettings
     versions: Sequence[int]
@@ -53,18 +53,21 @@ class _Run:
     report: Callable[[str, int, int], None]
 
     def states(self) -> dict[int, SnapshotState]:
-        """The computed states of the versions, stored by now."""
+        """Return the computed states of the versions; missing ones are written to the store first."""
         return self.snapshots.computed_states(self.table, self.versions, self.report)
 
     def computed_by(self) -> dict[int, Entries]:
-        """What computed each of the versions."""
+        """Return the engine that computed each version, as metadata."""
         manifests = self.snapshots.stored(self.table, self.versions, self.report)
         return {version: computed_by_metadata(manifest) for version, manifest in manifests.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _VersionAsset:
-    """One of the five: what it is, and what it tells of each version. columns: of the rows it stands for."""
+    """One of the five assets: its spec, and the function that returns the metadata of each version.
+
+    columns: the columns of its rows; None: the asset has no rows.
+    """
 
     name: str
     after: str
@@ -157,16 +160,16 @@ _ASSETS = (
         columns=column_schema(TOMBSTONES_SCHEMA, FILE_COLUMNS),
     ),
 )
-_TELLS_OF_THE_TABLE = "all_files"  # by its materialization, the last that reads what is stored, the page is complete
+_TELLS_OF_THE_TABLE = "all_files"  # the last asset that reads the store: its materialization completes the page
 
 
 def table_assets(table: TableSettings) -> list[dg.AssetsDefinition]:
-    """`<table>/delta_log` and the five assets made from it."""
+    """Return `<table>/delta_log` and the five assets derived from it."""
     return [delta_log_asset(table), *(_definition(table, asset) for asset in _ASSETS)]
 
 
 def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefinition:
-    """An asset with a partition a version, any range of them materialized in one run."""
+    """Return an asset with one partition per version. One run can materialize any range of them."""
     is_parquet = table.materialize_as == "table" and "table" in asset.kinds
     columns = {} if asset.columns is None else {"dagster/column_schema": asset.columns}
 
@@ -193,7 +196,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
             for version, entries in told.items():
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
-        # The newest of the table is recorded last: it is what Dagster shows.
+        # Dagster shows the event recorded last, so the newest version of the table goes last.
         if (again := newest_again(context.instance, context.asset_key, told)) is not None:
             context.log_event(again)
         if page is not None:
@@ -203,7 +206,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
 
 
 def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None:
-    """What is to be recorded of the table itself."""
+    """Return the observation of the table itself; None: nothing to record."""
     newest = max(run.versions)
     commits = recent_commits(run.snapshots, run.table, newest)
     facts, gone = run.snapshots.file_facts(run.table, newest), run.snapshots.tombstone_facts(run.table, newest)
@@ -211,7 +214,7 @@ def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None
 
 
 def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
-    """Return what Dagster is to expect of `log_segment`, which is materialized as commits arrive; None: nothing."""
+    """Return the freshness policy of `log_segment`, which is materialized as commits arrive; None: no policy."""
     hours = table.checks.fresh_within_hours
     if hours is None:
         return None
@@ -219,7 +222,7 @@ def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
 
 
 def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], None]:
-    """Progress of the store as messages of the run."""
+    """Return a function that logs the progress of the store as messages of the run."""
 
     def report(what: str, done: int, total: int) -> None:
         context.log.info(f"{what} ({done} of {total} versions done)")

@@ -1,4 +1,4 @@
-"""Sizes as a person reads them, in the terminal and in Dagster. Pure."""
+"""Human-readable sizes, for the terminal and for Dagster. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def bytes_text(size: int) -> str:
-    """Bytes with one decimal where it says something: `0 B`, `512 KiB`, `1.5 GiB`."""
+    """Return a size with at most one decimal: `0 B`, `512 KiB`, `1.5 GiB`."""
     value = float(size)
     for unit in _UNITS[:-1]:
         if value < 1024:

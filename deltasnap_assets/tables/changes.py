@@ -1,4 +1,4 @@
-"""What changed in a table from one version to another besides its files: schema, properties, protocol."""
+"""Changes of a table between two versions, except its files: schema, properties, protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltasnap_core import Metadata, Protocol, SnapshotState
 
 
 def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...]:
-    """Return every change in words, one a line: "column country added (string)"; none: nothing changed."""
+    """Return each change as one line: "column country added (string)"; empty: nothing changed."""
     changes: list[str] = []
     if before.metadata is not None and after.metadata is not None:
         changes += metadata_changes(before.metadata, after.metadata)
@@ -21,7 +21,7 @@ def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...
 
 
 def metadata_changes(before: Metadata, after: Metadata) -> Iterator[str]:
-    """Return what changed in the table's description of itself."""
+    """Yield the changes of the table's metadata."""
     if before.id != after.id:
         yield f"another table: id {after.id}, was {before.id}"
     yield from schema_changes(before, after)
@@ -32,7 +32,7 @@ def metadata_changes(before: Metadata, after: Metadata) -> Iterator[str]:
 
 
 def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
-    """Return what changed in columns, those nested in others too, and in the partitioning."""
+    """Yield the changes of columns, including nested ones, and of the partitioning."""
     old = {column.name: column for column in columns_of(before)}
     new = {column.name: column for column in columns_of(after)}
     yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in old)
@@ -45,7 +45,7 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
 
 
 def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:
-    """Return what changed in what the table asks of its readers and writers."""
+    """Yield the changes of the protocol: versions and features required from readers and writers."""
     for what in ("reader", "writer"):
         if (old := getattr(before, f"min_{what}_version")) != (new := getattr(after, f"min_{what}_version")):
             yield f"{what} version {new}, was {old}"

@@ -1,6 +1,6 @@
-"""The asset checks of a table: its expectations, evaluated on the log as it is now and on what was stored of it."""
+"""The asset checks of a table, evaluated on the current log and on the stored versions."""
 
-# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
 import time
@@ -64,9 +64,9 @@ _MOST_OF_A_VERDICT = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What the checks of a table look at.
+    """The input of the checks of a table.
 
-    versions: those of the run. checkpoint_read: the checkpoint whose every page an earlier run could read.
+    versions: those of the run. checkpoint_read: the checkpoint that an earlier run read completely, every page of it.
     """
 
     table: TableSettings
@@ -83,7 +83,7 @@ class _Facts:
 
     @property
     def condition(self) -> TableCondition:
-        """The condition of the table, as the page of this run has it where it makes one."""
+        """The condition of the table: the same one that the table's page of this run shows."""
         return self.snapshots.condition(self.table, self.checkpoint_read)
 
     def of_condition(self, name: str) -> Verdict:
@@ -155,8 +155,7 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
         ),
     ),
 }
-# What is stored contradicts what the writer said: nobody in the same run is to go on from it.
-# What reading a broken log raises.
+# The errors of reading a broken log.
 _OF_THE_LOG = (
     ActionNotFoundError,
     CorruptLogError,
@@ -167,16 +166,17 @@ _OF_THE_LOG = (
     VersionGapError,
     VersionNotFoundError,
 )
+# The stored state contradicts the writer's checksum: the rest of the run must not use it.
 _BLOCKING = frozenset({"checksum_agrees"})
 
 
 def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
-    """The checks of a table, in two steps of its runs: those of the table as it is now, and those of its versions."""
+    """Return the checks of a table, as two steps of its runs: checks of the table, and checks of single versions."""
     return [_checks_of_now(table), version_checks(table, _versions_of_run)]
 
 
 def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
-    """Record whether the table is stale: no run would tell, for nothing runs while no commits come."""
+    """Record whether the table is stale. Without new commits no run starts, so no run would record it."""
     log = TableLog.for_path(table.path, table.storage_options)
     verdict = fresh_table(
         recent_commit_times(log.history_of(log.list())),
@@ -196,7 +196,7 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None
 
 
 def recent_commit_times(history: DeltaHistoryManager, most: int = 30) -> list[int]:
-    """Return when the last commits of a table were made (ms since the epoch), ascending."""
+    """Return the times of the last commits of a table (ms since the epoch), ascending."""
     return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())
 
 
@@ -205,10 +205,10 @@ def _now_ms() -> int:
 
 
 def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
-    """The checks of a table as it is now.
+    """Return the checks of the current table.
 
-    They are not partitioned: a result a run says how the table is now (`checksum_agrees`: how the versions of the run
-    are), where one for each version would double the events that a wide range costs.
+    They are not partitioned: one result per run describes the current table (`checksum_agrees`: the versions of the
+    run). One result per version would double the events of a wide range.
     """
 
     specs = [
@@ -235,7 +235,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
 
 
 def _verdict(name: str, facts: _Facts) -> Verdict:
-    """Return what a check says. One that fails for another reason than the condition of the table says so itself."""
+    """Return the verdict of a check. A check that fails for a reason other than the table's condition reports that."""
     _, _, check = _CHECKS[name]
     try:
         told = facts.condition
@@ -269,7 +269,7 @@ def _result(key: dg.AssetCheckKey, verdict: Verdict) -> dg.AssetCheckResult:
 def _versions_of_run(
     context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings
 ) -> list[int]:
-    """The stored versions that the run is about; the newest where it is about none in particular."""
+    """Return the stored versions of the run; the newest stored version if the run selects none."""
     tags, stored = context.run.tags, snapshots.stored_versions(table)
     if "dagster/partition" in tags:
         first = last = version_of(tags["dagster/partition"])
@@ -292,7 +292,7 @@ def _readable_protocol(facts: _Facts) -> Verdict:
 
 
 def _checksum_differences(facts: _Facts) -> dict[int, tuple[ChecksumDifference, ...]]:
-    """Of each version of the run that has a `.crc` file, what it says otherwise than the stored state does."""
+    """Return, for each version of the run with a `.crc` file, how the file differs from the stored state."""
     table, log_store = facts.table, facts.snapshots.log(facts.table).context.log.store
     manifests = facts.snapshots.manifests(table, facts.versions)
     segments = facts.snapshots.store.log_segments(table.name, manifests.values())

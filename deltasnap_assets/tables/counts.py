@@ -1,4 +1,4 @@
-"""Numbers of things in words. Pure."""
+"""Human-readable counts. Pure."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The asset that stands for the table itself, observed at each new version: `<table>/delta_log`.
+"""The asset of the table itself, `<table>/delta_log`. It is observed at each new version.
 
 An asset that depends on it with `AutomationCondition.eager()` is requested once for each batch of commits: Dagster
 compares the data versions of observable assets, here the table version. It ignores observations of external assets.
 """
 
-# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
 from typing import Any
@@ -18,7 +18,7 @@ from deltasnap_core import redacted
 
 
 def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadataValue]:
-    """Return the metadata that leads to where the table is configured; nothing where no file says so."""
+    """Return the metadata that links to the configuration of the table; empty if no file configures it."""
     if table.defined_at is None:
         return {}
     file, line = table.defined_at
@@ -27,7 +27,7 @@ def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadata
 
 
 def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
-    """Return `<table>/delta_log`. Observing it by hand reads the log, and stores nothing."""
+    """Return `<table>/delta_log`. A manual observation reads the log and stores nothing."""
     key = delta_log_key(table.name)
     spec = dg.AssetSpec(
         key,
@@ -42,10 +42,11 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     @secrets_hidden()
     def delta_log(context: dg.AssetExecutionContext) -> dg.ObserveResult:
         seen = observed_by_hand(context.instance, table, log_of(table).status())
-        # The data version stays a tag: Dagster adds one more tag to a `data_version`, and the next look finds news.
+        # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
+        # count as news.
         return dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
 
-    # Unlike `observable_source_asset`, this decorator takes owners.
+    # Unlike `observable_source_asset`, this decorator accepts owners.
     made: dg.AssetsDefinition = dg.multi_observable_source_asset(name="__".join(key.path), specs=[spec])(delta_log)
     return made
 
@@ -53,7 +54,7 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
 def observe_job(table: TableSettings) -> Any:
     """Return the job `<table>_observe`: it observes `<table>/delta_log`.
 
-    The table's sensor targets it too. Dagster attaches a sensor to an asset only through a job that executes the asset.
+    The table's sensor targets it too: Dagster attaches a sensor to an asset only through a job that executes the asset.
     """
     return dg.define_asset_job(
         f"{table.name}_observe",

@@ -1,4 +1,4 @@
-"""What one expects of a table: pure functions from what the core found to a verdict."""
+"""Expectations about a table: pure functions from the core's results to a verdict."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from deltasnap_core import (
 
 __all__ = ["Verdict", "checkpoint_lag", "checksum_agrees", "small_files", "tombstone_ratio"]
 
-# Of fewer files it cannot be said that they are many small ones.
+# With fewer files than this, the check passes: the ratio means nothing.
 _FEW_FILES = 16
 
 
 def checkpoint_lag(segment: LogSegment, limits: CheckSettings) -> Verdict:
-    """The latest version has a checkpoint not too many commits behind it."""
+    """The newest checkpoint is not too many commits behind the latest version."""
     lag, most = len(segment.deltas), limits.max_commits_since_checkpoint
     return Verdict(
         passed=lag <= most,
@@ -31,7 +31,7 @@ def checkpoint_lag(segment: LogSegment, limits: CheckSettings) -> Verdict:
 
 
 def small_files(state: SnapshotState, limits: CheckSettings) -> Verdict:
-    """Not too large a part of the files is small. Counted by the bins of the histogram that begin below the limit."""
+    """The ratio of small files is not too high. A file is small if its histogram bin starts below the limit."""
     histogram = state.file_size_histogram
     bins = zip(histogram.sorted_bin_boundaries, histogram.file_counts, strict=True)
     small = sum(count for start, count in bins if start < limits.small_file_bytes)
@@ -47,7 +47,7 @@ def small_files(state: SnapshotState, limits: CheckSettings) -> Verdict:
 
 
 def tombstone_ratio(state: SnapshotState, limits: CheckSettings) -> Verdict:
-    """Not too large a part of the state is tombstones, which every reader reads and every checkpoint carries."""
+    """The ratio of tombstones is not too high. Every reader reads them and every checkpoint contains them."""
     ratio = state.num_of_removes / max(state.num_of_files + state.num_of_removes, 1)
     return Verdict(
         passed=ratio <= limits.max_tombstone_ratio or state.num_of_removes < _FEW_FILES,
@@ -60,7 +60,7 @@ def tombstone_ratio(state: SnapshotState, limits: CheckSettings) -> Verdict:
 
 
 def checksum_agrees(differences: Mapping[int, Sequence[ChecksumDifference]]) -> Verdict:
-    """The `.crc` files say what the log amounts to. In: the differences of each version that has such a file."""
+    """The `.crc` files match the stored states. In: the differences of each version that has such a file."""
     wrong = {version: found for version, found in differences.items() if found}
     numbers = {"checksums_compared": len(differences), "checksums_wrong": len(wrong)}
     if not wrong:

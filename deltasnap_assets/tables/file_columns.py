@@ -1,4 +1,4 @@
-"""What the columns of `all_files` and `tombstones` mean: shown beside their types."""
+"""Descriptions of the columns of `all_files` and `tombstones`, shown beside their types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Facts about the files of one version (sizes, partitions, largest, smallest) and its tombstones (when they expire).
+"""Facts about the files of one version (sizes, partitions, largest, smallest) and about its tombstones (expiry).
 
-A large version costs a Spark job each, so only the newest version of a run gets them.
+On a large version each needs a Spark job, so only the newest version of a run gets them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_PARTITIONS = 5_000
 
 _BINS_OF_A_DOUBLING = 4
 _NAMED = 5
-_KNOWS_FEW = (4, 2)  # the version of Spark from which `min_by` gives more than one
+_KNOWS_FEW = (4, 2)  # from this version of Spark on, `min_by` can return more than one value
 _MOST = (1 << 63) - 1
 
 _Values = tuple[tuple[str, str | None], ...]
@@ -30,7 +30,7 @@ _Values = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFiles:
-    """The files of one partition of the table. values: by column, as the log has them."""
+    """The files of one partition of the table. values: by column, as in the log."""
 
     values: Mapping[str, str | None]
     num_files: int
@@ -38,7 +38,7 @@ class PartitionFiles:
 
     @property
     def label(self) -> str:
-        """Return the partition as a path names it: `day=2026-03-02/country=de`."""
+        """Return the partition in the form of a path: `day=2026-03-02/country=de`."""
         return "/".join(f"{name}={'null' if value is None else value}" for name, value in self.values.items())
 
 
@@ -46,7 +46,7 @@ class PartitionFiles:
 class FileFacts:
     """Facts about the live files. largest, smallest: (path, bytes), a few of each.
 
-    partitions: the largest first, at most `MOST_PARTITIONS`. num_partitions: how many there are.
+    partitions: the largest first, at most `MOST_PARTITIONS`. num_partitions: the number of all partitions.
     """
 
     bins: tuple[SizeBin, ...]
@@ -58,9 +58,10 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TombstoneFacts:
-    """Of the tombstones; sizes in bytes, of those that say one; times in ms since the epoch, None: there are none.
+    """Facts about the tombstones. Sizes are in bytes, times in ms since the epoch (None: no tombstones).
 
-    expired: those whose retention is over by now: what VACUUM deletes, unless it has.
+    size_in_bytes: of the tombstones that have a size.
+    expired: tombstones whose retention has ended. VACUUM deletes their files, unless it already has.
     """
 
     num_files: int
@@ -81,7 +82,7 @@ def file_facts(store: SnapshotStore, table: str, version: int | VersionManifest)
 def tombstone_facts(
     store: SnapshotStore, table: str, version: int | VersionManifest, *, retention_ms: int, now_ms: int
 ) -> TombstoneFacts:
-    """Return facts about the tombstones of a stored version, as of now."""
+    """Return facts about the tombstones of a stored version, at the time `now_ms`."""
     return store.query(
         table,
         version,
@@ -101,7 +102,7 @@ def facts_of_frame(all_files: DataFrame) -> FileFacts:
         F.array_sort(F.map_entries("partitionValues")).alias("values"),
         F.when(F.col("size") >= 0, bin_of_size).alias("bin"),
     )
-    # One pass over the files: each further one costs about as much, however little it asks.
+    # One pass over the files: each further pass costs about as much, even for a small query.
     groups = _grouped(files, "values", "bin").orderBy(F.desc("bytes")).limit(MOST_PARTITIONS + 1).collect()
     is_every_group = len(groups) <= MOST_PARTITIONS
     by_bin = groups if is_every_group else _grouped(files, "bin").collect()
@@ -132,7 +133,7 @@ def facts_of_rows(all_files: pa.Table) -> FileFacts:
 
 
 def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    expires = F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))  # null: never, as it were
+    expires = F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))  # null: overflow, never expires
     is_expired = expires <= F.lit(now_ms)
     row = tombstones.agg(
         F.count("*").alias("files"),
@@ -170,7 +171,7 @@ def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: 
 
 
 def _summed(sizes: Iterable[int]) -> int:
-    """The sum, 0 where it is beyond a long: as `_sum_of`."""
+    """Return the sum; 0 if it does not fit a long, as in `_sum_of`."""
     total = sum(sizes)
     return total if abs(total) <= _MOST else 0
 
@@ -188,12 +189,12 @@ def _smallest(files: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
 
 
 def _sum_of(sizes: Column) -> Column:
-    """The sum, 0 of nothing and where it is beyond a long: what a log says must not fail what is stored of it."""
+    """Return the sum; 0 for no rows, and if it does not fit a long: bad values in a log must not fail the run."""
     return F.coalesce(F.try_sum(sizes), F.lit(0))
 
 
 def _grouped(files: DataFrame, *columns: str) -> DataFrame:
-    """Files counted and summed by columns, with the largest and smallest few of each group."""
+    """Group files by columns: count, sum, and the few largest and smallest files of each group."""
     is_recent = tuple(int(part) for part in files.sparkSession.version.split(".")[:2]) >= _KNOWS_FEW
     few = _few if is_recent else _few_of_all
     return files.groupBy(*columns).agg(
@@ -209,7 +210,7 @@ def _few(order: Column) -> Column:
 
 
 def _few_of_all(order: Column) -> Column:
-    """The same for earlier versions of Spark, which hold all files of a group for it."""
+    """Return the same for earlier versions of Spark. They collect all files of a group."""
     ordered = F.array_sort(F.collect_list(F.struct(order.alias("order"), F.struct("path", "size").alias("file"))))
     return F.slice(ordered, 1, _NAMED).getField("file")
 
@@ -219,7 +220,7 @@ def _files(groups: Iterable[Row], which: str) -> Iterator[tuple[str, int]]:
 
 
 def _partitions(groups: Iterable[tuple[_Values, int, int]]) -> tuple[PartitionFiles, ...]:
-    """Groups of one partition, its values, files and bytes, put together, the largest partitions first."""
+    """Merge groups (values, files, bytes) of the same partition. Order: the largest partitions first."""
     sums: dict[_Values, tuple[int, int]] = {}
     for values, count, size in groups:
         files, total = sums.get(values, (0, 0))
@@ -231,7 +232,7 @@ def _partitions(groups: Iterable[tuple[_Values, int, int]]) -> tuple[PartitionFi
 
 
 def _bins(groups: Iterable[tuple[int | None, int]]) -> tuple[SizeBin, ...]:
-    """Bins of which four double the size, and the files in each: fine enough to be made into some that fit."""
+    """Return the number of files per bin. Four bins double the size, so that bins can be merged to fit a picture."""
     counts: Counter[int] = Counter()
     for number, files in groups:
         if number is not None:

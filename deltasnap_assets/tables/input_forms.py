@@ -1,8 +1,7 @@
-"""The type that an input is annotated with, and stored versions given as that type.
+"""Converts stored versions to the type in the annotation of an input.
 
-Rows come as a DataFrame of Spark, or as a table of pyarrow, pandas or polars (without Spark where they are few); a
-value as what it is. Annotated
-`dict[int, ...]` of one of them, an input is a dict by version, however many there are.
+Rows become a Spark DataFrame, or a table of pyarrow, pandas or polars (small versions do not use Spark). Other values
+are passed unchanged. An input annotated `dict[int, ...]` gets a dict by version, also for a single version.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ class StoredInput(Protocol):
     """A stored version of an asset."""
 
     def value(self) -> Any:
-        """Return a Spark DataFrame, or the value that it is."""
+        """Return a Spark DataFrame, or the value itself."""
         ...
 
     def arrow(self) -> pa.Table:
-        """Return its rows in Arrow. Small versions need no Spark."""
+        """Return its rows as an Arrow table. Small versions do not use Spark."""
         ...
 
 
@@ -42,7 +41,7 @@ _ANY_VERSION = (
 
 
 class InputTypeError(DeltaSnapError):
-    """The asset cannot be given as `wanted`, the text of an annotation: expected `expected`."""
+    """The asset cannot be converted to `wanted`, the text of an annotation; expected: `expected`."""
 
     def __init__(self, *, asset: str, wanted: str, expected: str) -> None:
         self.asset = asset
@@ -52,10 +51,10 @@ class InputTypeError(DeltaSnapError):
 
 
 def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, StoredInput]) -> Any:
-    """Return stored versions of an asset as the type `wanted`: one version as just that, several as a dict by version.
+    """Return stored versions as the type `wanted`: one version as a single value, several as a dict by version.
 
-    wanted: the annotation; `Any`: a DataFrame of Spark, or the value there is. asset: as messages call it, name: which
-    of the five it is. versions: each is read only once all of them are known to fit.
+    wanted: the annotation; `Any`: a Spark DataFrame, or the value itself. asset: its name in messages. name: which of
+    the five assets it is. versions: read only after the type of each one is checked.
     Errors: `InputTypeError`; those of loading.
     """
     is_dict, inner = _unwrapped(wanted)
@@ -73,7 +72,7 @@ def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Store
 
 
 def _unwrapped(wanted: object) -> tuple[bool, object]:
-    """Whether a dict by version is wanted, and the type of what is wanted of each version."""
+    """Return whether the annotation is a dict by version, and the type of each version."""
     if wanted is dict:
         return True, Any
     if get_origin(wanted) is dict and get_args(wanted)[0] in (int, Any):
@@ -82,7 +81,7 @@ def _unwrapped(wanted: object) -> tuple[bool, object]:
 
 
 def _converter(wanted: object, name: str) -> Callable[[StoredInput], Any] | None:
-    """What makes that type of what is stored; None: nothing does."""
+    """Return the function that converts a stored version to that type; None: not supported."""
     if wanted is Any or (isinstance(wanted, type) and wanted is _VALUES.get(name)):
         return lambda stored: stored.value()
     found = None if name in _VALUES or not isinstance(wanted, type) else _FRAMES.get(_package_and_name(wanted))
@@ -90,7 +89,7 @@ def _converter(wanted: object, name: str) -> Callable[[StoredInput], Any] | None
 
 
 def _package_and_name(wanted: type) -> tuple[str, str]:
-    """By name, so that a library which nobody asks for is not loaded."""
+    """Return the names of the type's package and of the type. Comparing names avoids loading an unused library."""
     return wanted.__module__.partition(".")[0], wanted.__name__
 
 

@@ -1,4 +1,4 @@
-"""Stored versions as inputs of other assets, and as what `defs.load_asset_value` gives."""
+"""The IO manager: stored versions as inputs of other assets, and as results of `defs.load_asset_value`."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ IO_MANAGER_KEY = "snapshot_io_manager"
 
 
 class SnapshotIOManager(dg.IOManager):
-    """Reads what the assets stored; writes nothing, since the assets themselves write the store.
+    """Reads stored versions. It writes nothing: the assets write the store themselves.
 
-    `reconstructed_state`, `all_files` and `tombstones` are given as the kind of DataFrame that the input is annotated
-    with, `computed_state` and `log_segment` as values: one version as just that, several as a dict by version.
+    `reconstructed_state`, `all_files` and `tombstones` become the kind of DataFrame in the annotation of the input;
+    `computed_state` and `log_segment` become values. One version is a single value, several are a dict by version.
     """
 
     def __init__(self, snapshots: RunSnapshots) -> None:
         self._snapshots = snapshots
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
-        """Nothing passes through here: the store holds it already."""
+        """Do nothing: the store already has the output."""
 
     @secrets_hidden()
     def load_input(self, context: dg.InputContext) -> Any:
-        """The stored versions of the input's partitions, as the type it is annotated with.
+        """Return the stored versions of the input's partitions, in the type of its annotation.
 
-        Errors: `StoredVersionNotFoundError`; `InputTypeError` for another type than `input_forms` knows.
+        Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support.
         """
         table_name, name = context.asset_key.path[-2:]
         versions, store = versions_of(context.asset_partition_keys), self._snapshots.store
-        # Materializing a log segment alone stores nothing: what is not stored is what the log says.
+        # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
         manifests = store.manifests(table_name, wanted) if wanted else {}
         stored = {v: _Stored(self._snapshots, table_name, name, v, manifests.get(v)) for v in versions}
@@ -48,7 +48,7 @@ class SnapshotIOManager(dg.IOManager):
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """One version of one asset, in any form. manifest: None: it is not stored, and a log segment. StoredInput."""
+    """One version of one asset, in any form. manifest: None: a log segment that is not stored. StoredInput."""
 
     snapshots: RunSnapshots
     table: str
@@ -57,7 +57,7 @@ class _Stored:
     manifest: VersionManifest | None
 
     def value(self) -> Any:
-        """Return a Spark DataFrame, or the value that `computed_state` and `log_segment` are."""
+        """Return a Spark DataFrame; for `computed_state` and `log_segment`, the value."""
         store = self.snapshots.store
         if self.manifest is None:
             log = self.snapshots.log(self.snapshots.table(self.table))
@@ -72,8 +72,8 @@ class _Stored:
         return readers[self.name](self.table, self.manifest)
 
     def arrow(self) -> pa.Table:
-        """Return rows in Arrow; a small version needs no Spark."""
-        assert self.manifest is not None  # only log segments are not stored, and they are no rows
+        """Return the rows as an Arrow table. A small version does not use Spark."""
+        assert self.manifest is not None  # only log segments have no manifest, and they have no rows
         return self.snapshots.store.read_arrow(self.table, self.manifest, _KINDS[self.name])
 
 

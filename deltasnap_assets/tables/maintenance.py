@@ -1,6 +1,6 @@
-"""The job that makes a table's part of the store smaller."""
+"""The job that prunes the store of a table."""
 
-# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
 import dagster as dg
@@ -48,12 +48,12 @@ def _prune_store(
 
 
 def prune_job(table: TableSettings) -> dg.JobDefinition:
-    """`<table>_prune`: removes old versions and left-over files from the store, and the partitions of those versions.
+    """Return the job `<table>_prune`: it removes old versions and left-over files from the store, and their partitions.
 
-    What was recorded of the versions stays in Dagster's event log, so that nothing materializes them again.
+    Dagster's event log keeps the materializations of these versions, so they are not materialized again.
     """
     name = f"{table.name}_prune"
-    # The op is inspected once for all tables: see `steps`.
+    # Dagster inspects the op once for all tables: see `steps`.
     step = _prune_store.with_replaced_properties(name=f"{name}_store")
     return dg.GraphDefinition(name=name, node_defs=[step]).to_job(
         description=f"Removes old versions of {table.name} and left-over files from the snapshot store.",

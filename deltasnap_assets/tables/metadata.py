@@ -1,6 +1,7 @@
 """Values of the core as Dagster metadata. Numbers stay numbers, so that Dagster plots them over versions.
 
-A log may hold anything: texts are bounded and escaped here, and what cannot be shown at all is a note, never an error.
+A log can contain any text. Texts are truncated and escaped here. A value that cannot be shown becomes a note; this
+module does not raise.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ P = ParamSpec("P")
 
 
 def _noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
-    """Make metadata that cannot be made a note of why: what a version says must not fail what it is."""
+    """Wrap a function that makes metadata: if it fails, return a note with the reason, so the asset does not fail."""
 
     @wraps(make)
     def noting(*args: P.args, **kwargs: P.kwargs) -> Entries:
         try:
             return make(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001  # Dagster's own types raise what they like
+        except Exception as error:  # noqa: BLE001  # Dagster's types can raise any exception
             what = make.__name__.strip("_")
             said = str(error) if isinstance(error, ValueError | DeltaSnapError) else f"{type(error).__name__}: {error}"
             return {f"{what}_problem": text_value(f"cannot be shown: {said}")}
@@ -56,7 +57,7 @@ def _noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
 
 @_noting_problems
 def log_segment_metadata(segment: LogSegment) -> Entries:
-    """What has to be read for a version."""
+    """Return the files to read for a version."""
     checkpoint = segment.checkpoint_provider
     files = (*checkpoint.files, *segment.deltas)
     return {
@@ -75,7 +76,7 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
 
 @_noting_problems
 def commit_metadata(commit: CommitInfo | None) -> Entries:
-    """Who made a version and with what; nothing where its commit is gone or says nothing."""
+    """Return who made a version and with which engine; empty if its commit is gone or has no such information."""
     if commit is None:
         return {}
     texts = {
@@ -89,7 +90,7 @@ def commit_metadata(commit: CommitInfo | None) -> Entries:
 
 @_noting_problems
 def operation_metadata(commit: CommitInfo | None) -> Entries:
-    """The parameters and metrics of the operation that made a version, as the writer told them."""
+    """Return the parameters and metrics of the operation that made a version, as the writer recorded them."""
     if commit is None:
         return {}
     objects = {"operation_parameters": commit.operation_parameters, "operation_metrics": commit.operation_metrics}
@@ -98,7 +99,7 @@ def operation_metadata(commit: CommitInfo | None) -> Entries:
 
 @_noting_problems
 def stored_metadata(manifest: VersionManifest) -> Entries:
-    """What a version changed, and what it takes in the store."""
+    """Return the changes of a version, and its size in the store."""
     entries: Entries = {"committed_at": time_value(manifest.timestamp)}
     if (changes := manifest.version_changes) is not None:
         entries |= {
@@ -119,13 +120,13 @@ def stored_metadata(manifest: VersionManifest) -> Entries:
 
 
 def computed_by_metadata(manifest: VersionManifest) -> Entries:
-    """What computed a version: Spark, or the driver; nothing for one that an earlier release stored."""
+    """Return what computed a version, Spark or the driver; empty for one that an earlier release stored."""
     return {} if manifest.computed_by is None else {"computed_by": text_value(manifest.computed_by)}
 
 
 @_noting_problems
 def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
-    """Some of the files that a commit added and removed."""
+    """Return a sample of the files that a commit added and removed."""
     if not files:
         return {}
     rows = [
@@ -137,9 +138,9 @@ def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
 
 @_noting_problems
 def computed_state_metadata(state: SnapshotState) -> Entries:
-    """The numbers of a version, those that matter most first, its protocol, schema and properties.
+    """Return the numbers of a version, the most important first, its protocol, schema and properties.
 
-    Dagster orders its plots by name: these names are in the order of what they tell.
+    Dagster orders its plots by name. The names are chosen so that this order is also the order of importance.
     """
     entries: Entries = {
         "num_of_files": dg.MetadataValue.int(state.num_of_files),
@@ -163,7 +164,7 @@ def computed_state_metadata(state: SnapshotState) -> Entries:
 
 @_noting_problems
 def all_files_metadata(state: SnapshotState) -> Entries:
-    """How many rows the live files are, and how much they hold."""
+    """Return the number of live files, and their total size."""
     return {
         "dagster/partition_row_count": dg.MetadataValue.int(state.num_of_files),
         "size_in_bytes": dg.MetadataValue.int(state.size_in_bytes),
@@ -172,13 +173,13 @@ def all_files_metadata(state: SnapshotState) -> Entries:
 
 @_noting_problems
 def tombstones_metadata(state: SnapshotState) -> Entries:
-    """How many rows the tombstones are."""
+    """Return the number of tombstones."""
     return {"dagster/partition_row_count": dg.MetadataValue.int(state.num_of_removes)}
 
 
 @_noting_problems
 def protocol_metadata(protocol: Protocol) -> Entries:
-    """The versions and features that a table asks for."""
+    """Return the protocol versions and features that a table requires."""
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return {
         "min_reader_version": dg.MetadataValue.text(str(protocol.min_reader_version)),
@@ -189,7 +190,7 @@ def protocol_metadata(protocol: Protocol) -> Entries:
 
 @_noting_problems
 def table_metadata(metadata: Metadata) -> Entries:
-    """The id, the schema, the partitioning and the properties of a table."""
+    """Return the id, the schema, the partitioning and the properties of a table."""
     entries = {"table_id": text_value(metadata.id), **_schema_metadata(metadata)}
     if metadata.partition_columns:
         entries["partition_columns"] = text_value(", ".join(metadata.partition_columns))
@@ -208,7 +209,7 @@ def _schema_metadata(metadata: Metadata) -> Entries:
 
 
 def column_schema(schema: StructType, descriptions: Mapping[str, str]) -> dg.TableSchemaMetadataValue:
-    """Return a schema of the core as Dagster shows columns. descriptions: of each column, by name."""
+    """Return a schema of the core as Dagster's column schema. descriptions: by column name."""
     columns = [
         dg.TableColumn(
             name=field.name,
@@ -222,18 +223,18 @@ def column_schema(schema: StructType, descriptions: Mapping[str, str]) -> dg.Tab
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table. Cells are Markdown: what a log says comes as `markdown_code` or `markdown_text`."""
+    """Return a Markdown table. Cells are Markdown: pass texts from a log through `markdown_code` or `markdown_text`."""
     lines = [header, ["-"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def text_value(text: str) -> dg.MetadataValue:
-    """Return what a log says as text to show: bounded, escaped, without credentials."""
+    """Return a text from a log for display: truncated, escaped, without credentials."""
     return dg.MetadataValue.text(visible(without_secrets(text)))
 
 
 def time_value(timestamp_ms: int) -> dg.MetadataValue:
-    """A time; the bare number of ms where a log's clock was beyond any calendar."""
+    """Return a time; the number of ms if it is outside the calendar's range."""
     try:
         return dg.MetadataValue.timestamp(datetime.fromtimestamp(timestamp_ms / 1000, UTC))
     except (OverflowError, ValueError, OSError):
@@ -241,11 +242,11 @@ def time_value(timestamp_ms: int) -> dg.MetadataValue:
 
 
 def _decoded(values: Mapping[str, str | None]) -> dict[str, object]:
-    """Operation parameters and metrics are texts, often of JSON: numbers and lists read better as such."""
+    """Decode operation parameters and metrics that contain JSON. Numbers and lists are then easier to read."""
 
     def decode(text: str | None) -> object:
         try:
-            # Of NaN and the like no JSON can be made again.
+            # NaN and infinity cannot be written as JSON.
             return text if text is None else json.loads(text, parse_constant=str)
         except (ValueError, TypeError, RecursionError):
             return text
@@ -254,7 +255,7 @@ def _decoded(values: Mapping[str, str | None]) -> dict[str, object]:
 
 
 def _bounded_object(values: Mapping[str, object], depth: int = 0) -> dict[str, object]:
-    """Return an object of JSON cut to what a person looks at, and to what Dagster takes: it writes JSON recursively."""
+    """Return a JSON object, truncated for display and limited in depth, because Dagster writes JSON recursively."""
     kept = {visible(name): _bounded(part, depth + 1) for name, part in islice(values.items(), _MOST_PARTS)}
     left_out = len(values) - len(kept)
     return {**kept, "...": f"and {left_out:,} more"} if left_out else kept
@@ -278,7 +279,7 @@ def _bounded(value: object, depth: int) -> object:
 
 
 def _plotted_unless_zero(number: int) -> dg.MetadataValue:
-    """A number that is zero for most tables: as text, so that Dagster has no flat line to plot."""
+    """Return a number that is zero for most tables. Zero becomes text, so that Dagster does not plot a flat line."""
     return dg.MetadataValue.int(number) if number else dg.MetadataValue.text("0")
 
 

@@ -1,6 +1,6 @@
-"""What one expects of a table beyond its log: commits that keep coming, statistics, even partitions, steady growth.
+"""Expectations beyond the log: fresh commits, statistics, even partitions, steady growth.
 
-Pure functions to verdicts, as in `expectations`.
+Pure functions that return verdicts, as in `expectations`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deltasnap_assets.texts import visible
 from deltasnap_core import SnapshotState
 
 _HOUR_MS = 3_600_000
-# Without `fresh_within_hours` a table is stale after so many times its longest pause of late, but not within a day.
+# Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
 _LEAST_PATIENCE_MS = 24 * _HOUR_MS
 _FEW = 16
@@ -27,7 +27,7 @@ _LEAST_HISTORY = 5
 
 
 def fresh_table(commit_times_ms: Sequence[int], limits: CheckSettings, *, now_ms: int) -> Verdict:
-    """The last commit is not too long ago. commit_times_ms: of the last commits, ascending, one at least."""
+    """The last commit is recent enough. commit_times_ms: of the last commits, ascending, at least one."""
     last = commit_times_ms[-1]
     age = now_ms - last
     pauses = [later - earlier for earlier, later in pairwise(commit_times_ms)]
@@ -44,7 +44,7 @@ def fresh_table(commit_times_ms: Sequence[int], limits: CheckSettings, *, now_ms
 
 
 def statistics_coverage(state: SnapshotState, limits: CheckSettings) -> Verdict:
-    """Enough of the files say how many rows they have: those that do not have no statistics at all."""
+    """Enough files have statistics. A file without a row count counts as a file without statistics."""
     without = state.num_files_without_records
     ratio = 1 - without / max(state.num_of_files, 1)
     return Verdict(
@@ -58,7 +58,7 @@ def statistics_coverage(state: SnapshotState, limits: CheckSettings) -> Verdict:
 
 
 def even_partitions(facts: FileFacts, limits: CheckSettings) -> Verdict:
-    """No partition is many times the size of the one in the middle."""
+    """No partition is many times larger than the median partition."""
     sizes = [partition.size_in_bytes for partition in facts.partitions]
     middle = statistics.median(sizes) if sizes else 0
     skew = max(sizes, default=0) / max(middle, 1)
@@ -77,7 +77,7 @@ def even_partitions(facts: FileFacts, limits: CheckSettings) -> Verdict:
 
 
 def expired_tombstones(facts: TombstoneFacts, state: SnapshotState, limits: CheckSettings) -> Verdict:
-    """Not too much lies on the storage that nothing needs: files whose tombstones have expired."""
+    """The storage does not hold too many files with expired tombstones, which no version needs."""
     ratio = facts.expired_bytes / max(state.size_in_bytes, 1)
     return Verdict(
         passed=ratio <= limits.max_expired_ratio or facts.num_expired < _FEW,
@@ -90,7 +90,7 @@ def expired_tombstones(facts: TombstoneFacts, state: SnapshotState, limits: Chec
 
 
 def schema_unchanged(states: Mapping[int, SnapshotState], versions: Sequence[int]) -> dict[int, Verdict]:
-    """Of each version whose predecessor is known too: its schema is that of the version before."""
+    """The schema is that of the version before. Returns a verdict for each version whose predecessor is known."""
     verdicts = {}
     for version in versions:
         before, state = states.get(version - 1), states[version]
@@ -105,7 +105,7 @@ def schema_unchanged(states: Mapping[int, SnapshotState], versions: Sequence[int
 def steady_growth(
     states: Mapping[int, SnapshotState], versions: Sequence[int], limits: CheckSettings
 ) -> dict[int, Verdict]:
-    """Of each version with enough before it: the table did not grow or shrink far more than it ever did of late."""
+    """The size does not change far more than in recent versions. Returns a verdict per version with enough history."""
     sizes = {version: state.size_in_bytes for version, state in sorted(states.items())}
     steps = {version: size - sizes[version - 1] for version, size in sizes.items() if version - 1 in sizes}
     verdicts = {}

@@ -1,6 +1,6 @@
-"""The newest version of a table recorded last, for what Dagster recorded last is what it shows as an asset's state.
+"""Records the newest version of a table last, because Dagster shows the last event as the state of an asset.
 
-Dagster records the versions of a range in no order, and a run of old versions comes after that of the newest.
+Dagster records the versions of a range in no fixed order, and a run of old versions can follow that of the newest.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Entries = Mapping[str, dg.MetadataValue]
 def newest_again(
     instance: dg.DagsterInstance, asset_key: dg.AssetKey, recorded: Mapping[int, Entries]
 ) -> dg.AssetMaterialization | None:
-    """Return what to record after a run that materialized the versions `recorded`; None: the newest is last by itself.
+    """Return the materialization to record after a run that materialized `recorded`; None: the newest is already last.
 
-    That is the newest version of the run, or, where a higher one was materialized earlier, that one as it was then.
+    It is the newest version of the run. If a higher one was materialized earlier, it is that one, unchanged.
     """
     table_name, newest = asset_key.path[0], max(recorded)
     partitions = instance.get_dynamic_partitions(version_partitions(table_name).name or "")
@@ -50,7 +50,7 @@ def _as_before(instance: dg.DagsterInstance, asset_key: dg.AssetKey, version: in
 
 
 def _generation_began_after(instance: dg.DagsterInstance, table_name: str) -> int | None:
-    """The id of the last event before the table was dropped and created again; None: it never was."""
+    """Return the id of the last event before the table was dropped and created again; None: it never was."""
     for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
         if (observation := record.event_log_entry.asset_observation) is not None:
             return int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None

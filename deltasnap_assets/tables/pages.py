@@ -1,4 +1,4 @@
-"""What the page of each asset says beyond its numbers: pictures, lists and sentences about one version."""
+"""The page of each asset beyond its numbers: pictures, lists and sentences about one version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_PROPERTIES = 100
 
 @noting_problems
 def log_segment_page(segment: LogSegment) -> Entries:
-    """Return what there is to read for a version, in words, and how old its checkpoint is."""
+    """Return the files to read for a version, in words, and the age of its checkpoint."""
     checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
     size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
     if checkpoint.is_empty:
@@ -50,7 +50,7 @@ def log_segment_page(segment: LogSegment) -> Entries:
 
 @noting_problems
 def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
-    """Return what changed in schema, properties and protocol against the version before; None: that is not known."""
+    """Return the changes of schema, properties and protocol since the version before (None: not known)."""
     if before is None:
         return {}
     changes = state_changes(before, state)
@@ -60,10 +60,10 @@ def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
 
 @noting_problems
 def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
-    """Return what is in a version in words, and a picture of its file sizes.
+    """Return the contents of a version in words, and a picture of its file sizes.
 
-    facts: about its live files; None: not known. The picture is then that of the histogram, whose bins are wider. It is
-    left out where all files are in one of them: a single bar shows nothing.
+    facts: about its live files; None: not known. The picture then uses the histogram, whose bins are wider. There is no
+    picture if all files are in one bin: a single bar shows nothing.
     """
     entries: Entries = {"contents": text_value(contents_text(state))}
     if facts is not None:
@@ -75,7 +75,7 @@ def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
 
 @noting_problems
 def all_files_page(facts: FileFacts) -> Entries:
-    """Return pictures of the live files' sizes and partitions, and the largest and smallest of them."""
+    """Return pictures of the sizes and partitions of the live files, and the largest and smallest files."""
     entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(facts.bins))}
     if picture := partitions_picture(facts):
         entries["bytes_by_partition"] = dg.MetadataValue.md(picture)
@@ -85,7 +85,7 @@ def all_files_page(facts: FileFacts) -> Entries:
 
 
 def _largest_and_smallest(facts: FileFacts) -> str:
-    """As many of the files as Dagster shows beside the key, one of each at least."""
+    """Return as many files as Dagster shows beside the key, at least one of each kind."""
     table = ""
     for most in range(len(facts.largest), 0, -1):
         rows = [("largest", *each) for each in facts.largest[:most]]
@@ -100,7 +100,7 @@ def _largest_and_smallest(facts: FileFacts) -> str:
 
 
 def partitions_picture(facts: FileFacts) -> str | None:
-    """Return the partitions with the most bytes as bars; None: the table has none."""
+    """Return the partitions with the most bytes as bars; None: the table has no partitions."""
     if not any(partition.values for partition in facts.partitions):
         return None
     bars = [
@@ -118,9 +118,9 @@ def partitions_picture(facts: FileFacts) -> str | None:
 
 @noting_problems
 def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Entries:
-    """Return how much the tombstones hold, when they expire and what VACUUM would free now.
+    """Return the size of the tombstones, when they expire, and what VACUUM would free now.
 
-    last_vacuum_ms: when VACUUM last ended, as far as the log tells; what had expired by then it has deleted.
+    last_vacuum_ms: when VACUUM last ended, as far as the log shows. It has deleted what had expired by then.
     """
     unsized = f", without the {facts.num_without_size:,} that have no size" if facts.num_without_size else ""
     held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
@@ -146,7 +146,7 @@ def health(
     gone: TombstoneFacts | None = None,
     condition: TableCondition | None = None,
 ) -> str:
-    """Return how the table fares, with what to do where it could fare better: what is wrong with its log first.
+    """Return the health of the table with advice: faults of the log first.
 
     facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
     """
@@ -180,10 +180,11 @@ def table_page(
     gone: TombstoneFacts | None,
     condition: TableCondition | None = None,
 ) -> Entries:
-    """Return what there is to say of a table as it is now: how it fares, what is in it, who wrote last, pictures.
+    """Return the page of the current table: health, contents, last writer, pictures.
 
-    The numbers come last: they are there to be plotted, and stand in `contents` in words.
-    commit: the last one; None: the log has lost it. steps: what the latest versions did. facts: of the live files.
+    The numbers come last: they are for plots, and `contents` repeats them in words.
+    commit: the last one; None: the log has lost it. steps: the changes of the latest versions. facts: of the live
+    files.
     gone: of the tombstones. condition: of the log; None: not known.
     """
     told = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition)
@@ -214,13 +215,13 @@ def table_page(
 
 
 def contents_text(state: SnapshotState) -> str:
-    """Return what is in a version: "1,537 rows in 10 files, 25.9 KiB"."""
+    """Return the contents of a version: "1,537 rows in 10 files, 25.9 KiB"."""
     rows = "" if state.num_records is None else f"{counted(state.num_records - state.num_deleted_records, 'row')} in "
     return f"{rows}{counted(state.num_of_files, 'file')}, {bytes_text(state.size_in_bytes)}"
 
 
 def protocol_text(protocol: Protocol) -> str:
-    """Return what a table asks of its readers and writers."""
+    """Return the protocol requirements of a table for its readers and writers."""
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     return f"{versions}: {', '.join(features)}" if features else versions
@@ -236,7 +237,7 @@ def commit_text(version: int, commit: CommitInfo) -> str:
 
 
 def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
-    """The numbers to plot, in the order that matters. Short names: Dagster makes the column as wide as the longest."""
+    """Return the numbers to plot, the most important first. Names are short: Dagster fits the column to the longest."""
     entries: Entries = {}
     if state.num_records is not None:
         entries["dagster/row_count"] = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
@@ -251,7 +252,7 @@ def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
 
 @noting_problems
 def _schema_told(metadata: Metadata) -> Entries:
-    """The columns, twice: Dagster shows its own way of them for materializations only."""
+    """Return the columns twice: Dagster shows its own column view only for materializations."""
     rows = []
     for column in columns_of(metadata)[:MOST_COLUMNS]:
         remarks = [
@@ -277,7 +278,7 @@ def _described(metadata: Metadata) -> Entries:
 
 
 def _operations(steps: Iterable[VersionStep]) -> str:
-    """How often each operation came, the most frequent first, with what it added and removed."""
+    """Return the number of each operation, the most frequent first, with the bytes that it added and removed."""
     by_name: dict[str, list[VersionStep]] = {}
     for step in steps:
         by_name.setdefault(step.operation, []).append(step)

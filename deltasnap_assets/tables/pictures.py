@@ -1,8 +1,8 @@
-"""Pictures as Dagster's pages show them: SVG in an image of Markdown, its text escaped. Pure.
+"""Pictures for Dagster's pages: SVG in a Markdown image, with escaped text. Pure.
 
-Dagster's UI drops HTML and inline SVG from Markdown; an image of a `data:` URL it shows, beside its key where the whole
-text has less than a thousand characters, else only on a click. So the SVG is terse, and pictures have as many bars as
-fit. Its colours are readable on a light and on a dark background.
+Dagster's UI drops HTML and inline SVG from Markdown, but shows an image with a `data:` URL. It shows the image beside
+its key if the whole text has less than a thousand characters, and otherwise only after a click. So the SVG is terse,
+and a picture has as many bars as fit. The colours are readable on light and dark backgrounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHART_WIDTH, _HALF_HEIGHT = 360, 45
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar: its label, its length in any unit, and what is written after it."""
+    """One bar: its label, its length in any unit, and the text after it."""
 
     label: str
     value: float
@@ -37,7 +37,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionStep:
-    """What one version did: the bytes or files that came and went, and what made it."""
+    """The change of one version: the bytes or files added and removed, and the operation."""
 
     version: int
     operation: str
@@ -47,7 +47,7 @@ class VersionStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBin:
-    """How many files are of a size from `start` on, in bytes, up to `end`; None: there is no upper end."""
+    """The number of files with sizes from `start` to `end`, in bytes; end: None: no upper end."""
 
     start: float
     end: float | None
@@ -55,7 +55,7 @@ class SizeBin:
 
 
 def bars_picture(title: str, bars: Sequence[Bar]) -> str:
-    """Return horizontal bars, one below the other, as Markdown; `title` is what is read where images are not shown."""
+    """Return horizontal bars, one below the other, as Markdown. title: the alternative text of the image."""
     longest = max((bar.value for bar in bars), default=0) or 1
     lengths = [math.ceil(max(bar.value, 0) / longest * _BAR_WIDTH) for bar in bars]
     path = "".join(f"M{_LABEL_WIDTH} {row * _ROW + 2}h{length}v13h-{length}z" for row, length in enumerate(lengths))
@@ -68,7 +68,7 @@ def bars_picture(title: str, bars: Sequence[Bar]) -> str:
 
 
 def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MOST_CHARACTERS) -> tuple[str, int]:
-    """Return the first bars, as many as fit into so many characters but at least one, and how many they are."""
+    """Return a picture of the first bars that fit into `most` characters, at least one, and their number."""
     for count in range(min(len(bars), MOST_BARS), 1, -1):
         if len(picture := bars_picture(title, bars[:count])) <= most:
             return picture, count
@@ -76,9 +76,9 @@ def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MOST_CHARACTE
 
 
 def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
-    """Return what came (up) and went (down) with each of the last versions, ascending, as Markdown.
+    """Return the additions (up) and removals (down) of the last versions, ascending, as Markdown.
 
-    The heights are square roots: a few kilobytes are to be seen beside a gigabyte.
+    The heights are square roots, so that a few kilobytes stay visible beside a gigabyte.
     """
     shown = steps[-MOST_STEPS:]
     if not shown:
@@ -104,14 +104,14 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
 
 
 def file_sizes_picture(histogram: FileSizeHistogram) -> str:
-    """Return how many files are of which size, in bins that fit them."""
+    """Return the distribution of file sizes as a picture, in bins that fit the files."""
     ends = [*histogram.sorted_bin_boundaries[1:], None]
     bins = zip(histogram.sorted_bin_boundaries, ends, histogram.file_counts, strict=True)
     return sizes_picture([SizeBin(start=start, end=end, count=count) for start, end, count in bins])
 
 
 def sizes_picture(bins: Sequence[SizeBin]) -> str:
-    """Return bins of sizes, ascending and without a gap, as bars: neighbours together where there are many."""
+    """Return the bins as bars; neighbours are merged if there are many. bins: ascending, without gaps."""
     picture = "no files"
     for most in range(MOST_BARS, 0, -1):
         fitted = fitted_bins(bins, most)
@@ -122,7 +122,7 @@ def sizes_picture(bins: Sequence[SizeBin]) -> str:
 
 
 def fitted_bins(bins: Sequence[SizeBin], most: int = MOST_BARS) -> tuple[SizeBin, ...]:
-    """Return the bins from the first to the last that has files, as many neighbours as it takes made one of."""
+    """Return the bins from the first to the last that has files; neighbours are merged until at most `most` remain."""
     filled = [index for index, each in enumerate(bins) if each.count]
     if not filled:
         return ()
@@ -147,7 +147,7 @@ def _image(title: str, lines: Iterable[str], *, width: int, height: int) -> str:
     size = f"width='{width}' height='{height}'"
     style = "font-family='sans-serif' font-size='11' fill='gray'"
     svg = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {style}>{''.join(lines)}</svg>"
-    # Between angle brackets a link of Markdown may hold spaces; what else would end it or be unescaped is encoded.
+    # Between angle brackets, a Markdown link may contain spaces. Other characters that end or unescape it are encoded.
     return f"![{title}](<data:image/svg+xml,{quote(svg, safe=chr(32) + _KEPT)}>)"
 
 

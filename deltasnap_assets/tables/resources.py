@@ -1,4 +1,4 @@
-"""The resources of the code location: the Spark session on dagster-pyspark, and what is built on it."""
+"""The resources of the code location: the Spark session on dagster-pyspark, and the objects that use it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from deltasnap_core import redacted
 
 
 def resources(settings: Settings) -> dict[str, Any]:
-    """The resources of the code location.
+    """Return the resources of the code location.
 
-    Made by functions rather than from configuration: Dagster shows the configuration of a resource to everyone who may
-    open its UI, and a Spark setting or a storage option may be a credential.
+    They are functions rather than configured resources: Dagster shows the configuration of a resource to every user of
+    its UI, and a Spark setting or a storage option may be a credential.
     """
 
     @dg.resource(description="The Spark session, started when it is first needed.")
     def pyspark() -> LazyPySparkResource:
         config = session_config(spark_of_run(settings.spark))
         if "spark.remote" not in config:
-            with suppress(JavaError):  # raised again if a session starts; an asset may ask this resource for one
+            with suppress(JavaError):  # raised again when a session starts; an asset may not need one
                 use_java()
         return LazyPySparkResource(spark_config=config)
 
@@ -57,7 +57,7 @@ def resources(settings: Settings) -> dict[str, Any]:
 
 
 def _run_log(context: dg.InitResourceContext) -> Callable[[str], None]:
-    """Return what adds a line to the log of the run; outside of one there is none."""
+    """Return a function that adds a line to the log of the run. Outside a run it does nothing."""
     return _no_log if context.run is None or context.log is None else context.log.info
 
 
@@ -65,7 +65,7 @@ def _no_log(_: str) -> None: ...
 
 
 def _materializes_all(run: dg.DagsterRun | None) -> bool:
-    """Whether a run makes everything of the versions that it is about, as those of a table's own job do."""
+    """Return whether a run materializes all five assets of its versions, as the table's own job does."""
     if run is None or run.asset_selection is None:
         return run is not None
     names = {key.path[-1] for key in run.asset_selection}

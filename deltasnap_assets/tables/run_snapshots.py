@@ -1,4 +1,4 @@
-"""What the assets of a run share: one Spark session, one snapshot store, one log a table."""
+"""The state shared by the assets of a run: one Spark session, one snapshot store, one log per table."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ T = TypeVar("T")
 _QUERIES_AT_ONCE = 2
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how many versions of it are done, and how many there are."""
+"""Called with the current activity, the number of versions that are done, and the number of all versions."""
 
 
 class RunSnapshots:
     """The Spark session, the snapshot store and the logs of the tables, each made on first use.
 
-    One object serves one run: what was listed, stored and read for one asset is not asked for again for the next.
+    One object serves one run: each listing, stored version and result is fetched once and reused for the next asset.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class RunSnapshots:
         *,
         asks_ahead: bool = False,
     ) -> None:
-        """looks: at the logs of tables, where they were taken a moment ago.
+        """looks: by table, a listing of its log that was made a moment ago.
 
-        asks_ahead: whether the facts of a run's newest version will all be asked for. They are then found as soon as it
-        is stored, while Dagster records what was made before.
+        asks_ahead: whether the run will need all facts about its newest version. They are then computed as soon as that
+        version is stored, while Dagster records the events of earlier assets.
         """
         self._settings = settings
         self._sessions = sessions
@@ -79,7 +79,7 @@ class RunSnapshots:
 
     @cached_property
     def store(self) -> SnapshotStore:
-        """The store of the configuration."""
+        """The configured store."""
         settings = self._settings
         return SnapshotStore.open(
             self._sessions, settings.storage, settings.storage_options, engine=settings.spark.engine
@@ -95,13 +95,13 @@ class RunSnapshots:
         return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 
     def listing(self, table: TableSettings) -> LogListing:
-        """Return what lies in the log of a table: listed once for all that a run asks."""
+        """Return the listing of a table's log. The log is listed once per run."""
         if table.name not in self._looks:
             self._looks[table.name] = Look(listing=log_of(table).list(), common=None)
         return self._looks[table.name].listing
 
     def history(self, table: TableSettings) -> DeltaHistoryManager:
-        """Return the history of a table, as its log was listed for this run."""
+        """Return the history of a table, from the listing of this run."""
         listing = self.listing(table)
         stored = None if listing.latest_version is None else self.stored_state(table, listing.latest_version)
         if stored is None or stored.metadata is None:
@@ -110,9 +110,9 @@ class RunSnapshots:
         return self.log(table).context.log.history_of(listing, lambda: configuration)
 
     def condition(self, table: TableSettings, checkpoint_read: str | None = None) -> TableCondition:
-        """Return the condition of a table, as its log was listed for this run. Commits that are stored are not read.
+        """Return the condition of a table, from the listing of this run. Commits of stored versions are not read.
 
-        checkpoint_read: the checkpoint whose every page was read before (`checkpoint_id`); they are not read again.
+        checkpoint_read: the checkpoint (`checkpoint_id`) whose pages were all read before; they are not read again.
         """
         if table.name not in self._conditions:
             log = log_of(table)
@@ -131,11 +131,11 @@ class RunSnapshots:
         return self._conditions[table.name]
 
     def latest(self, table: TableSettings) -> VersionLog:
-        """Return what the log of a table says of its latest version, as it was listed for this run."""
+        """Return the log at the table's latest version, from the listing of this run."""
         return self.log(table).context.log.latest_of(self.listing(table))
 
     def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
-        """Return the manifests of versions, once all of them are stored; those that are not are written first.
+        """Return the manifests of versions. Versions that are not stored are written first.
 
         Errors: those of reading the log and of the store.
         """
@@ -160,18 +160,18 @@ class RunSnapshots:
         return {version: held[version] for version in versions}
 
     def close(self) -> None:
-        """End what was asked ahead."""
+        """Stop the computations that were started ahead."""
         self._queries.shutdown(cancel_futures=True)
 
     def computed_states(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
     ) -> dict[int, SnapshotState]:
-        """Return the computed states of versions; those that are not stored are stored first, see `stored`."""
+        """Return the computed states of versions. Versions that are not stored are written first, see `stored`."""
         self.stored(table, versions, progress)
         return self.states_of(table, versions)
 
     def stored_versions(self, table: TableSettings) -> list[int]:
-        """Return the versions that are stored and count, ascending; those of this run are counted in."""
+        """Return the stored versions that are in force, ascending, including those of this run."""
         return list(self._names(table))
 
     def _names(self, table: TableSettings) -> Mapping[int, ManifestName]:
@@ -180,14 +180,14 @@ class RunSnapshots:
         return self._in_force[table.name]
 
     def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
-        """Return the manifests of versions that are stored. Errors: StoredVersionNotFoundError."""
+        """Return the manifests of stored versions. Errors: StoredVersionNotFoundError."""
         held = self._manifests.setdefault(table.name, {})
         if missing := [version for version in versions if version not in held]:
             held.update(self.store.manifests(table.name, missing, self._names(table)))
         return {version: held[version] for version in versions}
 
     def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
-        """Return the computed states of versions that are stored. Errors: StoredVersionNotFoundError."""
+        """Return the computed states of stored versions. Errors: StoredVersionNotFoundError."""
         held = self._states.setdefault(table.name, {})
         if missing := [version for version in versions if version not in held]:
             manifests = self.manifests(table, missing)
@@ -195,17 +195,17 @@ class RunSnapshots:
         return {version: held[version] for version in versions}
 
     def stored_state(self, table: TableSettings, version: int) -> SnapshotState | None:
-        """Return the computed state of a version as it is stored; None: it is not."""
+        """Return the stored computed state of a version; None: not stored."""
         if version not in self.stored_versions(table):
             return None
         return self.states_of(table, [version])[version]
 
     def file_facts(self, table: TableSettings, version: int) -> FileFacts:
-        """Return what the live files of a stored version are like."""
+        """Return facts about the live files of a stored version."""
         return self._file_facts(table, version).result()
 
     def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
-        """Return what the tombstones of a stored version are like, as of now."""
+        """Return facts about the tombstones of a stored version, as of now."""
         return self._tombstone_facts(table, version).result()
 
     def _file_facts(self, table: TableSettings, version: int) -> Future[FileFacts]:
@@ -230,7 +230,7 @@ class RunSnapshots:
         return self._facts[key]
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
-        """Return the log segments of versions, from the log, or from the store where the log has lost them since."""
+        """Return the log segments of versions, from the log; from the store if the log no longer has them."""
         log, listing = log_of(table), self.listing(table)
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
@@ -246,7 +246,7 @@ class RunSnapshots:
 
 
 def checkpoint_id(listing: LogListing) -> str:
-    """Return what tells the newest checkpoint from any other, and from what it was before it changed."""
+    """Return an identifier of the newest checkpoint. It changes when the checkpoint's files change."""
     files = listing.checkpoints[0].files if listing.checkpoints else ()
     told = repr([(file.name, file.size, file.modification_time) for file in files])
     return hashlib.sha256(told.encode()).hexdigest()[:40]

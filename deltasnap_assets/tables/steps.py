@@ -1,7 +1,7 @@
-"""Assets and asset checks, each a step of a run, put together from their parts.
+"""Assets and asset checks as steps of a run, built from their parts.
 
-Dagster's decorators make the same of a function, and inspect it a dozen times: for a thousand tables that takes two
-thirds of the time that all their definitions do.
+Dagster's decorators do the same with a function, but inspect it a dozen times: for a thousand tables that takes two
+thirds of the time to build all definitions.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import dagster as dg
 from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
 
 SNAPSHOTS_KEY = "snapshots"
-"""The resource that every step is given: `context.resources.snapshots`."""
+"""The resource of every step: `context.resources.snapshots`."""
 
 _RESULT = "result"
 
 Compute = Callable[[Any, Mapping[str, Any]], Iterable[Any]]
-"""A step's generator of events, of its context and of its inputs, which are none: all that passes is in the store.
+"""The generator of a step's events. In: its context, its inputs. There are no inputs: data passes through the store.
 
-Dagster reads the annotation of the context, and takes no text for it.
+Dagster inspects the annotation of the context and rejects a string.
 """
 
 
 def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
-    """Return an asset of which any range of partitions is materialized in one run."""
+    """Return an asset whose partitions can be materialized in one run, in any range."""
     inputs = _inputs(dep.asset_key for dep in spec.deps)
     op = dg.OpDefinition(
         compute_fn=compute,
@@ -46,12 +46,12 @@ def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
 
 
 def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute) -> dg.AssetChecksDefinition:
-    """Return asset checks that are evaluated in one step, or some of them."""
+    """Return asset checks that are evaluated in one step, or a subset of them."""
     inputs, outputs = _inputs(spec.asset_key for spec in specs), {spec.get_python_identifier(): spec for spec in specs}
     op = dg.OpDefinition(
         compute_fn=compute,
         name=name,
-        config_schema={},  # none is taken
+        config_schema={},  # no configuration
         ins=dict.fromkeys(inputs, dg.In(dg.Nothing)),
         outs=dict.fromkeys(outputs, dg.Out(is_required=False)),
         required_resource_keys={SNAPSHOTS_KEY},

@@ -1,4 +1,4 @@
-"""The schema of a table as rows a person reads: nested fields on rows of their own, partition columns marked."""
+"""The schema of a table as readable rows: each nested field has its own row, partition columns are marked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_COLUMNS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column, or field within one. name: `address.city`, `items[].price`, `labels{}.text` for a map's values."""
+    """One column, or a nested field. name: `address.city`, `items[].price`, `labels{}.text` for the values of a map."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ def columns_of(metadata: Metadata) -> tuple[Column, ...]:
 
 
 def table_schema(metadata: Metadata) -> dg.TableSchemaMetadataValue:
-    """Return the columns of a table as Dagster shows them."""
+    """Return the columns of a table as Dagster's table schema."""
     return dg.MetadataValue.table_schema(
         dg.TableSchema(columns=[_shown(column) for column in columns_of(metadata)[:MOST_COLUMNS]])
     )
@@ -77,7 +77,7 @@ def _fields_in(kind: DataType, name: str) -> Iterator[Column]:
 
 
 def _type_text(kind: DataType) -> str:
-    """The type without the fields in it, which have rows of their own."""
+    """Return the type without its nested fields, which have their own rows."""
     match kind:
         case StructType():
             return "struct"

@@ -1,4 +1,4 @@
-"""The page of the table itself, `<table>/delta_log`: told in full once its latest version is stored."""
+"""The page of the table itself, `<table>/delta_log`, recorded in full when its latest version is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deltasnap_core import DeltaHistory, FaultKind
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
-    """Return the last commits up to a version, newest first, as they are stored; those that are not are left out."""
+    """Return the last stored commits up to a version, newest first."""
     stored = [v for v in snapshots.stored_versions(table) if version - MOST_STEPS < v <= version]
     manifests = snapshots.manifests(table, stored)
     return tuple(
@@ -33,7 +33,7 @@ def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) 
 
 
 def last_vacuum_ms(commits: Sequence[DeltaHistory]) -> int | None:
-    """Return when VACUUM last ended (ms since the epoch); None: not among these commits."""
+    """Return when VACUUM last ended (ms since the epoch); None: not in these commits."""
     return max((commit.timestamp for commit in commits if commit.operation == "VACUUM END"), default=None)
 
 
@@ -46,9 +46,10 @@ def table_observation(
     facts: FileFacts | None,
     gone: TombstoneFacts | None,
 ) -> dg.AssetObservation | None:
-    """Return what to record of the table where `version` is the newest that is stored; None: it is not.
+    """Return the observation of the table if `version` is the newest stored version; None: it is not.
 
-    The one observation of a batch of commits: it has all the numbers, so that their plots have a point for each batch.
+    It is the only observation for a batch of commits. It has all the numbers, so that plots have a point for each
+    batch.
     """
     if version != max(snapshots.stored_versions(table), default=None):
         return None
@@ -76,13 +77,13 @@ def table_observation(
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {version}",
-        metadata={"health": told["health"], "latest_version": version, **told},  # what is wrong comes first
+        metadata={"health": told["health"], "latest_version": version, **told},  # faults come first
         tags=tags,
     )
 
 
 def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return what the page of a table says of how it fares, in one line; None: nothing yet."""
+    """Return the health line of a table's page; None: nothing is recorded yet."""
     for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
         seen = record.asset_observation
         told = None if seen is None else seen.metadata.get("health")
@@ -91,7 +92,7 @@ def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
 
 
 def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
-    """What those versions did that are stored and known to have been changes, ascending."""
+    """Return the changes of those versions that are stored with their changes, ascending."""
     steps: list[VersionStep] = []
     manifests = snapshots.manifests(table, [commit.version for commit in commits])
     for commit in sorted(commits, key=lambda each: each.version):

@@ -1,6 +1,6 @@
-"""The asset checks that judge versions one by one: their results are partitioned as the versions are."""
+"""The asset checks that judge single versions. Their results have the partitions of the versions."""
 
-# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
 import time
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import dagster as dg
 
-# No public names: what ties the result of a check to the materialization that it judges, and which results failed.
+# No public names: they link a check result to the materialization it judges, and select failed results.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
@@ -24,7 +24,7 @@ from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import DeltaSnapError, SnapshotState
 
 HISTORY = 30
-"""How many versions before a run's first are looked at for what is usual."""
+"""The number of versions before a run's first version that define the usual range."""
 
 _MOST_SETTLED = 100
 _ASSET = "computed_state"
@@ -42,12 +42,12 @@ def version_checks(
     table: TableSettings,
     versions_of_run: Callable[[dg.AssetCheckExecutionContext, RunSnapshots, TableSettings], Sequence[int]],
 ) -> dg.AssetChecksDefinition:
-    """Return the checks of a table that judge its versions, in one step of its runs.
+    """Return the checks of a table that judge its versions, as one step of its runs.
 
-    Each version of the run has a result of its own, warned of or not; that of the run is the worst of them.
+    Each version of the run has its own result, passed or a warning. The result of the run is the worst of them.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # partitioned checks are a preview of Dagster's
+        warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
         specs = [
             dg.AssetCheckSpec(
                 name,
@@ -104,9 +104,9 @@ def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetC
 
 
 def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newest: int) -> dict[int, Verdict]:
-    """Return what to record of versions that failed in runs before, now that a later one, `newest`, is as expected.
+    """Return passing results for versions that failed in earlier runs, when a later version, `newest`, passes.
 
-    Dagster shows a check as failed as long as one of its partitions is. What was odd of a version long ago is no news.
+    Dagster shows a check as failed while any of its partitions is failed. An old failure should not stay visible.
     """
     storage, failed = context.instance.event_log_storage, AssetCheckExecutionRecordStatus.FAILED
     records = storage.get_asset_check_execution_history(key, limit=_MOST_SETTLED, status={failed})
@@ -127,14 +127,14 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
 
 
 def _record(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> None:
-    """Record a result for each of some versions: of a run Dagster by itself records one for all."""
+    """Record one result per version. Dagster itself records one result for all versions of a run."""
     keys = {key_of(version) for version in verdicts}
     materialized = context.instance.get_latest_storage_id_by_partition(
         key.asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, keys
     )
     for version, verdict in verdicts.items():
         target = materialized.get(key_of(version))
-        # In the run, not beside it: Dagster takes a result beside any run once for each version, and never again.
+        # Recorded inside the run: Dagster accepts a result outside a run only once per version.
         context.op_execution_context.log_event(
             dg.AssetCheckEvaluation(  # type: ignore[arg-type]  # taken, not declared
                 asset_key=key.asset_key,

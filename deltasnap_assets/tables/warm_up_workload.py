@@ -1,7 +1,7 @@
-"""What a new Spark is put through once, so that it has done before whatever a first user asks of it.
+"""The warm-up workload of a new Spark session: it runs the queries that a first run needs.
 
-As a program (`python -m deltasnap_assets.tables.warm_up_workload ROUNDS`) it takes the settings of the session as one
-JSON object on stdin.
+As a program (`python -m deltasnap_assets.tables.warm_up_workload ROUNDS`) it reads the settings of the session as one
+JSON object from stdin.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _METADATA = {
 
 
 def exercise(spark: SparkSession) -> int:
-    """Load and store the versions of a small table, as a run does; return the number of its files."""
+    """Load and store the versions of a small table, as a run does. Return the number of its files."""
     with tempfile.TemporaryDirectory(prefix="deltasnap-warm-up-") as folder:
         table = Path(folder, "table")
         write_table(table)
-        # The driver would answer for a table this small.
+        # By default, the driver would handle a table this small.
         log = DeltaLog.for_table(spark, str(table), options=SnapshotOptions(engine="spark"))
         snapshot = log.snapshot
         files = snapshot.computed_state.num_of_files
@@ -115,7 +115,7 @@ _CHECKPOINT_SCHEMA = pa.schema(
 
 
 def main() -> None:
-    """Exercise a session with the settings on stdin, as many times as the command says."""
+    """Run the workload ROUNDS times, in a session with the settings from stdin."""
     warnings.simplefilter("ignore")
     config = json.load(sys.stdin)
     if "spark.remote" not in config:
