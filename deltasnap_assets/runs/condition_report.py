@@ -1,6 +1,6 @@
-"""Records in Dagster that a table is broken, or that its last run failed: its page first, then its checks.
+"""Records in Dagster that a table is broken, or that its last run failed: on its page, then in its checks.
 
-The page keeps the numbers of the last good version below what is wrong. The same thing is recorded once.
+The page shows the faults above the numbers of the last good version. The same fault is recorded only once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-# No public names: a check that was planned and not evaluated, and what is recorded beside any run.
+# No public names: they record a check that was planned but not evaluated, and events outside a run.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 from dagster._core.events import DagsterEvent
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
@@ -28,7 +28,7 @@ from deltasnap_core import Fault, TableCondition, redacted
 MOST_OF_A_TEXT = 2000
 FAILED_RUN = "failed_run"
 FAULT_ENTRIES = ("health", FAILED_RUN, "cannot_be_loaded", "can_be_loaded", "numbers_of", "checks_not_evaluated")
-"""What a page says of faults; everything else on it is what was known of the last good version."""
+"""The keys of a page that describe faults. The other keys describe the last good version."""
 
 _ACTIVE = re.compile(r"([\\`*\[\]<>|#~])")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
@@ -36,20 +36,20 @@ _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRun:
-    """The last run of a table, which failed: reason."""
+    """The last run of a table, which failed, and the reason."""
 
     run_id: str
     reason: str
 
 
 def plain_text(text: str) -> str:
-    """Return a text as Markdown that shows it as it is, and stays readable where Markdown is not rendered."""
+    """Return a text as Markdown that shows it unchanged, and that is readable without rendering too."""
     shown = _ACTIVE.sub(r"\\\1", visible(without_secrets(text), MOST_OF_A_TEXT))
     return _LINK.sub(r"\1\\://", shown)
 
 
 def fault_lines(condition: TableCondition | None, failed: FailedRun | None = None) -> list[str]:
-    """Return what is wrong with a table as paragraphs of Markdown, the worst first; none where nothing is."""
+    """Return the faults of a table as paragraphs of Markdown, the worst first; empty: no fault."""
     lines = [] if condition is None else [_fault_line(fault) for fault in condition.faults]
     if failed is not None and not any(_says(condition, failed.reason)):
         lines.append(f"The last run failed: {plain_text(failed.reason)}")
@@ -57,7 +57,7 @@ def fault_lines(condition: TableCondition | None, failed: FailedRun | None = Non
 
 
 def _says(condition: TableCondition | None, reason: str) -> Iterable[bool]:
-    """Whether the condition names what a run failed of: the same file, or the same sentence."""
+    """Yield whether each fault explains the failure of a run: it names the same file, or has the same sentence."""
     for fault in () if condition is None else condition.faults:
         yield fault.text in reason or (bool(fault.reason) and fault.reason in reason)
 
@@ -69,7 +69,7 @@ def _fault_line(fault: Fault) -> str:
 def fault_entries(
     condition: TableCondition | None, failed: FailedRun | None, last_good: int | None
 ) -> dict[str, dg.MetadataValue]:
-    """Return what a page says of faults beyond its first line."""
+    """Return the fault entries of a page, except its first line."""
     entries: dict[str, dg.MetadataValue] = {}
     if failed is not None:
         entries[FAILED_RUN] = dg.MetadataValue.dagster_run(failed.run_id)
@@ -103,9 +103,9 @@ def report_condition(
     condition: TableCondition | None,
     failed: FailedRun | None = None,
 ) -> bool:
-    """Record what is wrong with a table on its page and in its checks; return whether that is news.
+    """Record the faults of a table on its page and in its checks. Return whether they are new.
 
-    condition: None: not known. Where nothing is wrong any more, and the page says that something is, that is recorded.
+    condition: None: not known. If the page shows a fault and there is none any more, that is recorded too.
     """
     lines = fault_lines(condition, failed)
     last = last_observation(instance, table.name)
@@ -138,7 +138,7 @@ def report_condition(
 
 
 def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
-    """Return what tells one thing that is wrong from another, as the value of a tag; None: nothing is wrong."""
+    """Return a tag value that identifies the current faults; None: no fault."""
     told = "\n".join([*lines, "" if failed is None else failed.run_id]).strip()
     return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:40] if told else None
 
@@ -162,7 +162,7 @@ def _report_checks(
 
 
 def check_evaluation(asset: dg.AssetKey, name: str, verdict: Verdict) -> dg.AssetCheckEvaluation:
-    """Return the result of a check for Dagster to record."""
+    """Return a check evaluation for Dagster to record."""
     return dg.AssetCheckEvaluation(
         asset_key=asset,
         check_name=name,
@@ -179,7 +179,7 @@ def _planned(instance: dg.DagsterInstance, run_id: str) -> list[DagsterEvent]:
 
 
 def _is_unevaluated(instance: dg.DagsterInstance, planned: Any, run_id: str) -> bool:
-    """Whether a check was planned in a run that failed, and not evaluated: Dagster shows it as failed."""
+    """Return whether a check was planned in a failed run but not evaluated. Dagster shows it as failed."""
     key = dg.AssetCheckKey(planned.asset_key, planned.check_name)
     latest = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
     return any(
@@ -192,7 +192,7 @@ def _report_skipped(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> None
 
 
 def _store_planned(instance: dg.DagsterInstance, planned: Any) -> None:
-    """Record that a check was to be evaluated and was not. Without a run, Dagster shows that as skipped."""
+    """Record that a check was planned but not evaluated, outside a run. Dagster then shows it as skipped."""
     event = DagsterEvent(
         event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
         event_specific_data=planned,

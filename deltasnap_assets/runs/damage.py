@@ -1,4 +1,4 @@
-"""Looking at a table that may be damaged: what is found is recorded before it is raised."""
+"""Reads the log of a table that may be damaged. Faults are recorded before the error is raised."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondit
 
 
 class BrokenTableError(DeltaSnapError):
-    """Versions of `table` cannot be loaded, or it cannot be reached at all: see `condition`."""
+    """Versions of `table` cannot be loaded, or the table cannot be reached: see `condition`."""
 
     def __init__(self, *, table: str, condition: TableCondition) -> None:
         self.table = table
@@ -21,9 +21,9 @@ class BrokenTableError(DeltaSnapError):
 
 
 def look_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
-    """Return what `look` does; what is wrong with the log is recorded first, and raised as BrokenTableError.
+    """Return the result of `look`. Faults of the log are recorded first and then raised as BrokenTableError.
 
-    Where something was wrong with the table, commits that are not stored yet are read before a run is requested.
+    If the table had a fault before, commits that are not stored yet are read before a run is requested.
     """
     failed = failed_run(instance, table.name)
     try:
@@ -31,15 +31,15 @@ def look_or_report(settings: Settings, table: TableSettings, instance: dg.Dagste
     except DeltaSnapError as error:
         condition = log_of(table).condition()
         report_condition(instance, table, condition, failed)
-        if not condition.faults:  # it is the store that failed
+        if not condition.faults:  # the log has no fault, so the store failed
             raise
         raise BrokenTableError(table=table.name, condition=condition) from error
 
 
 def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:
-    """Return the condition of a table where something went wrong.
+    """Return the condition of a table after a failure.
 
-    Commits that are not stored yet are read, and every page of the newest checkpoint.
+    Reads the commits that are not stored yet, and every page of the newest checkpoint.
     """
     log = log_of(table)
     try:
@@ -55,7 +55,7 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 
 
 def report_where_nothing_is_new(instance: dg.DagsterInstance, settings: Settings, table: TableSettings) -> None:
-    """Record that a table is well again, or what is wrong with it, where no run is going to do so."""
+    """Record the faults of a table, or that it has none any more, when no run will do so."""
     failed = failed_run(instance, table.name)
     if failed is not None or was_broken(instance, table.name):
         report_condition(instance, table, condition_of_failure(settings, table), failed)

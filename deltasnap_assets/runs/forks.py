@@ -1,5 +1,6 @@
-"""Where a log forked: restored from a backup, or rolled back, and perhaps written on. What Dagster recorded of the
-versions after the fork is of a log that is no more, and does not count.
+"""Forks of a log: it was restored from a backup or rolled back, and perhaps new commits followed.
+
+What Dagster recorded about the versions after the fork belongs to the old log and does not count.
 """
 
 from __future__ import annotations
@@ -7,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-_MOST = 3  # a tag holds 63 characters
+_MOST = 3  # a tag value has at most 63 characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """version: the last that the two logs have in common. after_event: the id of the last event before the fork."""
+    """A fork of a log. version: the last common version. after_event: the id of the last event before the fork."""
 
     version: int
     after_event: int
 
 
 def with_fork(forks: Sequence[Fork], version: int, after_event: int) -> tuple[Fork, ...]:
-    """Return the forks of a log, ascending, with a new one, which outdates those at later versions.
+    """Return the forks of a log with a new one, ascending. It replaces the forks at later versions.
 
-    The oldest are joined where they are many: some versions then count as not materialized that are.
+    If there are too many, the oldest are merged. Some materialized versions then count as not materialized.
     """
     if forks and forks[-1].version == version:
-        return tuple(forks)  # told already, and nothing was stored since
+        return tuple(forks)  # known already, and nothing was stored since
     kept = [*(fork for fork in forks if fork.version < version), Fork(version=version, after_event=after_event)]
     while len(kept) > _MOST:
         kept[:2] = [Fork(version=kept[0].version, after_event=kept[1].after_event)]
@@ -32,12 +33,12 @@ def with_fork(forks: Sequence[Fork], version: int, after_event: int) -> tuple[Fo
 
 
 def forks_text(forks: Sequence[Fork]) -> str:
-    """Return forks as the value of a tag."""
+    """Return forks as a tag value."""
     return "_".join(f"{fork.version}.{fork.after_event}" for fork in forks)
 
 
 def forks_of_text(text: str | None) -> tuple[Fork, ...]:
-    """Return the forks from what `forks_text` gave; none where there was no such tag."""
+    """Return the forks from a text of `forks_text`; empty if the tag was missing."""
     pairs = (part.split(".") for part in text.split("_")) if text else ()
     return tuple(Fork(version=int(version), after_event=int(event)) for version, event in pairs)
 
@@ -45,9 +46,9 @@ def forks_of_text(text: str | None) -> tuple[Fork, ...]:
 def materialized_since(
     forks: Sequence[Fork], began_after: int | None, materialized_after: Callable[[int | None], frozenset[int]]
 ) -> frozenset[int]:
-    """Return the versions whose materialization counts: up to a fork any, after it those that were made since.
+    """Return the versions whose materialization counts: those up to the fork, and later ones made after the fork.
 
-    materialized_after: the versions materialized after an event (None: ever).
+    materialized_after: returns the versions materialized after an event (None: at any time).
     """
     done = materialized_after(began_after)
     for fork in forks:

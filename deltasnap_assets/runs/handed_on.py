@@ -1,4 +1,4 @@
-"""What `refresh` saw of a log, handed on to the run that it starts in the same process: no look is taken twice."""
+"""Passes the log listing of `refresh` to the run that it starts in the same process, so that the log is read once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltasnap_core import CommonVersion, LogListing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What lies in the log of a table, and how it stands to what is stored (None: not compared)."""
+    """The listing of a table's log, and how the log relates to the stored versions (None: not compared)."""
 
     listing: LogListing
     common: CommonVersion | None
@@ -22,7 +22,7 @@ _LOOKS: dict[str, dict[str, Look]] = {}
 
 @contextmanager
 def handed_on(run_id: str, table_name: str, look: Look | None) -> Iterator[None]:
-    """Let the run of that id, while it lasts, find the look at a table's log."""
+    """Make a table's look available to the run with this id, while the context is open."""
     _LOOKS[run_id] = {} if look is None else {table_name: look}
     try:
         yield
@@ -31,5 +31,5 @@ def handed_on(run_id: str, table_name: str, look: Look | None) -> Iterator[None]
 
 
 def looks_of(run_id: str) -> Mapping[str, Look]:
-    """Return the looks handed on to a run, by table; none for a run of a process of its own."""
+    """Return the looks passed to a run, by table; empty for a run in another process."""
     return dict(_LOOKS.get(run_id, {}))

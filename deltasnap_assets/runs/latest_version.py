@@ -1,4 +1,4 @@
-"""LatestVersion: what depends on a table as it is now, whichever version that is."""
+"""LatestVersion: the partition mapping for assets that depend on the current version of a table."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from deltasnap_assets.runs.partitions import key_of, known_versions
 
 
 class LatestVersion(dg.LastPartitionMapping):
-    """A partition mapping to the highest version that a table has a partition of, ignoring keys that are no versions.
+    """A partition mapping to the highest version among a table's partitions. It ignores keys that are no versions.
 
         ins={"files": dg.AssetIn(["events", "all_files"], partition_mapping=LatestVersion())}
 
-    `dg.LastPartitionMapping` takes the partition that was added last, which need not be that one. Where Dagster runs
-    without this package, in its UI and its daemon, it stands there as one: versions are kept in order, see
-    `partition_order`.
+    `dg.LastPartitionMapping` uses the partition that was added last, which may be another one. Dagster processes that
+    do not have this package, such as the UI and the daemon, load this mapping as `dg.LastPartitionMapping`. It gives
+    the same result there, because partitions are kept in numeric order: see `partition_order`.
     """
 
     def get_upstream_mapped_partitions_result_for_partitions(
@@ -31,7 +31,7 @@ class LatestVersion(dg.LastPartitionMapping):
         current_time: datetime | None = None,
         dynamic_partitions_store: DynamicPartitionsStore | None = None,
     ) -> UpstreamPartitionsResult:
-        """Return the highest version, as one partition; none where there is none."""
+        """Return the highest version as one partition; empty if there are no versions."""
         with dg.partition_loading_context(current_time, dynamic_partitions_store):
             latest = _latest(upstream_partitions_def.get_partition_keys())
             return UpstreamPartitionsResult(
@@ -47,7 +47,7 @@ class LatestVersion(dg.LastPartitionMapping):
         current_time: datetime | None = None,
         dynamic_partitions_store: DynamicPartitionsStore | None = None,
     ) -> PartitionsSubset:
-        """Return every partition downstream where the highest version is among those upstream, else none."""
+        """Return every downstream partition if the upstream subset has the highest version, else an empty subset."""
         with dg.partition_loading_context(current_time, dynamic_partitions_store):
             latest = _latest(upstream_partitions_def.get_partition_keys())
             if any(key in upstream_partitions_subset for key in latest):
@@ -56,11 +56,11 @@ class LatestVersion(dg.LastPartitionMapping):
 
     @property
     def description(self) -> str:
-        """Return what Dagster's UI says of it."""
+        """Return the description in Dagster's UI."""
         return "Depends on the highest version of the table."
 
 
-# Dagster writes the name of the class into what its other processes read: under its own they could not read it.
+# Dagster serializes the class name for its other processes, which know only this one.
 LatestVersion.__name__ = dg.LastPartitionMapping.__name__
 
 

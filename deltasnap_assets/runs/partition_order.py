@@ -1,8 +1,8 @@
-"""The versions of a table kept in numeric order among Dagster's dynamic partitions, and the highest of them last.
+"""Keeps the versions of a table in numeric order among Dagster's dynamic partitions, the highest version last.
 
-Dagster keeps dynamic partitions in the order of their insertion: its UI, its backfills and what it calls the last
-partition all go by it. A version that was added after a higher one is moved by deleting keys and adding them again;
-what was materialized for a key is kept by Dagster meanwhile.
+Dagster keeps dynamic partitions in the order of insertion, and its UI, its backfills and its "last partition" use that
+order. A version that was added after a higher one is moved: keys are deleted and added again. Dagster keeps the
+materializations of a key meanwhile.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, known_versions, version_partitions
 
-# Deleting and adding a key takes 4 to 8 ms on SQLite, and a sensor has a minute.
+# Deleting and adding a key takes 4 to 8 ms on SQLite. A sensor tick may take a minute.
 MOST_MOVES = 2_000
 
 
 def versions_to_move(keys: Sequence[str]) -> tuple[int, ...]:
-    """Return the versions to move to the end of the keys, ascending: then all versions ascend, and the last key is one.
+    """Return the versions to move to the end of the keys so that all versions ascend and one is the last key.
 
-    Nothing moves where that holds already. Keys that are no versions stay where they are.
+    Ascending; empty if the order is right already. Keys that are no versions stay in place.
     """
     versions = known_versions(keys)
     if not versions:
@@ -33,10 +33,10 @@ def versions_to_move(keys: Sequence[str]) -> tuple[int, ...]:
 
 
 def sort_partitions(instance: dg.DagsterInstance, table_name: str, most: int = MOST_MOVES) -> int:
-    """Bring the partitions of a table into order, by at most so many moves, and return how many were made.
+    """Sort the partitions of a table with at most `most` moves. Return the number of moves.
 
-    Key by key: whoever interrupts it leaves an order that the next call goes on from, and at most one key to be added
-    again. Not to be called while a run of the table is under way.
+    Moves one key at a time. After an interruption, the next call continues, and at most one key is missing and has to
+    be added again. Do not call it while a run of the table is in progress.
     """
     name = version_partitions(table_name).name or ""
     moves = versions_to_move(instance.get_dynamic_partitions(name))[:most]

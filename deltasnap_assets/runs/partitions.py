@@ -1,4 +1,4 @@
-"""Versions as partition keys: one dynamic partitions definition a table, the version in decimal as key."""
+"""Versions as partition keys: one dynamic partitions definition per table, with the decimal version as the key."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from deltasnap_core import contiguous_runs
 
 
 class VersionPartitions(dg.DynamicPartitionsDefinition):
-    """Dynamic partitions whose ranges are ranges of versions, whatever else was added among the keys, and when.
+    """Dynamic partitions whose key ranges are version ranges, whatever the order of insertion and the other keys.
 
-    Dagster's own are ranges in the order of insertion. A range of one key is that key, known to the instance or not: so
-    a stored version can be loaded where there is no instance that ever heard of it. Dagster's other processes see a
-    plain `DynamicPartitionsDefinition` of this name, to which it is equal.
+    In Dagster's own class, ranges follow the order of insertion. Here a range of one key is that key, even if the
+    instance does not know it: a stored version can be loaded with a new instance. For Dagster's other processes this is
+    a plain `DynamicPartitionsDefinition` of the same name, to which it is equal.
     """
 
     def __hash__(self) -> int:
         return hash(dg.DynamicPartitionsDefinition(name=self.name))
 
     def get_partition_keys_in_range(self, partition_key_range: dg.PartitionKeyRange) -> Sequence[str]:
-        """Return the keys of the versions from start to end, ascending. Errors: ValueError where one is no version."""
+        """Return the keys of the versions from start to end, ascending. Errors: ValueError if one is no version."""
         first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
         if first == last:
             return [key_of(first)]
@@ -42,9 +42,9 @@ _held_keys: ContextVar[dict[tuple[str | None, int, int], Sequence[str]] | None] 
 
 @contextmanager
 def keys_read_once() -> Iterator[None]:
-    """Ask the instance only once for the keys of a range: Dagster asks with each thing said of one of them.
+    """Query the instance only once for the keys of a range. Dagster repeats the query for each metadata entry.
 
-    Keys that are added meanwhile are not seen.
+    Keys that are added meanwhile are not visible.
     """
     token = _held_keys.set({})
     try:
@@ -64,7 +64,7 @@ def key_of(version: int) -> str:
 
 
 def version_of(key: str) -> int:
-    """Return the version that a partition key stands for. Errors: `ValueError` for a key that someone made up."""
+    """Return the version of a partition key. Errors: `ValueError` for a key that is no version."""
     version = _version_or_none(key)
     if version is None:
         raise ValueError(f"Partition {key!r} is no version of a table: expected a decimal number such as 12.")
@@ -72,20 +72,20 @@ def version_of(key: str) -> int:
 
 
 def versions_of(keys: Iterable[str]) -> tuple[int, ...]:
-    """Return the versions of partition keys, ascending: Dagster hands keys out by insertion, or in no order."""
+    """Return the versions of partition keys, ascending. Dagster gives keys in insertion order or unordered."""
     return tuple(sorted(version_of(key) for key in keys))
 
 
 def known_versions(keys: Iterable[str]) -> tuple[int, ...]:
-    """Return the versions among partition keys, ascending; keys that are no versions were added by hand."""
+    """Return the versions among partition keys, ascending. Skips keys that are no versions: users may add some."""
     return tuple(sorted(version for key in keys if (version := _version_or_none(key)) is not None))
 
 
 def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, last) of ascending versions without a gap, each a range of partition keys too.
+    """Yield ranges (first, last) of ascending versions without gaps; each is also a range of partition keys.
 
-    `order` is the order in which Dagster knows the keys: a range of keys is what lies between two of them in that
-    order, so that a version which came late cannot share a range with its neighbours.
+    `order` is the order of the keys in Dagster. There, a range covers the keys between two keys in that order, so a
+    version that was added late cannot share a range with its neighbours.
     """
     place = {version: index for index, version in enumerate(order)}
 
@@ -96,6 +96,6 @@ def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[t
 
 
 def _version_or_none(key: str) -> int | None:
-    # The length first: a text of a hundred thousand digits is no number to Python.
+    # Check the length first: Python rejects integers with very many digits.
     is_version = len(key) < 20 and key.isascii() and key.isdecimal() and key == str(int(key))
     return int(key) if is_version else None

@@ -1,4 +1,4 @@
-"""Which versions of a table are to be materialized, and how Dagster is requested to do so.
+"""Decides which versions of a table to materialize, and how to request that from Dagster.
 
 Shared by the sensor, the schedule and `deltasnap refresh`, so that they agree.
 """
@@ -34,18 +34,18 @@ from deltasnap_core import (
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
-VERSIONS_TAG = "deltasnap/versions"  # for people: Dagster's list of runs does not show the two above
+VERSIONS_TAG = "deltasnap/versions"  # for people: Dagster's list of runs hides the two above
 
 DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
-"""What a status raises of a log of which some versions may still be loaded."""
+"""The errors of `status` when some versions of the log may still be loadable."""
 
-_PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # what Dagster takes as the value of a tag
+_PLAIN_ID = re.compile(r"[\w.-]{1,63}", re.ASCII)  # the values that Dagster accepts for a tag
 _DATA_VERSION = "dagster/data_version"
 _GENERATION = "deltasnap/generation"
 _FORKS = "deltasnap/forks"
 ATTEMPT_TAG = "deltasnap/attempt"
-CONDITION_TAG = "deltasnap/condition"  # of an observation: that something is wrong with the table, and what
-CHECKPOINT_TAG = "deltasnap/checkpoint"  # of an observation: the checkpoint whose every page could be read
+CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the table
+CHECKPOINT_TAG = "deltasnap/checkpoint"  # on an observation: the checkpoint that could be read completely
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 _IDENTITY = (_GENERATION, _FORKS, BEGAN_AFTER_TAG)
 
@@ -61,17 +61,17 @@ def job_name(table_name: str) -> str:
 
 
 def delta_log_key(table_name: str) -> dg.AssetKey:
-    """Return the key of the external asset that stands for the table itself."""
+    """Return the key of the asset that stands for the table itself."""
     return dg.AssetKey([table_name, "delta_log"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a Dagster instance knows of a table.
+    """The facts about a table in a Dagster instance.
 
     versions: those with a partition, in the order of insertion. done: those whose five assets are all materialized.
     generation: the id of the table last observed; None: never observed. began_after: the id of the last event before
-    this generation (None: it is the first one); what was materialized up to there belongs to an earlier table.
+    this generation (None: it is the first one); earlier materializations belong to an earlier table.
     forks: where the log of this generation forked. last_materialization: the id of the latest such event.
     """
 
@@ -85,14 +85,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What is stored of a table beside its log. versions: those in force."""
+    """What is stored of a table, compared with its log. versions: those in force."""
 
     common: CommonVersion
     versions: frozenset[int]
 
     @property
     def sound_until(self) -> int:
-        """The last version that is stored of this log; -1: none. Its commits, and those before it, could be read."""
+        """The last stored version of this log; -1: none. Its commits and all earlier commits were readable."""
         if self.common.is_continued:
             return max(self.versions, default=-1)
         return -1 if self.common.version is None else self.common.version
@@ -100,9 +100,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to ask of Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
+    """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
-    num_left: the versions that remain for a later plan.
+    num_left: the number of versions left for a later plan.
     """
 
     drop: tuple[int, ...] = ()
@@ -113,12 +113,12 @@ class Plan:
 
     @property
     def last(self) -> int | None:
-        """The last version to materialize; None: there is nothing to do."""
+        """The last version to materialize; None: nothing to do."""
         return max((last for _, last in self.ranges), default=None)
 
 
 def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
-    """Return what an instance knows of a table. Partition keys that are no versions, added by hand, are left alone."""
+    """Return the facts about a table in an instance. Ignores partition keys that are no versions."""
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     identity = _known_identity(instance, table_name)
@@ -142,11 +142,11 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
 
 
 def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:
-    """Return what the log of a table holds, and how what is stored of it stands to that; one listing of each.
+    """Return the contents of a table's log, and how the stored versions relate to them. Lists each of both once.
 
-    Where the log is the one that is stored, the table is the same: its id is not looked for in the log.
-    examine: whether to read the commits that are not stored yet, and leave out what cannot be loaded. That is done too
-    where the latest version cannot be loaded.
+    If the stored log is the current one, the table is the same, and its id is not read from the log.
+    examine: whether to read the commits that are not stored yet, and leave out versions that cannot be loaded. This
+    also happens if the latest version cannot be loaded.
     """
     log = log_of(table)
     listing = log.list()
@@ -160,9 +160,9 @@ def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> 
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
-    """Return what is stored of a table beside its log as it was listed.
+    """Return what is stored of a table, compared with a listing of its log.
 
-    A log that was rolled back has nothing to be written: its fork begins here.
+    If the log was rolled back, there is no new version to write: its fork is recorded here.
     """
     store = SnapshotStore.open(None, settings.storage, settings.storage_options)
     common = store.common_version(table.name, log_of(table), listing)
@@ -173,11 +173,11 @@ def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing
 
 
 def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored | None = None) -> Plan:
-    """Return what is to be done after a look at the log: at most `max_versions_per_run` versions, the oldest first.
+    """Return the work to do after a look at the log: at most `max_versions_per_run` versions, the oldest first.
 
-    Versions that are done are left out. Where the table was dropped and created again, all its partitions are dropped
-    first, and everything counts as not done. Where its log forked, that holds for the versions after the last one in
-    common; so it does for what the store has lost to a fork that a run found. What was pruned stays done.
+    Versions that are done are left out. If the table was dropped and created again, all its partitions are dropped
+    first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
+    It also holds for versions that the store lost to a fork which a run found. Pruned versions stay done.
     """
     is_recreated = known.generation is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
@@ -201,14 +201,14 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
 
 
 def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> bool:
-    """Whether nothing that is known of the table holds any longer. What is stored tells best: an id may change."""
+    """Return whether the table was dropped and created again. The store decides if it can: a table id may change."""
     if stored is not None and stored.common.in_force:
         return stored.common.relation is LogRelation.RECREATED
     return status.is_fork or known.generation != _tag_value(status.generation)
 
 
 def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
-    """Return the last version that counts of what is known, where the log has forked after it; None: it has not."""
+    """Return the last known version that still counts if the log forked after it; None: it has not."""
     if stored is None:
         return None
     common = stored.common
@@ -218,7 +218,7 @@ def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
 
 
 def _lost_to_a_fork(done: frozenset[int], stored: Stored | None) -> frozenset[int]:
-    """Return the versions that were materialized and are not stored, though earlier ones are: pruned ones are older."""
+    """Return the versions that are materialized but not stored, after the first stored one. Pruned ones are older."""
     if stored is None or not stored.versions:
         return frozenset()
     earliest = min(stored.versions)
@@ -226,15 +226,15 @@ def _lost_to_a_fork(done: frozenset[int], stored: Stored | None) -> frozenset[in
 
 
 def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version: int, table_id: str) -> dict[str, str]:
-    """Return the tags of an observation of a table at a version that is stored. table_id: where none is known yet."""
+    """Return the tags of an observation at a stored version. table_id: used if no generation is known yet."""
     known = known_of(instance, table.name)
     return _tags(known.generation or _tag_value(table_id), version, known.began_after, known.forks)
 
 
 def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
-    """Return what to record of a look at the log that asks for nothing: where nothing is new, what was recorded last.
+    """Return the observation after a look that requests no run: if nothing is new, the last one again.
 
-    A table that was dropped and created again keeps the id it was known by: it is for the next plan to see it.
+    A table that was dropped and created again keeps its known id here: the next plan detects the change.
     """
     last, known = last_observation(instance, table.name), known_of(instance, table.name)
     seen = _observation(table, status, known.began_after, known.forks)
@@ -248,25 +248,25 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
 
 
 def last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
-    """Return what was recorded of the table last; None: nothing."""
+    """Return the last observation of the table; None: none yet."""
     records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
     return records[0].asset_observation if records else None
 
 
 def checkpoint_read(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return which checkpoint of a table could be read with every page, when the table was last observed."""
+    """Return the checkpoint that was completely readable when the table was last observed; None: none."""
     last = last_observation(instance, table_name)
     return None if last is None else last.tags.get(CHECKPOINT_TAG)
 
 
 def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
-    """Return whether something was wrong with a table when it was last observed."""
+    """Return whether a table had a fault when it was last observed."""
     last = last_observation(instance, table_name)
     return last is not None and CONDITION_TAG in last.tags
 
 
 def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
-    """Add and drop the partitions of a plan, and record its observation; the sensor's result does so by itself."""
+    """Add and drop the partitions of a plan, and record its observation. For a sensor, Dagster does that itself."""
     partitions = version_partitions(table_name).name or ""
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
@@ -278,7 +278,7 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
 
 
 def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
-    """Return the observation of a plan, unless a run is going to record one, or it says what the last one said.
+    """Return the observation of a plan, unless a run will record one, or it equals the last one.
 
     A run records one observation for all its versions, with their numbers.
     """
@@ -293,7 +293,7 @@ def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
 
 
 def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[str, str]:
-    """Return the tags of _IDENTITY as the last plan had them; an instance of an earlier release has them observed."""
+    """Return the tags of _IDENTITY from the last plan, or, for an earlier release, from the last observation."""
     key = f"{_GENERATION}/{table_name}"
     if (text := instance.daemon_cursor_storage.get_cursor_values({key}).get(key)) is not None:
         kept: dict[str, str] = json.loads(text)
@@ -303,7 +303,7 @@ def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[st
 
 
 def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[str, str]) -> None:
-    """Keep which table it is that the versions are of: a run that is requested may fail before it observes anything."""
+    """Store the identity of the table whose versions these are: a run may fail before it observes anything."""
     told = {name: tag for name, tag in tags.items() if name in _IDENTITY}
     if told != _known_identity(instance, table_name):
         key = f"{_GENERATION}/{table_name}"
@@ -311,14 +311,14 @@ def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[
 
 
 def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
-    """Return the tags that make one run materialize the versions first to last. attempt: which one at some of them."""
+    """Return the tags of a run that materializes the versions first to last. attempt: the number of the attempt."""
     told = key_of(first) if first == last else f"{first} to {last}"
     tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name, VERSIONS_TAG: told}
     return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}
 
 
 def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:
-    """Return the versions that the configuration asks for; those after the first one followed always belong to them."""
+    """Return the versions that the configuration selects. Versions after the first one followed are always included."""
     if isinstance(table.versions, Since):
         first = table.versions.since
     elif table.versions == "latest":
@@ -349,7 +349,7 @@ def _observation(
 def _tags(generation: str, version: int, began_after: int | None, forks: tuple[Fork, ...]) -> dict[str, str]:
     tags = {_DATA_VERSION: str(version), _GENERATION: generation}
     if began_after is not None:
-        tags[_DATA_VERSION] += f" of {generation}"  # versions begin anew, data versions must not
+        tags[_DATA_VERSION] += f" of {generation}"  # version numbers start again, data versions must differ
         tags[BEGAN_AFTER_TAG] = str(began_after)
     if forks:
         tags[_DATA_VERSION] += f" after {len(forks)} forks, the last at {forks[-1].version}"
@@ -358,7 +358,7 @@ def _tags(generation: str, version: int, began_after: int | None, forks: tuple[F
 
 
 def _tag_value(table_id: str) -> str:
-    """Return a table's id, which may be any text, as the value of a tag: another one for another id."""
+    """Return a table's id, which may be any text, as a tag value. Different ids give different values."""
     if _PLAIN_ID.fullmatch(table_id):
         return table_id
     return f"sha256-{hashlib.sha256(repr(table_id).encode()).hexdigest()[:48]}"

@@ -1,4 +1,4 @@
-"""Materialize what is new, now and in this process: what `deltasnap refresh` and the demo do."""
+"""Materializes new versions in this process, for `deltasnap refresh` and the demo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from deltasnap_core import DeltaSnapError, TableCondition
 
 
 class RefreshError(DeltaSnapError):
-    """The run `run_id` that should have materialized versions of `table` failed: `reason`."""
+    """The run `run_id` that should materialize versions of `table` failed: `reason`."""
 
     def __init__(self, *, table: str, run_id: str, reason: str) -> None:
         self.table = table
@@ -45,7 +45,7 @@ class RefreshError(DeltaSnapError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshEvent:
-    """What a refresh is at: the versions first to last of a table, and the event just recorded in their run."""
+    """The progress of a refresh: the versions first to last of a table, and the latest event of their run."""
 
     table: str
     first: int
@@ -62,12 +62,12 @@ def refresh_table(
     on_event: Callable[[RefreshEvent], None] = lambda _: None,
     log_level: str = "WARNING",
 ) -> tuple[int, ...]:
-    """Materialize every version of a table that is not materialized yet, range by range; return those versions.
+    """Materialize every version of a table that is not materialized yet, range by range. Return those versions.
 
-    The poll is the schedule's, the runs are the job's, recorded on `instance`; their messages of `log_level`
+    It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
     and above go to the console. `on_event` is called with each event of the runs.
-    Errors: `RefreshError` for a run that failed, `BrokenTableError` for a table that cannot be reached and for versions
-    that cannot be loaded. What can be loaded is materialized before, and the page of the table says what is wrong.
+    Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that cannot be reached or has versions that
+    cannot be loaded. Loadable versions are materialized first, and the page of the table shows the faults.
     """
     job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done, problem = list[int](), False, None
@@ -87,7 +87,7 @@ def refresh_table(
             if problem is not None or not _is_damaged(condition := condition_of_failure(settings, table)):
                 report_condition(instance, table, condition, FailedRun(run_id=error.run_id, reason=error.reason))
                 raise
-            problem = error  # the versions before the damage are materialized, then it is reported
+            problem = error  # versions before the damage are materialized first, then it is reported
             status, stored = look(settings, table, examine=True)
             continue
         is_done = todo.num_left == 0 or status.listing is None
@@ -107,7 +107,7 @@ def _is_damaged(condition: TableCondition | None) -> bool:
 def _raise_of_damage(
     instance: dg.DagsterInstance, table: TableSettings, condition: TableCondition | None, problem: RefreshError | None
 ) -> None:
-    """Raise where versions cannot be loaded, though the others are materialized by now; first their page says so."""
+    """Raise if versions cannot be loaded, after the others are materialized. The page of the table is updated first."""
     if problem is None and not _is_damaged(condition):
         return
     failed = failed_run(instance, table.name)
@@ -138,7 +138,7 @@ def _run(
     result = job.execute_in_process(
         instance=instance,
         run_id=run_id,
-        # From the run's creation on, so that it is known for lost however early this process dies.
+        # Set when the run is created, so that the run is detected as lost even if this process dies early.
         tags=run_tags(table_name, first, last) | {PROCESS_TAG: this_process()},
         raise_on_error=False,
         run_config={"loggers": {"console": {"config": {"log_level": log_level}}}},

@@ -1,6 +1,6 @@
 """The job that refreshes all tables in one run: `refresh_all_tables`."""
 
-# No `from __future__ import annotations` here: Dagster reads the annotation of `context` and takes no text for it.
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
 from collections.abc import Callable
@@ -16,10 +16,11 @@ REFRESH_JOB = "refresh_all_tables"
 
 
 def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -> dg.JobDefinition:
-    """Return the job `refresh_all_tables`: what `deltasnap refresh` does, in the process and the session of one run.
+    """Return the job `refresh_all_tables`: `deltasnap refresh` in the process and the Spark session of one run.
 
-    Each table has runs of its own within, which tell of its versions. Where a table fails the others go on; the job
-    then fails at its end, with what each of them said. definitions: those that this job is among.
+    It starts separate runs for each table, which record its versions. If a table fails, the others continue; the job
+    then fails at its end and reports the error of each failed table. definitions: the definitions that contain this
+    job.
     """
 
     @dg.op(name="refresh_each_table", out=dg.Out(dg.Nothing))
@@ -30,7 +31,7 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
             try:
                 versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
                 context.log.info(f"{table.name}: {len(versions)} versions materialized")
-            except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
+            except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
                 problem = problems[table.name] = without_secrets(str(error))
                 context.log.error(f"{table.name}: {problem}")
         if problems:

@@ -1,7 +1,7 @@
-"""Which process a run is in, and whether it still lives: so that a run whose process was killed is known for lost.
+"""Records the process of a run and whether it is alive, so that a run whose process was killed is detected as lost.
 
-Dagster itself takes such a run for one under way for ever, and with it every place it holds in a queue. Its own run
-monitoring is no help: it knows the runs that its daemon launched, and takes those of `deltasnap refresh` for dead.
+For Dagster, such a run stays in progress forever and keeps its slots in a queue. Dagster's run monitoring does not
+help: it knows only runs that its daemon launched, and treats those of `deltasnap refresh` as dead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import dagster as dg
 
 from deltasnap_assets.processes import this_process
 
-# Dagster keeps tags that begin so out of its pages: a name that is there for machines would stand first in its list.
+# Dagster hides tags with this prefix in its pages: a tag for machines should not be the first in its list.
 HIDDEN_TAG_PREFIX = ".dagster/deltasnap/"
 PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}process"
 HEARTBEAT_SECONDS = 30.0
@@ -22,10 +22,10 @@ HEARTBEAT_SECONDS = 30.0
 
 @contextmanager
 def heartbeat(instance: dg.DagsterInstance, run_id: str, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
-    """Tag a run with this process, and again every few seconds until the end: that sets when it was last updated.
+    """Tag a run with this process, and again every few seconds until the end. That renews the run's update time.
 
-    By that time, which is the instance's, any machine can tell a run that lives from one that is lost. Of an ephemeral
-    instance no other process asks: it is tagged once, since its database in memory lets no second thread in.
+    From that time, on the instance's clock, any machine can tell a live run from a lost one. No other process reads an
+    ephemeral instance, so its run is tagged once: its in-memory database does not allow a second thread.
     """
     tags, ended = {PROCESS_TAG: this_process()}, threading.Event()
 
@@ -33,7 +33,7 @@ def heartbeat(instance: dg.DagsterInstance, run_id: str, every_seconds: float = 
         while not ended.wait(every_seconds):
             try:
                 instance.add_run_tags(run_id, tags)
-            except Exception:  # noqa: BLE001  # a storage that is busy or away for a moment: the next one counts
+            except Exception:  # noqa: BLE001  # the storage is busy or unavailable for a moment: the next tag counts
                 continue
 
     instance.add_run_tags(run_id, tags)

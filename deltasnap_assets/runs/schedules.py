@@ -1,4 +1,4 @@
-"""The schedule of a table: at its hours, whatever is not materialized yet."""
+"""The schedule of a table: it materializes every version that is missing."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def refresh_schedule(
     cron: str,
     on_nothing_new: Callable[[dg.DagsterInstance, TableSettings], None] = lambda *_: None,
 ) -> dg.ScheduleDefinition:
-    """Return the schedule `<table>_refresh`, at the hours that `cron` says.
+    """Return the schedule `<table>_refresh` with the cron expression `cron`.
 
-    The sensor asks for each version once. The schedule looks at the whole log, so that it also takes up versions whose
-    run failed, and tells of damage that a poll for new commits does not see.
+    The sensor requests each version once. The schedule reads the whole log, so it also retries versions whose run
+    failed, and reports damage that a poll for new commits does not detect.
 
-    on_nothing_new: called where there is nothing to materialize.
+    on_nothing_new: called if there is nothing to materialize.
     """
 
     @dg.schedule(

@@ -1,7 +1,7 @@
-"""The sensors: they poll for new commits and ask for one run for all of a table's.
+"""The sensors: they poll for new commits and request one run for all new commits of a table.
 
-Each table has a sensor of its own, to be seen and switched by itself. Where there are many they share one, which looks
-at all of them at once: Dagster's daemon spends more on a tick than a look at a log takes.
+Each table has its own sensor, which users can see and switch separately. If there are many tables, they share a sensor
+that reads their logs in parallel: a tick costs Dagster's daemon more time than reading one log.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from deltasnap_assets.texts import secrets_hidden, without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
 
 MOST_SENSORS = 20
-"""So many tables have a sensor each; where there are more, those with the same `poll_seconds` share one."""
+"""Up to this many tables have a sensor each. With more, tables with the same `poll_seconds` share one."""
 
 _DAEMON_ROUND_SECONDS = 5
 _LOOKS_AT_ONCE = 16
@@ -58,7 +58,7 @@ _MOST_TOLD = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What came of looking at a table: runs to ask for, the cursor to go on from, and what to tell where nothing is."""
+    """The result of a look at a table: runs to request, the next cursor, and a message if there is no request."""
 
     requests: tuple[dg.RunRequest, ...] = ()
     cursor: str | None
@@ -66,10 +66,10 @@ class _Look:
 
 
 def minimum_interval(poll_seconds: int) -> int:
-    """Return the least time between ticks at which Dagster's daemon looks as often as asked for, at most.
+    """Return the minimum interval with which Dagster's daemon polls as often as configured, and not more often.
 
-    It looks every five seconds which ticks are due. One that is asked for just then is often due a moment later, and
-    waits for the next round.
+    The daemon checks every five seconds which ticks are due. A tick with exactly that interval often becomes due just
+    after the check and waits for the next one.
     """
     rounds = poll_seconds // _DAEMON_ROUND_SECONDS
     return rounds * _DAEMON_ROUND_SECONDS - 2 if rounds else poll_seconds
@@ -78,7 +78,7 @@ def minimum_interval(poll_seconds: int) -> int:
 def new_commits_sensors(settings: Settings, jobs: Mapping[str, Sequence[Any]]) -> list[dg.SensorDefinition]:
     """Return the sensors of all tables: `<table>_new_commits`, or `new_commits_every_<seconds>_seconds`.
 
-    jobs: those of each table that its sensor is shown with; the first is the one that it requests.
+    jobs: the jobs of each table that its sensor targets; it requests the first one.
     """
     if len(settings.tables) <= MOST_SENSORS:
         return [new_commits_sensor(settings, table, jobs[table.name]) for table in settings.tables]
@@ -91,11 +91,11 @@ def new_commits_sensors(settings: Settings, jobs: Mapping[str, Sequence[Any]]) -
 def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
-    The cursor is the last commit dealt with. While a run of the table is under way the tick is skipped: what arrives
-    meanwhile is one range afterwards, and a table has one run at a time on any instance. Versions whose run failed are
-    asked for again, a few times, after pauses. Of a damaged table, the versions that can be loaded are requested. What
-    is wrong makes the tick fail once and is recorded on the page of the table; later ticks skip, and look again after
-    pauses that grow.
+    The cursor is the last commit handled. While a run of the table is in progress, ticks are skipped: a table has one
+    run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are requested
+    again, a few times, after pauses. For a damaged table, the versions that can be loaded are requested. A fault makes
+    the tick fail once and is recorded on the page of the table. Later ticks skip, and look again after pauses that
+    grow.
     """
 
     @dg.sensor(
@@ -118,8 +118,8 @@ def _shared_sensor(
 ) -> dg.SensorDefinition:
     """Return a sensor that does for many tables what `new_commits_sensor` does for one.
 
-    Its cursor is an object of theirs. Where some cannot be looked at, the others are; the tick fails as soon as there
-    is nothing else to record.
+    Its cursor is an object with the cursor of each table. If some tables fail, the others continue. The tick fails as
+    soon as there is nothing else to record.
     """
 
     @dg.sensor(
@@ -137,7 +137,7 @@ def _shared_sensor(
         def look_or_note(table: TableSettings) -> _Look:
             try:
                 return look_at(table, cursors.get(table.name))
-            except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are looked at
+            except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
                 problem = problems[table.name] = without_secrets(str(error))
                 return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
 
@@ -163,7 +163,7 @@ def _result(looks: Sequence[_Look], cursor: str | None) -> dg.SensorResult:
 def _looker(
     settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance
 ) -> Callable[[TableSettings, str | None], _Look]:
-    """What looks at one of the tables; the instance is asked for their runs once for all."""
+    """Return a function that looks at one of the tables. Queries the instance once for the runs of all tables."""
     names = [table.name for table in tables]
     unfinished = unfinished_runs(instance, names)
     failed, last_failures = failures(instance, names), last_failed(instance, names)
@@ -186,7 +186,7 @@ def _looker(
         except DeltaSnapError as error:
             condition = log_of(table).condition()
             if report_condition(instance, table, condition if condition.faults else None):
-                raise  # once: the tick fails, the page and the checks say why
+                raise  # once: the tick fails, and the page and the checks show the reason
             fault = without_secrets(condition.text or str(error))
             told = f"{table.name} is still broken: {fault}"
             return _Look(cursor=followed.broken(fault).to_text(), message=told)
@@ -195,7 +195,7 @@ def _looker(
 
 
 def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None) -> Failure | None:
-    """Return a failure unless all its versions were recorded before the run failed."""
+    """Return the failure, unless all its versions were recorded before the run failed."""
     if failure is None or known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
         return None
     return failure
@@ -221,7 +221,7 @@ def _look_at(
 def _report_failed_run(
     settings: Settings, table: TableSettings, instance: dg.DagsterInstance, run_id: str | None
 ) -> bool:
-    """Record that the last run of a table failed; return whether versions cannot be loaded, and that is news.
+    """Record that the last run of a table failed. Return whether there are new faults that keep versions from loading.
 
     run_id: of that run; None: it did not fail.
     """
@@ -238,7 +238,7 @@ def _report_failed_run(
 def _look_at_suspect(
     settings: Settings, table: TableSettings, instance: dg.DagsterInstance, followed: Followed, failure: Failure | None
 ) -> _Look:
-    """Ask for the versions that can be loaded; where there are none left, report what is wrong and pause."""
+    """Request the versions that can be loaded. If none are left, report the faults and pause."""
     status, stored = look(settings, table, examine=True)
     attempt = failure.attempt + 1 if failure is not None and failure.may_be_tried_again else 1
     known = known_of(instance, table.name)
@@ -278,7 +278,7 @@ def _requested(
     todo = plan(table, status, known, stored)
     prepare(instance, table.name, todo)
     sort_partitions(instance, table.name)
-    # No run key: a range that was asked for once and failed may be asked for again.
+    # No run key, because a range that failed may be requested again.
     return _Look(
         requests=tuple(
             dg.RunRequest(job_name=job_name(table.name), tags=run_tags(table.name, *versions, attempt))

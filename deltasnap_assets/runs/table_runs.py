@@ -1,4 +1,4 @@
-"""What the runs of tables are at: under way, lost, or failed and to be made up for."""
+"""The runs of tables: in progress, lost, or failed and to be retried."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_core import DeltaSnapError
 
 MOST_ATTEMPTS = 5
-"""After so many failed runs in a row a table is left alone until a commit, its schedule or `deltasnap refresh`."""
+"""After this many failed runs in a row, a table waits for a commit, its schedule or `deltasnap refresh`."""
 
 _FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
 _REMEMBERED_SECONDS = 86_400
@@ -33,8 +33,8 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-# Where this machine cannot tell whether the process of a run lives. A run that began renews its tag every half minute;
-# one that has not must do so soon. One that is queued is held by the instance itself, and is never lost.
+# For processes on other machines, whose state this machine cannot see. A started run renews its tag every half minute;
+# a run that has not started must do so soon. A queued run is held by the instance and is never lost.
 _LOST_AFTER_SECONDS = {
     dg.DagsterRunStatus.NOT_STARTED: 600,
     dg.DagsterRunStatus.STARTING: 600,
@@ -44,7 +44,7 @@ _LOST_AFTER_SECONDS = {
 
 
 class TablesFailedError(DeltaSnapError):
-    """Some of many tables failed, where the others did not. problems: why, by table."""
+    """Some tables failed, the others did not. problems: the reason, by table."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         self.problems = problems
@@ -55,7 +55,7 @@ class TablesFailedError(DeltaSnapError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The last run of a table, which failed. first, last: its versions. attempt: which. ended: s since the epoch."""
+    """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch."""
 
     run_id: str
     first: int
@@ -65,25 +65,26 @@ class Failure:
 
     @property
     def may_be_tried_again(self) -> bool:
-        """Whether there may be another attempt at its versions."""
+        """Return whether its versions may be attempted again."""
         return self.attempt < MOST_ATTEMPTS
 
     @property
     def pause_left(self) -> float:
-        """How many seconds to wait before that."""
+        """Return how many seconds to wait before the next attempt."""
         return self.ended + _FIRST_PAUSE_SECONDS * 2.0 ** (self.attempt - 1) - time.time()
 
 
 def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return the id of a run of the table that is queued or under way; None: there is none. See `unfinished_runs`."""
+    """Return the id of a queued or running run of the table; None: there is none. See `unfinished_runs`."""
     return unfinished_runs(instance, [table_name]).get(table_name)
 
 
 def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, str]:
-    """Return the ids of runs that are queued or under way, by table; tables without one are left out.
+    """Return the ids of queued or running runs, by table; tables without one are left out.
 
-    Whoever started them: a run is one of a table by what it materializes. One that is lost, its process killed or
-    without a sign of life for minutes, is recorded as failed: neither its table nor a queue waits for it any longer.
+    It does not matter who started a run: it belongs to a table if it materializes the table's assets. A lost run (its
+    process was killed, or it gave no sign of life for minutes) is recorded as failed, so that neither its table nor a
+    queue waits for it.
     """
     found = {}
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
@@ -98,7 +99,7 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
 
 
 def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, Failure]:
-    """Return the failures of tables whose last run, among those that deltasnap asked for, failed within a day."""
+    """Return the failures of tables whose last run requested by deltasnap failed within a day."""
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
     filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     found: dict[str, Failure] = {}
@@ -117,7 +118,7 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
 
 
 def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
-    """Return the id of the last run of each table, whoever started it, where it failed within a day."""
+    """Return the id of each table's last run, whoever started it, if it failed within a day."""
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
     filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     latest: dict[str, dg.DagsterRun] = {}
@@ -129,20 +130,20 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
-    """Return the last run of a table where it failed within a day, with the reason; None: it did not."""
+    """Return the last run of a table if it failed within a day, with the reason; None: it did not."""
     run_id = last_failed(instance, [table_name]).get(table_name)
     return None if run_id is None else FailedRun(run_id=run_id, reason=failure_reason(instance, run_id))
 
 
 def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
-    """Return what the first step of a run that failed says; else what the run says."""
+    """Return the error of the first failed step of a run, else the message of the run."""
     kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
     events = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=kinds) if entry.dagster_event]
     return reason_of(events) or next((event.message for event in reversed(events) if event.message), "see its log")
 
 
 def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
-    """Return what the first step that failed says: the first error that is not Dagster's own, with its own text."""
+    """Return the error of the first failed step: the first one that is not Dagster's own, with its own text."""
     for event in events:
         if event.is_step_failure and (error := event.step_failure_data.error) is not None:
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
@@ -154,7 +155,7 @@ def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
 
 
 def _is_last_of(instance: dg.DagsterInstance, run: dg.DagsterRun, table_name: str) -> bool:
-    """Whether no later run of a table came to its end."""
+    """Return whether no later run of a table has finished."""
     ended = dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE])
     for record in instance.get_run_records(ended, limit=_MOST_LATER_RUNS):
         if record.dagster_run.run_id == run.run_id:
@@ -170,7 +171,7 @@ def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
 
 
 def _is_of(run: dg.DagsterRun, table_name: str) -> bool:
-    """Whether a run materializes what a table has. One from a page of Dagster's UI, or a backfill, has not our tag."""
+    """Return whether a run materializes assets of a table. Runs from Dagster's UI and backfills do not have our tag."""
     if run.tags.get(TABLE_TAG) == table_name or run.job_name == job_name(table_name):
         return True
     if run.asset_selection is None:
@@ -179,7 +180,7 @@ def _is_of(run: dg.DagsterRun, table_name: str) -> bool:
 
 
 def _lost(record: dg.RunRecord) -> str | None:
-    """Return why a run counts as lost; None: it lives, or may do so."""
+    """Return why a run counts as lost; None: it is alive, or may be."""
     run = record.dagster_run
     process = run.tags.get(PROCESS_TAG, "")
     ended = has_ended(process)

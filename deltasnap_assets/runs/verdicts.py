@@ -1,4 +1,4 @@
-"""What a check says of a table, and what the condition of a table means for the checks of its log. Pure."""
+"""The verdict of a check, and the verdicts that follow from the condition of a table. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ CONTIGUOUS_LOG = "contiguous_log"
 READABLE_CHECKPOINT = "readable_checkpoint"
 READABLE_PROTOCOL = "readable_protocol"
 CONDITION_CHECKS = (CONTIGUOUS_LOG, READABLE_CHECKPOINT, READABLE_PROTOCOL)
-"""The checks of `log_segment` that the condition of the table decides."""
+"""The checks of `log_segment` that depend on the condition of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether an expectation holds, and why.
+    """The result of a check: whether it passed, and why.
 
-    is_error: what fails is the log itself, not only its upkeep.
-    is_evaluated: False: nobody could look. It is then neither passed nor failed; the description says why.
-    advice: what to do where it does not hold; empty: what `tables/advice.py` says of the check.
+    is_error: the log itself is faulty, not only badly maintained.
+    is_evaluated: False: the check could not run. It neither passed nor failed; the description gives the reason.
+    advice: what to do if the check failed; empty: the text in `tables/advice.py`.
     """
 
     passed: bool
@@ -32,12 +32,12 @@ class Verdict:
 
 
 def with_advice(description: str, advice: str) -> str:
-    """Return a description of what is wrong with what to do about it."""
+    """Return a description of a problem with advice."""
     return f"{description}\n\nWhat to do: {advice}" if advice else description
 
 
 def not_evaluated(reason: str) -> Verdict:
-    """Return the verdict of a check that could not look."""
+    """Return the verdict of a check that could not run."""
     return Verdict(passed=False, is_evaluated=False, description=f"not evaluated: {reason}")
 
 
@@ -76,7 +76,7 @@ def contiguous_log(condition: TableCondition) -> Verdict:
 
 
 def readable_checkpoint(condition: TableCondition, *, known_sound: bool = False) -> Verdict:
-    """The newest checkpoint can be read, with every page. known_sound: its pages were read earlier."""
+    """The newest checkpoint can be read completely. known_sound: its pages were read earlier."""
     faults = condition.faults_of(FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT)
     numbers = {"damaged_checkpoints": len(faults)}
     if faults:
@@ -99,7 +99,7 @@ def _readable_protocol(condition: TableCondition) -> Verdict:
 
 
 def _failed(faults: Sequence[Fault], before: str = "", numbers: Mapping[str, int | float] | None = None) -> Verdict:
-    """Return the verdict of a check that some faults make fail."""
+    """Return the failed verdict for some faults."""
     return Verdict(
         passed=False,
         is_error=any(fault.mark == "error" for fault in faults),
