@@ -1,3 +1,3 @@
-"""The `deltasnap` command and what it prints."""
+"""The `deltasnap` command and its output."""
 
 from __future__ import annotations

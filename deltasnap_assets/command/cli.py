@@ -1,4 +1,4 @@
-"""The `deltasnap` command. What a command needs is imported when it runs, so that `--help` answers at once."""
+"""The `deltasnap` command. Each command imports what it needs when it runs, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run a command. A failure is a line on stderr, with `--json` an object on stdout too, and a non-zero exit code."""
+    """Run a command. A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero."""
     prepare_terminal()
     try:
         sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
@@ -58,9 +58,9 @@ def main() -> None:
 
 
 def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> None:
-    """Print the messages on stderr, a line each, and exit. With `--json`, print them on stdout as `error` too.
+    """Print each message as a line on stderr and exit. With `--json`, also print them on stdout as `error`.
 
-    condition: of the table that the command was to show; it is printed as JSON only.
+    condition: of the table of the command; printed as JSON only.
     """
     told = [message for message in messages if message]
     for message in told:
@@ -72,7 +72,7 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
 
 
 def _usage_text(error: TyperException) -> str:
-    """What was wrong with how a command was called, and where to read on; nothing where its help was shown instead."""
+    """Return what is wrong with a command line, and where to read more; empty if the help was printed instead."""
     told = error.format_message().strip()
     context = getattr(error, "ctx", None)
     end = "" if told.endswith((".", "?")) else "."
@@ -133,7 +133,7 @@ def ui(
     from deltasnap_assets.spark.java import check_java
     from deltasnap_assets.spark.needed import reason_for_spark
 
-    # Told here, a mistake is one line; told by Dagster's code server, it is a page.
+    # Checked here, an error is one line. Dagster's code server would print a page.
     settings = _settings_in_force()
     reason = reason_for_spark(settings)
     if settings.spark.remote is None and reason is not None:
@@ -145,18 +145,18 @@ def ui(
             fail(f"Port {port} of {host} is in use; --port takes another.")
     _bring_spark(settings.spark, reason)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
-    # Dagster takes this process' place: signals reach it as they are, and its exit code is ours. A script that starts
-    # us in the background has SIGINT ignored, and Dagster would inherit that: it could not be stopped by it.
+    # Dagster replaces this process: it receives signals directly, and its exit code is ours. A script that starts us in
+    # the background ignores SIGINT. Dagster would inherit that, and SIGINT could not stop it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # The warning is for those who type `dagster dev`.
+    # This warning addresses users who type `dagster dev`.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:Function `dev_command` is superseded")
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
 
 
 def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
-    """Start the server of the UI where the configuration leaves it open; where that fails, say so and do without.
+    """Start the server of the UI unless a session is configured. On failure, print a warning and continue without it.
 
-    reason: why a table needs Spark; None: none does by now.
+    reason: why a table needs Spark; None: no table needs it now.
     """
     from deltasnap_assets.spark.connect_server import SparkServerError, free_port
     from deltasnap_assets.spark.ui_server import SERVER_FOLDER, bring_server, is_free_to_choose
@@ -291,7 +291,7 @@ def inspect_table(
 
 
 def _settings_in_force() -> Settings:
-    """The settings of the configuration; where there is none, and no demo table either, what to do is told."""
+    """Return the configured settings. Without a configuration or a demo table, print what to do and exit."""
     from deltasnap_assets.settings.config import load_settings, nothing_to_follow
 
     settings = load_settings()

@@ -1,4 +1,4 @@
-"""The condition of a table on the terminal: what is wrong with its log, what helps, which versions can be loaded."""
+"""The condition of a table on the terminal: faults of its log, advice, loadable versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNREACHABLE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_F
 
 
 class FaultyTableError(DeltaSnapError):
-    """What a command was to show of a table cannot be read, for the faults of `condition`."""
+    """A table cannot be read because of the faults in `condition`."""
 
     def __init__(self, condition: TableCondition) -> None:
         self.condition = condition
@@ -25,20 +25,20 @@ class FaultyTableError(DeltaSnapError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The message, a line for each fault that keeps a version from being read."""
+        """The message, one line for each fault that keeps a version from loading."""
         return tuple(text for mark, text in condition_lines(self.condition) if mark == "error")
 
 
 def condition_of(path: str, storage_options: Mapping[str, Any]) -> TableCondition:
-    """Return the condition of a table; every page of its newest checkpoint is read.
+    """Return the condition of a table. Reads every page of its newest checkpoint.
 
-    Errors: those of a path that no storage can be opened for.
+    Errors: those of a path without a usable storage.
     """
     return TableLog.for_path(path, storage_options).condition()
 
 
 def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
-    """Yield the mark of each fault, with what is wrong and what helps as one line."""
+    """Yield for each fault its mark, and one line with the fault and the advice."""
     for fault in condition.faults:
         told = fault_line(fault)
         if fault.mark == "error" and condition.loadable:
@@ -47,7 +47,7 @@ def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
 
 
 def fault_line(fault: Fault) -> str:
-    """Return what is wrong and what helps."""
+    """Return the fault and the advice."""
     return f"{fault.text} {fault.advice}"
 
 
@@ -57,16 +57,16 @@ def counted_versions(versions: Any) -> str:
 
 
 def print_condition(condition: TableCondition) -> None:
-    """Print what is wrong with a table on stderr, a line each."""
+    """Print the faults of a table on stderr, one line each."""
     for mark, told in condition_lines(condition):
         print_problem(Console(stderr=True), mark, told)
 
 
 @contextmanager
 def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) -> Iterator[None]:
-    """Raise FaultyTableError where reading a table fails for a fault of its log: it says what helps.
+    """Raise FaultyTableError, with advice, if reading a table fails because of a fault of its log.
 
-    versions: those that are read; none given: the latest.
+    versions: the versions that are read; empty: the latest.
     """
     try:
         yield
@@ -78,16 +78,16 @@ def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) ->
 
 
 def explains(condition: TableCondition, *versions: int) -> bool:
-    """Return whether the faults of a table are why one of these versions, or the latest, cannot be read."""
+    """Return whether the faults of a table explain why one of these versions, or the latest, cannot be read."""
     read = versions or (() if condition.latest is None else (condition.latest,))
     return bool(condition.faults_of(*_UNREACHABLE)) or any(condition.faults_at(version) for version in read)
 
 
 @contextmanager
 def told_once() -> Iterator[None]:
-    """Keep the core from warning of checkpoints and hints that it does not use: the condition of the table names them.
+    """Suppress warnings of the core about checkpoints and hints that it skips: the condition already lists them.
 
-    For whoever prints a condition with all pages read.
+    For commands that print a condition for which all pages were read.
     """
 
     def is_news(record: logging.LogRecord) -> bool:
@@ -104,7 +104,7 @@ def told_once() -> Iterator[None]:
 
 
 def fault_of_commit(condition: TableCondition, version: int) -> Fault | None:
-    """Return why the commit of a version is missing or cannot be read; None: it is there, as far as is known."""
+    """Return why the commit of a version is missing or unreadable; None: no fault is known."""
     for fault in condition.faults_of(FaultKind.MISSING_COMMIT, FaultKind.CORRUPT_COMMIT):
         first = fault.versions.runs[0][0] if fault.versions else None
         if version in fault.missing or (not fault.missing and version == first):

@@ -1,6 +1,6 @@
-"""The part of `deltasnap inspect` that loads PySpark: apart, so that the rest is shown before.
+"""The part of `deltasnap inspect` that loads PySpark. It is separate, so that the rest is printed first.
 
-A version that one process can count starts no Spark.
+A version small enough for one process does not start Spark.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from deltasnap_core import DeltaLog, SnapshotOptions
 
 
 def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
-    """Return the state of the version. What Spark prints, where it is needed, is kept from the terminal.
+    """Return the state of the version. Output of Spark, if it is needed, does not reach the terminal.
 
-    Errors: UnsupportedProtocolError, JavaError where Spark is needed and cannot start, and those of a damaged log.
+    Errors: UnsupportedProtocolError, JavaError if Spark is needed and cannot start, and those of a damaged log.
     """
     spark = _configured()
     sessions = RunSession(PlainSession(session_config(spark)))
@@ -34,7 +34,7 @@ def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
 
 
 def _configured() -> SparkSettings:
-    """Return where the configuration has its session, if there is one: looking at a table needs none."""
+    """Return the configured session, or the default: inspecting a table does not require a configuration."""
     try:
         return load_settings().spark
     except ConfigError:

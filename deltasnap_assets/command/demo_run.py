@@ -1,4 +1,4 @@
-"""`deltasnap demo`: the demo table written, each of its versions materialized, and what was found shown."""
+"""`deltasnap demo`: writes the demo table, materializes each of its versions, and prints the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Your own tables: README.md, "Your own tables"."""
 
 
 def run_demo(folder: Path) -> bool:
-    """Write or continue the demo table below `folder`, refresh it, show its versions; False where that failed."""
+    """Write or continue the demo table below `folder`, refresh it, print its versions. Return False on failure."""
     settings = demo_settings(folder)
     table = settings.tables[0]
     console = Console()
@@ -46,7 +46,7 @@ def run_demo(folder: Path) -> bool:
 
 
 def show_versions(console: Console, settings: Settings, table: TableSettings, versions: Sequence[int]) -> None:
-    """Print what is stored of some versions, ascending; nothing where there are none."""
+    """Print what is stored of some versions, ascending; prints nothing if there are none."""
     if not versions:
         return
     history = TableLog.for_path(table.path).history.get_history(start=versions[0], end=versions[-1])

@@ -1,4 +1,4 @@
-"""`deltasnap diff`: what is different between two versions. Needs no Spark, only the commits between them."""
+"""`deltasnap diff`: the differences between two versions. It reads only the commits between them and no Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SHOWN = 10
 
 
 class LargeCommitError(DeltaSnapError):
-    """The commit `path` names too many files to be compared in memory."""
+    """The commit `path` lists too many files to compare them in memory."""
 
     def __init__(self, *, path: str) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class LargeCommitError(DeltaSnapError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionDiff:
-    """What is different at version `last` from what there was at `first`, the earlier one.
+    """The differences of version `last` from the earlier version `first`.
 
     changes: of schema, properties and protocol, in words. added, removed: the files that only one of the two has.
     operations: of the versions between, ascending.
@@ -50,9 +50,9 @@ class VersionDiff:
 
 
 def compare_versions(path: str, storage_options: Mapping[str, Any], one: int, other: int) -> VersionDiff:
-    """Return what is different between two versions, whichever is given first.
+    """Return the differences between two versions, given in any order.
 
-    Errors: those of loading either, and VersionGapError where the log has lost a commit between them.
+    Errors: those of loading either version, and VersionGapError if the log has lost a commit between them.
     """
     first, last = sorted((one, other))
     log = TableLog.for_path(path, storage_options)
@@ -100,5 +100,5 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
 def _of_both(
     began: Mapping[str, ChangedFile], ended: Mapping[str, ChangedFile], change: str
 ) -> tuple[ChangedFile, ...]:
-    """What came (or went) first and last: not what came and went again, nor what was put back."""
+    """Return the files whose first and last change is `change`. Excludes files added and removed again, or put back."""
     return tuple(file for path, file in ended.items() if file.change == change == began[path].change)

@@ -1,4 +1,4 @@
-"""`deltasnap doctor`: whether what a refresh needs is there, and what to do where it is not."""
+"""`deltasnap doctor`: checks what a refresh needs, with advice for each problem."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Mark = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was checked. advice: what to do; empty: nothing. condition: of a table."""
+    """The result of one check. advice: what to do; empty: nothing. condition: of a table."""
 
     subject: str
     mark: Mark
@@ -42,7 +42,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Look at everything, one after another: Java, Spark, archive, server, UI, configuration, store, tables, runs."""
+    """Yield the results of all checks: Java, Spark, archive, server, UI, configuration, store, tables, runs."""
     settings = _settings()
     remote = settings.spark.remote if isinstance(settings, Settings) else None
     yield _try(
@@ -74,7 +74,7 @@ def examine() -> Iterator[Finding]:
 
 
 def is_well(findings: list[Finding]) -> bool:
-    """Whether nothing is wrong; what is merely to be warned of does not count."""
+    """Return whether no check failed. Warnings do not count."""
     return all(finding.mark != "error" for finding in findings)
 
 
@@ -91,7 +91,7 @@ def _settings() -> Settings | Finding:
 def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
         return Finding(subject=subject, mark="ok", told=visible(without_secrets(look())))
-    except Exception as error:  # noqa: BLE001  # whatever is wrong is what a doctor is there to tell
+    except Exception as error:  # noqa: BLE001  # a doctor reports any error
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         told = visible(without_secrets(f"{what}{error}"))
         return Finding(subject=subject, mark="error" if is_needed else "warning", told=told, advice=advice)
@@ -135,7 +135,7 @@ def _ui() -> Finding:
 
 
 def _runs(settings: Settings) -> Iterator[Finding]:
-    """Runs under way; those whose process is gone are recorded as failed by the look."""
+    """Yield the runs in progress. Runs whose process is gone are recorded as failed."""
     home = local_home()
     if not home.exists():
         yield Finding(subject="runs", mark="ok", told=f"none: there is no Dagster instance at {home}")
@@ -166,11 +166,11 @@ def _answer_of(remote: str) -> str:
 
 
 def _table(table: TableSettings) -> Finding:
-    """Whether every version of a table can be loaded, by any reader."""
+    """Return whether any reader can load every version of a table."""
     subject = f"table {table.name}"
     try:
         condition = TableLog.for_path(table.path, table.storage_options).condition()
-    except DeltaSnapError as error:  # of a path that no storage can be opened for
+    except DeltaSnapError as error:  # of a path without a usable storage
         told = visible(without_secrets(str(error)))
         return Finding(subject=subject, mark="error", told=told, advice="Correct its path or storage_options.")
     if not condition.faults:

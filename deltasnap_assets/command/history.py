@@ -1,4 +1,4 @@
-"""`deltasnap history`: who committed what and when, newest first, and which commits are lost. Needs no Spark."""
+"""`deltasnap history`: who committed what and when, newest first, and which commits are lost. Does not use Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST_WIDTH = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostCommits:
-    """The commits first to last, which are missing or cannot be read, and why."""
+    """The commits first to last, which are missing or unreadable, and the reason."""
 
     version: int
     last: int
@@ -28,7 +28,7 @@ class LostCommits:
 
     @property
     def text(self) -> str:
-        """What is wrong with them, in a few words."""
+        """The reason, in a few words."""
         if self.fault.missing:
             return f"missing: {counted_versions(self.fault.versions)} cannot be loaded"
         line = "" if self.fault.line is None else f"line {self.fault.line}: "
@@ -39,9 +39,9 @@ Entry = DeltaHistory | LostCommits
 
 
 def read_history(log: TableLog, limit: int, end: int | None = None) -> tuple[Entry, ...]:
-    """Return the last commits of a table up to a version, newest first; lost ones stand where they were.
+    """Return the last commits of a table up to a version, newest first. Lost commits keep their place.
 
-    Errors: those of finding the table, and of reading its commits where none of them can be read.
+    Errors: those of finding the table, and of reading its commits if none of them can be read.
     """
     listing = log.list()
     if listing.latest_version is None:
@@ -67,12 +67,12 @@ def read_history(log: TableLog, limit: int, end: int | None = None) -> tuple[Ent
 
 
 def lost_commits(history: Sequence[Entry]) -> tuple[LostCommits, ...]:
-    """Return what is lost of a history."""
+    """Return the lost commits of a history."""
     return tuple(entry for entry in history if isinstance(entry, LostCommits))
 
 
 def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Return commits as JSON: `version`, `committedAt` (ISO 8601, UTC), then what each commit says of itself.
+    """Return commits as JSON: `version`, `committedAt` (ISO 8601, UTC), then the fields of the commit.
 
     Lost commits have `version` and `lastVersion`, the first and the last of them, and `fault`.
     """
@@ -82,7 +82,7 @@ def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
 def history_table(history: Sequence[Entry]) -> Table:
     """Return commits as a table for the terminal."""
     table = Table("version", "committed (UTC)", "by", box=None, header_style="dim", expand=True)
-    # It wraps, and has most of the width: a name of a metric that is cut off tells nothing.
+    # This column wraps and gets most of the width, because a truncated metric name is useless.
     table.add_column("operation and metrics", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
     for entry in history:
         if isinstance(entry, LostCommits):
@@ -100,7 +100,7 @@ def history_table(history: Sequence[Entry]) -> Table:
 
 
 def lost_versions(lost: LostCommits) -> str:
-    """Return the versions of lost commits as a column shows them."""
+    """Return the versions of lost commits as text for a column."""
     return f"{lost.version}" if lost.version == lost.last else f"{lost.version}-{lost.last}"
 
 
@@ -113,7 +113,7 @@ def _json(entry: Entry) -> dict[str, Any]:
 def _one_by_one(log: TableLog, listing: LogListing, versions: Sequence[int]) -> Iterator[DeltaHistory]:
     """Yield the commits that can be read."""
     newest = log.condition(listing, read_pages=False).newest_loadable
-    # The properties of the latest version say where times are kept: they may be what cannot be read.
+    # The properties of the latest version decide where timestamps are stored, and may be unreadable.
     properties = {} if newest is None else log.at(newest).metadata.configuration
     history = log.history_of(listing, lambda: properties)
     for version in versions:
@@ -122,7 +122,7 @@ def _one_by_one(log: TableLog, listing: LogListing, versions: Sequence[int]) -> 
 
 
 def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
-    """The metrics that count something. Times, settings and objects are left out: `--json` has them."""
+    """Yield the metrics that are counts. Times, settings and objects are only in `--json`."""
     for name, value in sorted(metrics.items()):
         is_count = value is not None and value.isdecimal() and int(value) > 0
         if is_count and "time" not in name.lower():
@@ -130,7 +130,7 @@ def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
 
 
 def iso_time(timestamp_ms: int) -> str:
-    """Return a time as ISO 8601 in UTC; the bare number where it is beyond any calendar."""
+    """Return a time as ISO 8601 in UTC; the number of ms if it is outside the calendar's range."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""`deltasnap init`: a commented `deltasnap.yaml` for tables that are there, each looked at. Needs no Spark."""
+"""`deltasnap init`: generates a commented `deltasnap.yaml` for existing tables. Reads each table, without Spark."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _TABLE_COMMENTS = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTable:
-    """A path that was looked at: its name in the configuration, what was found, or why it cannot be followed.
+    """A path that was read: its name in the configuration, what was found, or why it cannot be followed.
 
-    is_table: whether it may be a table, whatever is wrong with it.
+    is_table: whether the path may be a table, even a faulty one.
     """
 
     name: str
@@ -44,7 +44,7 @@ class FoundTable:
 
 
 def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> list[FoundTable]:
-    """Look at every path, and at every folder that a pattern matches: those that are no tables do not count there."""
+    """Read every path, and every folder that a pattern matches. Folders that are no tables are skipped."""
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
@@ -73,7 +73,7 @@ def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, An
 
 
 def secret_options(storage_options: Mapping[str, Any]) -> list[str]:
-    """Return the names of the storage options whose values a configuration file must not hold."""
+    """Return the names of the storage options whose values must not be in a configuration file."""
     return [name for name, value in storage_options.items() if not is_harmless_option(name, value)]
 
 
@@ -107,7 +107,7 @@ def _free_name(path: str, taken: set[str]) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A text as one value of YAML, quoted where it must be."""
+    """Return a text as a YAML value, quoted if necessary."""
     return yaml.safe_dump(text, default_style=None, width=10**6).removesuffix("\n").removesuffix("\n...")
 
 

@@ -1,4 +1,4 @@
-"""`deltasnap inspect`: the condition of a table, the facts about one version, then what a replay counts."""
+"""`deltasnap inspect`: the condition of a table, the facts about one version, then the counts of a replay."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def inspect(
     commits: int,
     as_json: bool,
 ) -> bool:
-    """Print what is known of a version: the one given, the one as of a time, or the latest. Return whether all is.
+    """Print the facts about a version: the given one, the one at a time, or the latest. Return whether all are shown.
 
-    Where the latest cannot be read, the newest version that can be is shown.
-    Errors: FaultyTableError where no version is shown for a fault of the log; those of finding the version.
+    If the latest version cannot be read, the newest readable one is shown.
+    Errors: FaultyTableError if a fault of the log keeps any version from being shown; those of finding the version.
     """
     condition = condition_of(path, storage_options)
     with told_once():
@@ -49,7 +49,7 @@ def inspect(
             counted = _counted(facts, storage_options)
         except DeltaSnapError as error:
             problem = error_text(str(error))
-            if not condition.faults_at(facts.segment.version):  # else it has been said
+            if not condition.faults_at(facts.segment.version):  # else the message was printed already
                 print_problem(Console(stderr=True), "error", problem)
     if as_json:
         typer.echo(json.dumps(inspection_json(facts, counted, condition, problem), default=str))
@@ -78,7 +78,7 @@ def _facts(
 
 
 def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -> str | None:
-    """What keeps the latest version from being shown; None: it is shown, or another was asked for."""
+    """Return why the latest version is not shown; None: it is shown, or another one was requested."""
     shown = facts.segment.version
     if not is_latest or condition.latest is None or shown >= condition.latest:
         return None
@@ -87,7 +87,7 @@ def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -
 
 def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
     with Console(stderr=True).status("Counting"):
-        # Loads PySpark, which takes as long as all before it: the facts are shown by now.
+        # Loading PySpark takes as long as everything before. The facts are on the terminal by now.
         from deltasnap_assets.command.counting import count  # noqa: PLC0415
 
         return count(facts, storage_options)

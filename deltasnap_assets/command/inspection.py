@@ -1,4 +1,4 @@
-"""What `deltasnap inspect` shows of a table, in two steps: what needs no replay, then what the replay gives."""
+"""The output of `deltasnap inspect`, in two steps: the facts without a replay, then the results of the replay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_OF_PARAMETERS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What can be known of a version without reading its file actions.
+    """The facts about a version that need no file actions.
 
     timestamp_ms: of the version. earliest, latest: the versions that the log has commits for.
     history: the newest commits up to the version, newest first.
@@ -50,13 +50,13 @@ class TableFacts:
     history: tuple[Entry, ...]
 
     def check_readable(self) -> None:
-        """Raise UnsupportedProtocolError unless the rest can be read too."""
+        """Raise UnsupportedProtocolError unless the file actions can be read too."""
         check_readable(self.protocol, path=self.path, version=self.segment.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The computed state of a version, and what computed it."""
+    """The computed state of a version, and the engine that computed it."""
 
     state: SnapshotState
     computed_by: str
@@ -70,9 +70,9 @@ def read_facts(
     timestamp_ms: int | None = None,
     commits: int = 10,
 ) -> TableFacts:
-    """Read the facts of a version: the one given, the one current at a time (ms since the epoch), or the latest.
+    """Read the facts about a version: the given one, the one at a time (ms since the epoch), or the latest.
 
-    Starts no Spark. Raises every error of loading a version but UnsupportedProtocolError.
+    Does not start Spark. Raises every error of loading a version except UnsupportedProtocolError.
     """
     table = TableLog.for_path(path, storage_options)
     if timestamp_ms is not None:
@@ -95,7 +95,7 @@ def read_facts(
 
 
 def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
-    """Print what needs no replay. note: on the version shown; None: nothing."""
+    """Print the facts. note: on the version shown; None: no note."""
     title = shown(facts.path, style="bold")
     if facts.metadata.name:
         title = Text.assemble(title, "  ", shown(facts.metadata.name, style="cyan"))
@@ -108,7 +108,7 @@ def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
 
 
 def show_state(console: Console, counted: Counted) -> None:
-    """Print what the replay gave, and what computed it."""
+    """Print the results of the replay, and the engine that computed them."""
     state = counted.state
     rows: _Rows = [
         ("files", f"{state.num_of_files:,} of {bytes_text(state.size_in_bytes)}"),
@@ -124,7 +124,7 @@ def show_state(console: Console, counted: Counted) -> None:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Return a timestamp in UTC, to the second; the bare number where a log's clock was beyond any calendar."""
+    """Return a timestamp in UTC, to the second; the number of ms if it is outside the calendar's range."""
     try:
         return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):
@@ -132,7 +132,7 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def _most(rows: _Rows) -> _Rows:
-    """Return the first of many rows, and how many are left out."""
+    """Return the first of many rows, and the number of rows left out."""
     left_out = len(rows) - _MOST_ROWS
     return rows if left_out <= 0 else [*rows[:_MOST_ROWS], ("...", f"and {left_out:,} more")]
 
@@ -186,7 +186,7 @@ def _segment_rows(segment: LogSegment) -> _Rows:
 
 
 def _schema(metadata: Metadata) -> RenderableType:
-    kinds = Column("type", overflow="fold")  # of nested columns they are long: cut off they would say nothing
+    kinds = Column("type", overflow="fold")  # types of nested columns are long, and useless when truncated
     table = Table("column", kinds, "nullable", title="schema", title_justify="left", box=None, header_style="dim")
     try:
         fields = parse_schema(metadata.schema_string).fields

@@ -1,4 +1,4 @@
-"""What `deltasnap inspect --json` prints."""
+"""The output of `deltasnap inspect --json`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from deltasnap_core import TableCondition
 def inspection_json(
     facts: TableFacts, counted: Counted | None, condition: TableCondition, error: str | None
 ) -> dict[str, Any]:
-    """Return what was found of a version as JSON.
+    """Return the facts about a version as JSON.
 
-    counted: None where it was not counted. condition: of the table. error: why something is not there; None: all is.
+    counted: None if the replay did not run. condition: of the table. error: why something is missing; None: complete.
     """
     return {
         "path": facts.path,

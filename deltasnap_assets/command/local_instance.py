@@ -10,8 +10,8 @@ from deltasnap_assets.settings.config import TABLE_TAG
 
 DEFAULT_HOME = Path(".deltasnap", "dagster_home")
 
-# One run of a table at a time: two would do the same work twice. The queue is looked at each second, where five are
-# usual: people wait for it. Nothing is sent anywhere.
+# One run per table at a time: two would do the same work twice. The daemon checks the queue every second instead of
+# every five seconds, because a user is waiting. Telemetry is off.
 _DAGSTER_YAML = """\
 # Written anew by deltasnap, unless you remove this line.
 telemetry:
@@ -43,19 +43,20 @@ storage:
 
 
 def dagster_yaml(home: Path, storage: str = _LOCAL_STORAGE) -> str:
-    """Return the settings of the instance in a folder. storage: where it records, in YAML."""
+    """Return the `dagster.yaml` of the instance in a folder. storage: its storage section, in YAML."""
     return (_DAGSTER_YAML + storage).format(tag=TABLE_TAG, home=json.dumps(str(home)))
 
 
 def local_home() -> Path:
-    """Return the folder of the instance, which need not be there."""
+    """Return the folder of the instance. It may not exist."""
     return Path(os.environ.get("DAGSTER_HOME") or DEFAULT_HOME).absolute()
 
 
 def use_local_instance() -> Path:
-    """Set DAGSTER_HOME for this process and its children where it is not set; returns the folder, made if need be.
+    """Set DAGSTER_HOME for this process and its children unless it is set. Create the folder and return it.
 
-    Its settings follow the folder where it is moved, and later versions of deltasnap, until the user takes them over.
+    The file `dagster.yaml` is updated when the folder moves and by later versions of deltasnap, unless its first line
+    was removed.
     """
     home = local_home()
     home.mkdir(parents=True, exist_ok=True)

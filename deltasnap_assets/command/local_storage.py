@@ -1,8 +1,8 @@
-"""The storage of the local instance: Dagster's own on SQLite, the same files, with its connections held open.
+"""The storage of the local instance: Dagster's SQLite storage, with the same files, and connections kept open.
 
-Dagster opens a database anew for each call, for an event twice; as the last connection closes, SQLite copies its
-journal into the database and waits for the disk. Held open, an event is a row in the journal. What was recorded is
-there however the process ends; the last of it may be lost if the machine itself fails, with no harm to the rest.
+Dagster opens a database for each call, and twice for an event. When the last connection closes, SQLite copies its
+journal into the database and waits for the disk. With open connections, an event is only a row in the journal. Records
+survive any end of the process. A failure of the machine can lose the last records, but does not damage the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import dagster as dg
 import sqlalchemy as sa
 
-# Dagster's storages have no public names; what is overridden of them is public.
+# Dagster's storages have no public names; the methods overridden here are public.
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
@@ -29,7 +29,7 @@ _BUSY_SECONDS = 20
 
 
 class LocalStorage(DagsterSqliteStorage):
-    """All that an instance records, in files that Dagster's own SQLite storage reads and writes as well."""
+    """The storage of an instance. Dagster's own SQLite storage can read and write the same files."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(base_dir, inst_data)
@@ -39,28 +39,28 @@ class LocalStorage(DagsterSqliteStorage):
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> LocalStorage:
-        """Return the storage of a `dagster.yaml`."""
+        """Return the storage from a `dagster.yaml`."""
         return cls(inst_data=inst_data, **config_value)
 
 
 class _HeldOpen:
-    """A storage of one database, held open."""
+    """A storage of one database that keeps its connection open."""
 
     _engine: sa.Engine
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
-        """Give a transaction."""
+        """Yield a connection in a transaction."""
         with self._engine.begin() as connection:
             yield connection
 
     def dispose(self) -> None:
-        """Close what is held open."""
+        """Close the connection."""
         self._engine.dispose()
 
 
 class LocalRuns(_HeldOpen, SqliteRunStorage):
-    """Holds the database of runs open."""
+    """The database of runs, kept open."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engine = _held(conn_string)
@@ -68,7 +68,7 @@ class LocalRuns(_HeldOpen, SqliteRunStorage):
 
 
 class LocalSchedules(_HeldOpen, SqliteScheduleStorage):
-    """Holds the database of ticks open."""
+    """The database of ticks, kept open."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engine = _held(conn_string)
@@ -76,13 +76,13 @@ class LocalSchedules(_HeldOpen, SqliteScheduleStorage):
 
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> LocalSchedules:
-        """Return the storage in a folder, its database made where there is none."""
-        made = SqliteScheduleStorage.from_local(base_dir, inst_data)  # of that class, whichever it is asked of
+        """Return the storage in a folder. Creates its database if there is none."""
+        made = SqliteScheduleStorage.from_local(base_dir, inst_data)  # always returns this class
         return cls(made._conn_string, inst_data)
 
 
 class LocalEvents(SqliteEventLogStorage):
-    """Holds the database of all runs open, and that of the run that was last written or read."""
+    """The events: keeps open the database of all runs, and that of the run last written or read."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines: dict[str, sa.Engine] = {}
@@ -90,15 +90,15 @@ class LocalEvents(SqliteEventLogStorage):
         super().__init__(base_dir, inst_data)
 
     def run_connection(self, run_id: str | None = None) -> AbstractContextManager[sa.Connection]:
-        """Give a transaction on the database of a run."""
+        """Yield a connection in a transaction on the database of a run."""
         return self._transaction(run_id or "")
 
     def index_connection(self) -> AbstractContextManager[sa.Connection]:
-        """Give a transaction on the database of all runs."""
+        """Yield a connection in a transaction on the database of all runs."""
         return self._transaction(INDEX_SHARD_NAME)
 
     def store_event(self, event: dg.EventLogEntry) -> None:
-        """Record an event. Whoever follows a run watches its file, which a held connection seldom touches."""
+        """Record an event. Followers of a run watch its file, which an open connection rarely changes, so touch it."""
         super().store_event(event)
         os.utime(self.path_for_shard(event.run_id))
 
@@ -108,7 +108,7 @@ class LocalEvents(SqliteEventLogStorage):
         super().wipe()
 
     def dispose(self) -> None:
-        """Close what is held open."""
+        """Close the connections."""
         self._close()
         super().dispose()
 
@@ -125,7 +125,7 @@ class LocalEvents(SqliteEventLogStorage):
     def _engine(self, shard: str) -> sa.Engine:
         with self._engines_lock:
             if shard not in self._engines:
-                # Dagster's own connection makes the database and its tables where there are none.
+                # Dagster's own connection creates the database and its tables if they are missing.
                 with super().index_connection() if shard == INDEX_SHARD_NAME else super().run_connection(shard):
                     pass
                 if shard != INDEX_SHARD_NAME:
@@ -146,7 +146,7 @@ def _held(url: str) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def connected(connection: Any, _record: object) -> None:
-        # The journal is written ahead: the database stays whole though not every entry has reached the disk.
+        # Write-ahead journal: the database stays consistent even if the last entries did not reach the disk.
         connection.execute("PRAGMA synchronous=NORMAL")
 
     return engine

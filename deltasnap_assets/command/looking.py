@@ -1,4 +1,4 @@
-"""The commands that look and start no Spark: `init`, `history`, `diff`, `doctor`; each with `--json`."""
+"""The commands that only read and do not start Spark: `init`, `history`, `diff`, `doctor`; each has `--json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the commands to the one command there is."""
+    """Add the commands to the app."""
     for command in (init, history, diff, doctor):
         app.command()(command)
 

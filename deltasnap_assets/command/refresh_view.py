@@ -1,4 +1,4 @@
-"""Refreshing tables from the terminal: on the instance of this folder, with progress shown."""
+"""Refreshes tables from the terminal, on the instance of this folder, and shows progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOG_NAME = "refresh.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What came of one table: the versions materialized, its health now, or why it failed.
+    """The result of one table: the versions materialized, its health now, or the error.
 
     condition: of its log, as JSON; None: not known.
     """
@@ -40,9 +40,9 @@ class Refreshed:
 
 
 def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = False) -> dict[str, Refreshed]:
-    """Refresh the tables of these names, one after another; return what came of each.
+    """Refresh the tables of these names, one after another. Return the result of each.
 
-    The terminal says so too, unless `quiet`. Where one fails, the others are refreshed all the same.
+    Prints the results too, unless `quiet`. If a table fails, the others are refreshed nevertheless.
     """
     home = use_local_instance()
     log = home / LOG_NAME
@@ -63,7 +63,7 @@ def _refresh(
     try:
         with RunProgress(console) as progress:
             versions = refresh_table(defs, settings, table, instance, on_event=progress.show)
-    except Exception as error:  # noqa: BLE001  # whatever it is, the other tables are refreshed
+    except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         problem, condition = f"{table.name}: {what}{error}", _condition(table)
         print_problem(console, "error", problem)
@@ -80,7 +80,7 @@ def _refresh(
 def _condition(table: TableSettings) -> TableCondition | None:
     try:
         return condition_of(table.path, table.storage_options)
-    except DeltaSnapError:  # of a path that no storage can be opened for, which the refresh has said
+    except DeltaSnapError:  # of a path without a usable storage: the refresh has reported it
         return None
 
 
@@ -98,7 +98,7 @@ def versions_text(versions: Sequence[int]) -> str:
 
 
 class RunProgress:
-    """A bar for each range of versions: its materializations recorded so far, and the last event's message."""
+    """A progress bar for each range of versions: the materializations recorded so far, and the last event's message."""
 
     def __init__(self, console: Console) -> None:
         self._bars = ProgressBars(
@@ -125,7 +125,7 @@ class RunProgress:
         self._bars.stop()
 
     def show(self, event: RefreshEvent) -> None:
-        """Take up one event of a run."""
+        """Update the bar with one event of a run."""
         run = replace(event, message="")
         if run not in self._task_of:
             versions = f"{run.first}" if run.first == run.last else f"{run.first} to {run.last}"

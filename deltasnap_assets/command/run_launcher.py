@@ -1,6 +1,6 @@
-"""Runs of the local instance start in a process that stands by with all loaded that a run needs: see `standby`.
+"""Starts runs of the local instance in a standby process that has already loaded all modules: see `standby`.
 
-Where none does, as for the first run, or two at once, they start as Dagster starts them, in a new process.
+If there is no standby process (for the first run, or for two at once), runs start in a new process as usual in Dagster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HANDED_OVER_TAG = f"{HIDDEN_TAG_PREFIX}handed_over"
 
 
 class StandbyRunLauncher(dg.DefaultRunLauncher):
-    """Hands a run to the process that stands by, and has the next one stand by once that run has ended."""
+    """Passes a run to the standby process, and starts the next standby process when that run has ended."""
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(inst_data)
@@ -47,7 +47,7 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
         threading.Thread(target=self.stand_by, args=(process,), daemon=True).start()
 
     def terminate(self, run_id: str) -> bool:
-        """End a run; any process of this machine may ask for it."""
+        """Terminate a run. Any process of this machine may call this."""
         run = self._instance.get_run_by_id(run_id)
         process = "" if run is None else run.tags.get(_HANDED_OVER_TAG, "")
         if run is None or run.is_finished or has_ended(process) is not False:
@@ -57,12 +57,13 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
         return True
 
     def stand_by(self, after: subprocess.Popen[str] | None = None) -> None:
-        """Have a process stand by unless one does, once another has ended: loading takes what that one needs."""
+        """Start a standby process unless there is one. Waits first until `after` has ended, to leave it the CPU."""
         if after is not None:
             after.wait()
         with self._lock:
             if self._standby is None:
-                # It ends as its input does, which is as this process ends: not by a Ctrl-C, which would cancel its run.
+                # It ends when its input closes, that is, when this process ends. A Ctrl-C does not reach it: that would
+                # cancel its run.
                 self._standby = subprocess.Popen(
                     [sys.executable, "-m", "deltasnap_assets.command.standby"],
                     stdin=subprocess.PIPE,
@@ -72,7 +73,7 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
                 )
 
     def dispose(self) -> None:
-        """Let the process that stands by end."""
+        """Let the standby process end."""
         with self._lock:
             if self._standby is not None and self._standby.stdin is not None:
                 self._standby.stdin.close()
@@ -82,11 +83,11 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
     def _hand_over(self, process: subprocess.Popen[str], run_id: str, arguments: str) -> bool:
         name = name_of(process.pid)
         try:
-            # Before it runs: whoever kills it, the run is known for lost.
+            # Tag before the run starts: if the process is killed, the run is detected as lost.
             self._instance.add_run_tags(run_id, {PROCESS_TAG: name, _HANDED_OVER_TAG: name})
             assert process.stdin is not None
             process.stdin.write(f"{arguments}\n")
             process.stdin.flush()
-        except OSError:  # it is gone
+        except OSError:  # the process is gone
             return False
         return True

@@ -1,7 +1,7 @@
-"""Which `deltasnap ui` has the Dagster instance of a folder, and what is left of one that was killed.
+"""Records which `deltasnap ui` uses the Dagster instance of a folder, and finds what a killed one left running.
 
-Two of them would run two daemons on one instance. `ui.json` in the folder of the instance says which process has it.
-All that a UI starts has a variable in its environment, by which it is found when the UI is gone.
+Two of them would run two daemons on one instance. `ui.json` in the folder of the instance names the process of the UI.
+Every process that a UI starts has a variable in its environment, which identifies it after the UI is gone.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _SECONDS_TO_END = 10
 
 
 class UiRunsError(DeltaSnapError):
-    """A `deltasnap ui` has this instance already."""
+    """Another `deltasnap ui` uses this instance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ui:
-    """A `deltasnap ui`. process: its name. mark: the value of MARK_VARIABLE for all that it starts."""
+    """A `deltasnap ui`. process: its name. mark: the value of MARK_VARIABLE in all processes that it starts."""
 
     url: str
     process: str
@@ -40,14 +40,14 @@ class Ui:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process still runs."""
+        """Whether the process is still running."""
         return has_ended(self.process) is False
 
 
 def last_ui(home: Path) -> Ui | None:
-    """Return the UI that had the instance last, whether it still runs or not; None: there was none.
+    """Return the UI that used the instance last, running or not; None: there was none.
 
-    Errors: UiRunsError where its record cannot be understood.
+    Errors: UiRunsError if its record is invalid.
     """
     try:
         return Ui(**json.loads((home / _RECORD).read_text(encoding="utf-8")))
@@ -59,15 +59,15 @@ def last_ui(home: Path) -> Ui | None:
 
 
 def leftovers(home: Path) -> list[str]:
-    """Return the processes that are left of a UI that is gone: webserver, daemon, code servers, runs."""
+    """Return the processes left by a UI that is gone: webserver, daemon, code servers, runs."""
     ui = last_ui(home)
     return [] if ui is None or ui.is_running else with_variable(MARK_VARIABLE, ui.mark)
 
 
 def take_instance(home: Path, url: str) -> int:
-    """Take the instance for the UI that this process becomes; return how many processes of an earlier one it stopped.
+    """Record this process as the UI of the instance. Return how many processes of an earlier UI it stopped.
 
-    Errors: UiRunsError where another one has it.
+    Errors: UiRunsError if another UI uses the instance.
     """
     with _locked(home / "ui.lock"):
         ui = last_ui(home)
@@ -86,7 +86,7 @@ def take_instance(home: Path, url: str) -> int:
 
 def _stop(mark: str) -> None:
     stop_all(partial(_services, mark), timeout_seconds=_SECONDS_TO_END)
-    # A run would record a signal as its cancellation; one that is killed counts as lost, and is made up for.
+    # A run records a signal as its cancellation. A killed run counts as lost, and is retried.
     for process in with_variable(MARK_VARIABLE, mark):
         send(process, signal.SIGKILL)
     stop_all(partial(with_variable, MARK_VARIABLE, mark), timeout_seconds=0)
@@ -99,7 +99,7 @@ def _services(mark: str) -> list[str]:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Wait for the lock of those that take the instance, and hold it; the kernel frees it when the process ends."""
+    """Wait for the lock of processes that take the instance, and hold it. The kernel frees it when the process ends."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

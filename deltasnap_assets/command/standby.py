@@ -1,7 +1,8 @@
-"""A process that stands by for one run: `python -m deltasnap_assets.command.standby`.
+"""A standby process for one run: `python -m deltasnap_assets.command.standby`.
 
-Loading Dagster, PySpark and the definitions takes longer than many a run. Here that is done before there is a run. It
-comes as one line on stdin, what `dagster api execute_run` takes; the process ends with it, or as stdin does.
+Loading Dagster, PySpark and the definitions takes longer than many runs. This process loads them before there is a run.
+The run arrives as one line on stdin, the argument of `dagster api execute_run`. The process ends after the run, or when
+stdin closes.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ _OF_A_SESSION = {"grpc": "pyspark.sql.connect.session", "py4j": "pyspark.sql.cla
 
 
 def main() -> None:
-    """Load what a run needs, wait for one, and execute it."""
+    """Load the modules and definitions, wait for a run, and execute it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     settings = _settings()
     if settings is not None:
         definitions.defs.get_repository_def()
-    with dg.DagsterInstance.get() as instance:  # what opens its storage is loaded too
+    with dg.DagsterInstance.get() as instance:  # also loads what opening the storage needs
         instance.get_runs_count()
     for needed, module in _OF_A_SESSION.items():
         if find_spec(needed):
             importlib.import_module(module)
     if not (arguments := sys.stdin.readline().strip()):
         return
-    if settings is None or _settings() != settings:  # tables were added, or changed: all is loaded anew
+    if settings is None or _settings() != settings:  # tables were added or changed: load everything again
         os.execv(sys.executable, [sys.executable, "-m", "dagster", "api", "execute_run", arguments])
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     execute_run_command.main([arguments], standalone_mode=False)
 
 
 def _settings() -> Settings | None:
-    """The configuration, with the tables that it discovers; None: it is wrong, as the run will tell."""
+    """Return the configuration with discovered tables; None: it is invalid, and the run will report why."""
     try:
         return load_settings()
     except DeltaSnapError:
@@ -51,7 +52,7 @@ def _settings() -> Settings | None:
 
 
 def _end_with_stdin() -> None:
-    """End at once where the daemon that handed the run over is gone: it counts as lost, and is made up for."""
+    """End immediately when the daemon that passed the run is gone. The run counts as lost, and is retried."""
     sys.stdin.read()
     os._exit(1)
 

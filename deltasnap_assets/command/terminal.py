@@ -1,4 +1,4 @@
-"""The terminal of a command: the user sees what is meant for him, and text from a log or an error steers nothing."""
+"""The terminal of a command. Text from a log or an error cannot control it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _TAIL_LINES = 5
 
 
 def shown(text: object, most: int = MOST_CHARACTERS, *, style: str = "") -> Text:
-    """Return a text as it is to be printed: no markup, no terminal escapes, no credentials, of bounded length."""
+    """Return a text for printing: without markup, terminal escapes or credentials, truncated."""
     return Text(visible(without_secrets(str(text)), most), style=style)
 
 
 def error_text(message: str) -> str:
-    """Return a message as it is to be printed, on one line."""
+    """Return a message for printing, on one line."""
     return shown(message, _MOST_OF_A_MESSAGE).plain
 
 
 def print_problem(console: Console, kind: str, message: str) -> None:
-    """Print one line that says what went wrong. kind: `error` or `warning`."""
+    """Print one line with the problem. kind: `error` or `warning`."""
     line = Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message))
     console.print(line, soft_wrap=True, highlight=False)
 
 
 class WarningLines(logging.Handler):
-    """Prints each record of a log as a line of warning."""
+    """Prints each log record as a warning line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record."""
@@ -47,7 +47,7 @@ class WarningLines(logging.Handler):
 
 
 def prepare_terminal() -> None:
-    """Make printing safe: what the terminal's encoding lacks is written out, the core's warnings are lines of ours."""
+    """Make printing safe: escape what the terminal's encoding lacks, and print the core's warnings as our lines."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     log = logging.getLogger("deltasnap_core")
@@ -57,9 +57,9 @@ def prepare_terminal() -> None:
 
 @contextmanager
 def output_to(log: Path) -> Iterator[Console]:
-    """Send everything written to this process' stdout and stderr, its children's too, to `log`; yields the real stdout.
+    """Redirect stdout and stderr of this process and its children to `log`. Yields the real stdout.
 
-    On the level of file descriptors: Spark's JVM inherits them and keeps writing to `log` for as long as it lives.
+    It works on file descriptors: Spark's JVM inherits them and writes to `log` as long as it lives.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as sink, _descriptors_to(sink.fileno()) as console:
@@ -68,13 +68,13 @@ def output_to(log: Path) -> Iterator[Console]:
 
 @contextmanager
 def output_aside() -> Iterator[None]:
-    """Send output as `output_to` does, to a temporary file; its last lines are printed where this fails."""
+    """Redirect output to a temporary file, as `output_to` does. On failure, print its last lines."""
     with tempfile.TemporaryFile() as sink:
         try:
             with _descriptors_to(sink.fileno()):
                 yield
         except DeltaSnapError:
-            raise  # it says itself what is wrong
+            raise  # its message is complete
         except Exception:
             sink.seek(0)
             printed = sink.read().decode(errors="replace").split("\n")

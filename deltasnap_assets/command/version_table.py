@@ -1,4 +1,4 @@
-"""Stored versions as a table for the terminal: what made each of them, what it amounts to, what it changed."""
+"""Stored versions as a table for the terminal: operation, size, changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltasnap_core import CommitInfo, Metadata, SnapshotState, SnapshotStore, V
 
 
 def version_table(store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str]) -> Table:
-    """Return a row a version: number, operation, files, bytes, tombstones, what changed against the version before.
+    """Return one row per version: number, operation, files, bytes, tombstones, changes since the version before.
 
     `versions`: ascending, stored. `operations`: by version; a version without one is shown as unknown.
     """
@@ -44,13 +44,13 @@ def version_table(store: SnapshotStore, table: str, versions: Sequence[int], ope
 
 
 def operation_text(commit: CommitInfo) -> str:
-    """Return what made a version: the operation, and how it wrote where it says so."""
+    """Return the operation of a version, and its mode if there is one."""
     mode = (commit.operation_parameters or {}).get("mode") if commit.operation == "WRITE" else None
     return (commit.operation or "unknown") + (f" ({str(mode).lower()})" if mode else "")
 
 
 def files_changed(changes: VersionChanges | None) -> Iterable[str]:
-    """Return how many files came and went: "+6 -22 files"; nothing where it is not known."""
+    """Yield how many files were added and removed: "+6 -22 files"; nothing if it is not known."""
     if changes is None:
         return
     counts = (("+", changes.num_added_files), ("-", changes.num_removed_files))
@@ -67,7 +67,7 @@ def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterabl
 
 
 def metadata_changed(before: Metadata, metadata: Metadata) -> Iterable[str]:
-    """Return the columns and properties that came, went or changed, in words."""
+    """Yield the columns and properties that were added, dropped or changed, in words."""
     try:
         columns = _column_texts(before), _column_texts(metadata)
     except (ValueError, RecursionError):
