@@ -1,4 +1,4 @@
-"""Does a Spark Connect server answer? Asked before its client is, which tries for minutes before it gives up."""
+"""Checks whether a Spark Connect server answers. Its client would retry for minutes before it fails."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RETRIES = 6  # after 0.05 s, 0.2 s and so on, the last one after 51 s
 
 
 class RemoteError(DeltaSnapError):
-    """No session on `spark.remote` is possible; the message is one line that says what is missing."""
+    """`spark.remote` allows no session. The message is one line that says what is missing."""
 
 
 def check_remote(remote: str) -> None:
-    """Raise RemoteError unless the client is installed and something listens at an address, `sc://HOST:PORT/;...`."""
+    """Raise RemoteError unless the client is installed and a server listens at the address, `sc://HOST:PORT/;...`."""
     if find_spec("grpc") is None:
         raise RemoteError(f"Spark Connect needs packages that are not installed: {how_to_install('connect')}.")
     host, port = _host_and_port(remote)
@@ -32,7 +32,7 @@ def check_remote(remote: str) -> None:
 
 
 def address_of(remote: str) -> str:
-    """Return `sc://HOST:PORT` of a value of `spark.remote`, without what follows: it may hold a token.
+    """Return `sc://HOST:PORT` from a value of `spark.remote`, without the rest, which may contain a token.
 
     Errors: RemoteError.
     """
@@ -41,8 +41,8 @@ def address_of(remote: str) -> str:
 
 
 def limit_retries(session: Any) -> None:
-    """Have a session's client give up after a minute, not after ten: a server that is gone took the session with it."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # of the extra `connect`
+    """Limit a session's client to retries of one minute instead of ten: a server that stopped has lost the session."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # from the extra `connect`
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 

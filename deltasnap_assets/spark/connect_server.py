@@ -1,9 +1,9 @@
-"""A warm Spark Connect server on this machine: started from pip's PySpark, stopped, asked for.
+"""A warm Spark Connect server on this machine: start it from pip's PySpark, stop it, find it.
 
-Everything of it lies in one folder: `server.json` says where it listens and which process it is, `server.log` what it
-printed. The process is known by its id and the time of its start, and what it started by a variable of its environment,
-so another program that has its id by now is never taken for the server. The lock on `lock` is held only while a server
-is being started; nothing else takes it.
+All its files are in one folder: `server.json` has its port and its process, `server.log` its output. The process is
+identified by its id and start time, and its children by an environment variable, so that a different program that
+reuses the id is never mistaken for the server. The lock file `lock` is held only while a server starts; nothing else
+uses it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
 
 
 class SparkServerError(DeltaSnapError):
-    """The server could not be started or stopped; the message says why and where its log is."""
+    """The server could not start or stop. The message gives the reason and the path of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkServer:
-    """A server that runs.
+    """A running server.
 
-    process_group: the process group of its launcher and its JVM. process: the name of the launcher, which `exec` makes
-    the JVM. mark: the value of MARK_VARIABLE in the environment of all that it started.
+    process_group: the process group of its launcher and its JVM. process: the name of the launcher, which `exec`
+    replaces by the JVM. mark: the value of MARK_VARIABLE in the environment of all processes that it started.
     """
 
     port: int
@@ -56,14 +56,14 @@ class SparkServer:
 
     @property
     def url(self) -> str:
-        """Where a session finds it: the value of `spark.remote`."""
+        """The address for sessions: the value of `spark.remote`."""
         return f"sc://{HOST}:{self.port}"
 
 
 def running_server(folder: Path) -> SparkServer | None:
-    """Return the server of a folder, whether it answers already or not; None: there is none.
+    """Return the server of a folder, even if it does not answer yet; None: there is none.
 
-    Errors: SparkServerError where `server.json` cannot be understood.
+    Errors: SparkServerError if `server.json` is invalid.
     """
     file = folder / "server.json"
     try:
@@ -77,10 +77,10 @@ def running_server(folder: Path) -> SparkServer | None:
 
 
 def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_seconds: float = 180) -> SparkServer:
-    """Start a server with a configuration's Spark settings; return it once it answers, or the one that runs already.
+    """Start a server with the configured Spark settings. Return it when it answers; if one runs already, return that.
 
-    Errors: `JavaError`; `SparkServerError` where another program has the port, where the server of the folder listens
-    on another, and where it ends or does not answer in time.
+    Errors: `JavaError`; `SparkServerError` if another program uses the port, if the server of the folder listens on
+    another port, and if the server ends or does not answer in time.
     """
     if running := running_server(folder):
         if running.port != port:
@@ -94,10 +94,10 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     _write_properties(properties, server_config(spark, port))
     log = folder / "server.log"
     with _locked(folder / "lock"), log.open("wb") as sink:
-        if (running := running_server(folder)) is not None:  # started since
+        if (running := running_server(folder)) is not None:  # started in the meantime
             return running
         server = SparkServer(port=port, process_group=0, mark=uuid4().hex)
-        _record(folder, server)  # before it runs: whoever kills this process, the server is found by its mark
+        _record(folder, server)  # before it runs: if this process is killed, the mark still identifies the server
         process = subprocess.Popen(
             [*_command(), "--load-spark-defaults", "--properties-file", str(properties.absolute())],
             env={**_environment(), MARK_VARIABLE: server.mark},
@@ -119,9 +119,9 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
 
 
 def exercise_server(server: SparkServer, rounds: int = 1) -> bool:
-    """Put a server through what a run asks of it, so that the first run need not wait; False where that fails.
+    """Run the warm-up workload on a server, so that the first run is fast. Return False on failure.
 
-    rounds: a JVM compiles what it has run often; later ones are hardly faster than the third.
+    rounds: the JVM compiles code that it has run often. Rounds after the third hardly help.
     """
     config = session_config(SparkSettings(remote=server.url))
     result = subprocess.run(
@@ -135,7 +135,7 @@ def exercise_server(server: SparkServer, rounds: int = 1) -> bool:
 
 
 def stop_server(folder: Path, *, timeout_seconds: float = 30) -> SparkServer | None:
-    """Stop the server of a folder and wait until it is gone; return the one that ran, None where none did."""
+    """Stop the server of a folder and wait until it has ended. Return that server; None: there was none."""
     server = running_server(folder)
     if server is None:
         return None
@@ -144,14 +144,14 @@ def stop_server(folder: Path, *, timeout_seconds: float = 30) -> SparkServer | N
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """Whether something listens on a port of this machine."""
+    """Return whether a process listens on a port of this machine."""
     try:
         with socket.create_connection((HOST, port), timeout=2):
             return True
@@ -170,14 +170,14 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Pat
 
 
 def _reason(log: Path) -> str:
-    """Return the line of a log that tells the most: the first that names an error, else the last."""
+    """Return the most useful line of a log: the first one with an error, else the last."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     telling = (line for line in lines if any(word in line for word in _ERRORS))
     return next(telling, lines[-1] if lines else "it printed nothing")
 
 
 def _command() -> list[str]:
-    """Return what `sbin/start-connect-server.sh` starts: not every PySpark of pip's has that script."""
+    """Return the command of `sbin/start-connect-server.sh`. Not every PySpark from pip has that script."""
     home = find_spark_home()
     script = None if home is None else home / "bin" / "spark-submit"
     if script is None or not script.is_file():
@@ -191,9 +191,9 @@ def _environment() -> dict[str, str]:
 
 
 def _write_properties(file: Path, config: Mapping[str, str]) -> None:
-    """Write settings for Spark to read: a file that is the user's alone, since a setting may be a credential.
+    """Write settings to a file for Spark. Only the user can read it, because a setting may be a credential.
 
-    On the command line anyone on the machine could read them.
+    A command line is visible to every user of the machine.
     """
     lines = [f"{_escaped(key)} {_escaped(value)}\n" for key, value in config.items()]
     file.unlink(missing_ok=True)
@@ -209,7 +209,7 @@ def _escaped(text: str) -> str:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Hold the lock of those that start a server. Errors: SparkServerError where another one holds it."""
+    """Hold the lock for starting a server. Errors: SparkServerError if another process holds it."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
@@ -222,14 +222,14 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def _processes_of(server: SparkServer) -> list[str]:
-    """Return the processes of a server that run, and no others."""
+    """Return the running processes of a server."""
     marked = with_variable(MARK_VARIABLE, server.mark) if server.mark else []
     is_running = server.process not in marked and has_ended(server.process) is False
     return [server.process, *marked] if is_running else marked
 
 
 def _record(folder: Path, server: SparkServer) -> None:
-    """Write `server.json` in one piece."""
+    """Write `server.json` atomically."""
     temporary = folder / f".server-{server.mark}.json"
     temporary.write_text(json.dumps(asdict(server)), encoding="utf-8")
     temporary.replace(folder / "server.json")

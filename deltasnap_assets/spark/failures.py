@@ -1,4 +1,4 @@
-"""What fails in Spark, in our words: one line with its cause, where Spark's own are thousands of characters of Java."""
+"""Converts failures of Spark to our errors: one line with the cause, instead of long Java stack traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltasnap_core import SPARK_FAILURES, DeltaSnapError, spark_cause
 
 
 class SparkStartError(DeltaSnapError):
-    """Java is there, and no session started: `reason`."""
+    """Java is installed, but no session started: `reason`."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -22,7 +22,7 @@ class SparkStartError(DeltaSnapError):
 
 
 class SparkFailedError(DeltaSnapError):
-    """A query about `table` failed in Spark, and no file is known to be why: `reason`."""
+    """A query on `table` failed in Spark for `reason`, and no file of the table is known to be the cause."""
 
     def __init__(self, *, table: str, reason: str) -> None:
         self.table = table
@@ -32,7 +32,7 @@ class SparkFailedError(DeltaSnapError):
 
 @contextmanager
 def starting_spark() -> Iterator[None]:
-    """Make of Spark's failure to start an error that says what is missing: JavaError, or SparkStartError."""
+    """Convert a failure to start Spark to an error that says what is missing: JavaError or SparkStartError."""
     try:
         yield
     except PySparkRuntimeError as error:
@@ -42,7 +42,7 @@ def starting_spark() -> Iterator[None]:
 
 @contextmanager
 def using_spark(table: str) -> Iterator[None]:
-    """Make of what fails in Spark a SparkFailedError that names the table and the cause."""
+    """Convert a failure in Spark to a SparkFailedError that names the table and the cause."""
     try:
         yield
     except SPARK_FAILURES as error:

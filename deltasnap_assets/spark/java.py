@@ -1,7 +1,7 @@
-"""The Java that Spark starts on: the machine's, else the one that the extra `java` installs as a wheel.
+"""The Java for Spark: the one of the machine, else the one that the extra `java` installs as a wheel.
 
-The runtime of the wheel lacks a module that Spark always requests, so Spark starts it through the script in
-`java_home`. `use_java` sets the environment for that, before a session or a server starts.
+The runtime of the wheel lacks a module that Spark always requests. Spark therefore starts it through the script in
+`java_home`. `use_java` sets the environment for that before a session or a server starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deltasnap_core import DeltaSnapError
 
 MINIMUM_JAVA = 17
 CHOICE_VARIABLE = "DELTASNAP_JAVA"
-"""`system` or `wheel`: which of them to use. Unset: the machine's if it is recent enough, else that of the wheel."""
+"""`system` or `wheel`: which one to use. Unset: the machine's Java if it is recent enough, else the wheel."""
 
 _COMMAND_VARIABLE = "DELTASNAP_JAVA_COMMAND"  # read by the script in `java_home`
 _JAVA_HOME = Path(__file__).parent / "java_home"
@@ -31,12 +31,12 @@ _NOTED = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 class JavaError(DeltaSnapError):
-    """Spark has no Java to start on; the message is one line that says what to install."""
+    """There is no Java for Spark. The message is one line that says what to install."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java on this machine. path: its executable. major: its major version; None: unknown. is_wheel: of the extra."""
+    """A Java on this machine. path: its executable. major: its version; None: unknown. is_wheel: from the extra."""
 
     path: Path
     major: int | None
@@ -125,13 +125,13 @@ def _wheel_java() -> Java | None:
 
 
 def _own_home(environment: Mapping[str, str]) -> str | None:
-    """Return the user's JAVA_HOME: that of the wheel is ours, inherited from the process that chose it."""
+    """Return the user's JAVA_HOME. Ignores the one of the wheel: a parent process that chose the wheel has set it."""
     home = environment.get("JAVA_HOME")
     return None if not home or Path(home) == _JAVA_HOME else home
 
 
 def _noted_major(java: Path) -> int | None:
-    """Return the major version in the file `release` of a Java, without starting it; None if it is not there."""
+    """Return the major version from the file `release` of a Java, without starting it; None if the file is missing."""
     release = java.parent.parent / "release"
     try:
         return _major(_NOTED, release.read_text(encoding="utf-8", errors="replace"))

@@ -1,7 +1,7 @@
-"""JVM options under which a session of this process starts fast: quick compilation, and a class-data archive if made.
+"""JVM options for a fast start of a session in this process: quick compilation, and a class-data archive if it exists.
 
-Starting Spark is mostly loading classes and compiling what runs once. The archive (`deltasnap warm-up` makes it) holds
-the classes as the JVM wants them; the first compiler alone compiles them. Pure: PySpark is found, not loaded.
+Most of the start of Spark is loading classes and compiling code that runs once. The archive, made by `deltasnap
+warm-up`, holds preprocessed classes, and only the first compiler (C1) runs. Pure: PySpark is located, not loaded.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from pathlib import Path
 
 from deltasnap_assets.spark.java import find_java
 
-# The second compiler takes as much of the processor as the work itself while a run is young. What the first one makes
-# runs a fifth slower once everything is warm, which a run of some minutes never earns back.
+# In a young run the second compiler (C2) uses as much CPU as the work itself. Without it, warm code runs a fifth
+# slower, which costs less in a run of a few minutes.
 QUICK_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-# On the small heaps that reading logs needs, threads that collect garbage only take time from those that work.
+# Reading logs needs a small heap. There, parallel garbage collection threads only take CPU from the workers.
 SMALL_HEAP_COLLECTOR = "-XX:+UseSerialGC"
-# Parquet is read into arrays of MiBs. In the small regions of a small heap each of them is humongous, and to collect
-# those takes a fifth of a load. Other collectors take no notice of this.
+# Parquet is read into arrays of several MiB. In the small regions of a small heap each one is a humongous object, whose
+# collection takes a fifth of the time of a load. Other collectors ignore this option.
 _LARGE_REGIONS = "-XX:G1HeapRegionSize=16m"
-# The JVM checks an archive itself and does without one that does not fit. Nobody wants to be told.
+# The JVM checks an archive and ignores one that does not fit. This option suppresses the warning.
 _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def quick_start_options(*, small_heap: bool, chosen: str = "") -> tuple[str, ...]:
-    """Return the options for a session whose whole Spark is in the driver.
+    """Return the options for a session that runs completely in the driver.
 
-    small_heap: whether its heap is of a size that one thread clears quickly. chosen: options that the user chose, which
-    come later on the JVM's command line and win; of garbage collectors it accepts no two.
+    small_heap: whether one thread can collect the heap quickly. chosen: the user's options. They come later on the
+    JVM's command line and win. The JVM does not accept two garbage collectors.
     """
     collector = (SMALL_HEAP_COLLECTOR,) if small_heap and not _names_collector(chosen) else ()
     return (*QUICK_COMPILER, *collector, *archive_options(chosen=chosen))
 
 
 def long_lived_options(*, chosen: str = "") -> tuple[str, ...]:
-    """Return the options for a driver that serves many runs: its JVM compiles and collects by its own defaults."""
+    """Return the options for a driver that serves many runs: its JVM keeps the default compilers and collectors."""
     return (_LARGE_REGIONS, *archive_options(chosen=chosen))
 
 
 def archive_options(environment: Mapping[str, str] = os.environ, *, chosen: str = "") -> tuple[str, ...]:
-    """Return the options that use the class-data archive; none where it is not made, or the user chose another."""
+    """Return the options that use the class-data archive; empty if it does not exist or the user chose another one."""
     if "-XX:SharedArchiveFile" in chosen or "-XX:ArchiveClassesAtExit" in chosen:
         return ()
     archive = archive_path(environment)
@@ -53,10 +53,11 @@ def archive_options(environment: Mapping[str, str] = os.environ, *, chosen: str 
 
 
 def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the archive of this Java and this PySpark lies, made or not; None where one of them is missing.
+    """Return the path of the archive for this Java and this PySpark; it may not exist. None: Java or PySpark is
+    missing.
 
-    Its name is a digest of all that must be the same for it to fit: another Java, another PySpark, another place of
-    either, have other archives.
+    Its name is a digest of everything the archive depends on: a different Java or PySpark, or a different path of
+    either, has a different archive.
     """
     java, spark_home = find_java(environment), find_spark_home(environment)
     if java is None or spark_home is None:
@@ -76,9 +77,9 @@ def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def base_archive_path(archive: Path, java: Path) -> Path | None:
-    """Return where the archive of Java's own classes lies, on which an archive of sessions builds.
+    """Return the path of the archive of Java's own classes, on which the archive of sessions builds.
 
-    None: Java has one beside it. The runtime of the wheel has none.
+    None: Java includes one. The runtime of the wheel does not.
     """
     if (java.parent.parent / "lib" / "server" / "classes.jsa").is_file():
         return None
@@ -86,13 +87,13 @@ def base_archive_path(archive: Path, java: Path) -> Path | None:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of this user's archives, whatever the project."""
+    """Return the folder of this user's archives, shared by all projects."""
     cache = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "deltasnap"
 
 
 def find_spark_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the Spark that PySpark would start: SPARK_HOME, else PySpark's own folder. None: there is no PySpark."""
+    """Return the Spark home that PySpark uses: SPARK_HOME, else PySpark's own folder. None: there is no PySpark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
@@ -105,7 +106,7 @@ def _names_collector(options: str) -> bool:
 
 
 def _java_facts(java: Path) -> tuple[str, ...]:
-    """Return what tells one Java from another without starting it: its place, its file, its notes on its release."""
+    """Return what identifies a Java without starting it: its path, its file, its release notes."""
     stat = java.stat()
     release = java.parent.parent / "release"
     notes = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""

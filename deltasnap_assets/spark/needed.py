@@ -1,4 +1,4 @@
-"""Whether the next refresh of a table will need Spark, as its stored versions show it."""
+"""Predicts from the stored versions of a table whether its next refresh needs Spark."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _AT_ONCE = 16
 
 
 def reason_for_spark(settings: Settings, tables: Iterable[TableSettings] | None = None) -> str | None:
-    """Return why the next versions of some tables (None: all) need Spark; None: the driver is likely to follow them.
+    """Return why the next versions of some tables (None: all) need Spark; None: the driver can probably handle them.
 
-    Costs a listing and a manifest of the store for each table. A commit too large for the driver is not foreseen.
+    Costs a listing and a manifest of the store for each table. It cannot predict a commit too large for the driver.
     """
     store = SnapshotStore.open(None, settings.storage, settings.storage_options, engine=settings.spark.engine)
 

@@ -1,4 +1,4 @@
-"""The Spark session of a run: started when a question needs it, with the reason in the run log."""
+"""The Spark session of a run. It starts when a query needs it, and the run log shows the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SessionSource(Protocol):
 
     @property
     def spark_session(self) -> SparkSession:
-        """The session, each time the same."""
+        """Return the session, the same each time."""
         ...
 
 
@@ -40,9 +40,9 @@ class PlainSession:
 
 
 class RunSession:
-    """One session for all questions of a run, or of a command. SparkProvider.
+    """One session for all queries of a run or a command. SparkProvider.
 
-    log: called once, with one line, when the session starts.
+    log: called with one line when the session starts.
     """
 
     def __init__(self, pyspark: SessionSource, log: Callable[[str], None] = lambda _: None) -> None:
@@ -52,10 +52,10 @@ class RunSession:
         self._session: SparkSession | None = None
 
     def session(self, reason: str) -> SparkSession:
-        """Return the session; start it, or connect to it, where that was not done yet.
+        """Return the session. Start it, or connect to it, on the first call.
 
         reason: what needs it, for the line in the log.
-        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if nobody answers at `spark.remote`.
+        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not answer.
         """
         with self._starting:
             if self._session is None:
@@ -63,7 +63,7 @@ class RunSession:
             return self._session
 
     def setting(self, name: str) -> str | None:
-        """Return a property of the session; before it starts, as the configuration has it."""
+        """Return a property of the session; before it starts, from the configuration."""
         if self._session is not None:
             return self._session.conf.get(name, None)
         value: str | None = self._pyspark.spark_config.get(name)

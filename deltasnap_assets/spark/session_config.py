@@ -1,4 +1,4 @@
-"""Spark's settings for reading logs: what the app's sessions and those of `deltasnap inspect` have in common. Pure."""
+"""Spark's settings for reading logs, shared by the app's sessions and `deltasnap inspect`. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.jvm_options import archive_options, long_lived_options, quick_start_options
 
-# Of any session. Logs are many small files and their states aggregate to little: listing them with a Spark job,
-# shuffling them into 200 partitions, compressing what is kept of them, or sorting the files of a table because it has
-# more than a hundred partitions, would cost more than the work itself.
+# For any session. Logs are many small files, and their states aggregate to little data. A Spark job to list them, a
+# shuffle into 200 partitions, compression of cached data, or sorting the files of a table with more than a hundred
+# partitions would cost more than the work itself.
 _SESSION_CONFIG = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
@@ -18,7 +18,7 @@ _SESSION_CONFIG = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
 }
-# Of a session that this process starts.
+# For a session that this process starts.
 _DRIVER_CONFIG = {
     "spark.app.name": "deltasnap",
     "spark.driver.memory": "2g",
@@ -26,10 +26,10 @@ _DRIVER_CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Where the driver is the whole of Spark, it need not be reached from elsewhere, nor know a name for this machine. Our
-# joins say themselves what to send to every task: to plan again between the stages takes longer than it saves. A page
-# is the least that an aggregation allocates: by default 64 MiB, for a few hundred groups. Caching a table copies the
-# whole session where tables may be bucketed.
+# For Spark in a single driver process. No other machine connects to it, so it needs no name of this machine. Our joins
+# choose their broadcasts themselves, so adaptive planning takes longer than it saves. A page is the minimum allocation
+# of an aggregation: by default 64 MiB, for a few hundred groups. With automatic bucketed scans, caching a table copies
+# the whole session.
 _LOCAL_CONFIG = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -38,20 +38,20 @@ _LOCAL_CONFIG = {
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.buffer.pageSize": "2m",
 }
-# Of the process that has the driver: a Connect server was started with its own.
+# For the process of the driver. A Connect server has its own.
 _DRIVER_ONLY = ("spark.driver.", "spark.executor.", "spark.connect.", "spark.ui.", "spark.jars", "spark.app.")
 _MEMORY = "spark.driver.memory"
 _SMALL_HEAP_BYTES = 4 << 30
 _UNITS = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _USER_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-# Spark puts these before the options above, so that what a user chooses there wins.
+# Spark adds these before the options above, so that the user's options win.
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 
 
 def session_config(spark: SparkSettings) -> dict[str, str]:
-    """Return Spark's settings: what the configuration file says, over defaults that suit reading logs.
+    """Return Spark's settings: the configuration file over defaults that suit reading logs.
 
-    For a Connect server, without those that only the process that starts the driver can give.
+    For a Connect server, excludes settings that only the process of the driver can use.
     """
     chosen = {key: _spark_text(value) for key, value in spark.config.items()}
     if spark.remote is not None:
@@ -69,14 +69,14 @@ def session_config(spark: SparkSettings) -> dict[str, str]:
 
 
 def long_lived_config(spark: SparkSettings, name: str) -> dict[str, str]:
-    """Return Spark's settings for a driver on this machine that serves many runs, by a name that Spark's UI shows."""
+    """Return Spark's settings for a driver on this machine that serves many runs. name: shown in Spark's UI."""
     chosen = {key: _spark_text(value) for key, value in spark.config.items()}
     options = long_lived_options(chosen=chosen.get(_USER_JAVA_OPTIONS, ""))
     return _driver_config(spark.master or "local[*]", {**_LOCAL_CONFIG, "spark.app.name": name}, options, chosen)
 
 
 def server_config(spark: SparkSettings, port: int) -> dict[str, str]:
-    """Return Spark's settings for a Connect server on this machine, which nobody reaches from another."""
+    """Return Spark's settings for a Connect server on this machine that other machines cannot reach."""
     return {
         **long_lived_config(spark, "deltasnap spark-server"),
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -92,7 +92,7 @@ def _driver_config(
 
 
 def _bytes(memory: str) -> int:
-    """Return the bytes of a size as Spark writes it ("2g", "512m", "1024mb"; a bare number: MiB); 0: no such size."""
+    """Return the bytes of a size in Spark's format ("2g", "512m", "1024mb"; a bare number: MiB); 0: invalid."""
     found = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", memory, re.IGNORECASE)
     return int(found[1]) << _UNITS[found[2].lower() or "m"] if found else 0
 

@@ -1,8 +1,8 @@
-"""The warm Spark Connect server that `deltasnap ui` brings along, where the configuration names no session.
+"""The warm Spark Connect server that `deltasnap ui` starts if the configuration names no session.
 
-It lives as long as the process that asked for it, whatever becomes of that: a watcher reads a pipe of which only that
-process, and what takes its place by `exec`, has the other end. Runs find the server by a variable of the environment;
-one that finds no server there starts a session of its own.
+It stops when the process that started it ends, for whatever reason. A watcher reads a pipe whose other end only that
+process, and its replacement after `exec`, holds open. Runs find the server by an environment variable. A run that finds
+no server starts its own session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PORT_VARIABLE = "DELTASNAP_UI_SERVER_PORT"
 
 
 def bring_server(spark: SparkSettings, folder: Path, port: int) -> SparkServer:
-    """Start a server that ends with this process, and tell its children where; it warms up while they start.
+    """Start a server that stops with this process, and set its address for child processes. It warms up meanwhile.
 
     Errors: those of `start_server`.
     """
@@ -39,13 +39,13 @@ def bring_server(spark: SparkSettings, folder: Path, port: int) -> SparkServer:
         )
     finally:
         os.close(reading)
-    os.set_inheritable(writing, True)  # what takes the place of this process keeps it open
+    os.set_inheritable(writing, True)  # the replacement of this process keeps it open
     os.environ[PORT_VARIABLE] = str(port)
     return server
 
 
 def spark_of_run(spark: SparkSettings, environment: Mapping[str, str] = os.environ) -> SparkSettings:
-    """Return where a run has its session: on the server of the UI that it belongs to, where that answers."""
+    """Return the Spark settings of a run: the server of its UI if that answers, else the configured ones."""
     port = environment.get(PORT_VARIABLE)
     if port is None or not is_free_to_choose(spark) or not answers(int(port)):
         return spark
@@ -53,17 +53,17 @@ def spark_of_run(spark: SparkSettings, environment: Mapping[str, str] = os.envir
 
 
 def is_free_to_choose(spark: SparkSettings) -> bool:
-    """Whether the configuration leaves it open where sessions are."""
+    """Return whether the configuration leaves the place of sessions open."""
     return spark.remote is None and spark.master is None
 
 
 def _watch(folder: Path, port: int) -> None:
-    """Warm the server up, and stop it once nobody has the other end of stdin any longer."""
+    """Warm up the server, and stop it when no process holds the other end of stdin open."""
     server = SparkServer(port=port, process_group=0)
     threading.Thread(target=exercise_server, args=(server, 3), daemon=True).start()
     sys.stdin.read()
     stop_server(folder)
-    os.killpg(0, signal.SIGKILL)  # this process, and what may still be warming up
+    os.killpg(0, signal.SIGKILL)  # this process, and a warm-up that may still run
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""`deltasnap warm-up`: the class-data archive that lets every later session on this machine start in a fraction.
+"""`deltasnap warm-up`: makes a class-data archive, so that later sessions on this machine start faster.
 
-A session of its own loads the classes that a run loads; its JVM writes them down as it ends. The archive lies among the
-user's caches, for all projects; it may be deleted at any time, and is never used with another Java or PySpark.
+It runs a session that loads the classes of a run. The JVM writes them to the archive when it ends. The archive is in
+the user's cache folder, for all projects. It may be deleted at any time, and is used only with the same Java and
+PySpark.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _NEEDED_MB = 200
 
 
 class WarmUpError(DeltaSnapError):
-    """The archive could not be made; the message says why. Sessions start without it."""
+    """The archive could not be made. The message gives the reason. Sessions start without it."""
 
 
 def make_archive() -> Path:
-    """Make the archive of this Java and this PySpark, again where there is one; gives its path.
+    """Make the archive for this Java and this PySpark, replacing an existing one. Return its path.
 
-    A session that starts meanwhile uses the one before, or none. Errors: `JavaError`, `WarmUpError`.
+    A session that starts in the meantime uses the old archive or none. Errors: `JavaError`, `WarmUpError`.
     """
     java = check_java().path
     archive = archive_path()
@@ -40,7 +41,7 @@ def make_archive() -> Path:
     archive.parent.mkdir(parents=True, exist_ok=True)
     _remove_strays(archive.parent)
     free_mb = shutil.disk_usage(archive.parent).free // 10**6
-    if free_mb < _NEEDED_MB:  # told at once: the JVM would find out after a minute, and not say why
+    if free_mb < _NEEDED_MB:  # checked first: the JVM would fail after a minute, without the reason
         raise WarmUpError(f"Expected {_NEEDED_MB} MB free below {archive.parent} for the archive, found {free_mb} MB.")
     partial = archive.with_suffix(f".{os.getpid()}")
     try:
@@ -57,16 +58,16 @@ def make_archive() -> Path:
 
 
 def _remove_strays(folder: Path) -> None:
-    """Remove what commands that were killed left behind: their JVM writes its archive all the same."""
+    """Remove the files of commands that were killed: their JVM writes its archive nevertheless."""
     for file in folder.glob("classes-*.[0-9]*"):
         if file.stat().st_mtime < time.time() - _STRAY_SECONDS:
             file.unlink(missing_ok=True)
 
 
 def _make_base(archive: Path, java: Path) -> str:
-    """Make the archive of Java's own classes if this Java came without; return the option that uses it.
+    """Make the archive of Java's own classes if this Java has none. Return the option that uses it.
 
-    The archive of sessions names its file, so it stays where it is made.
+    The archive of sessions contains its path, so it must not move.
     """
     base = base_archive_path(archive, java)
     if base is None:
@@ -84,7 +85,7 @@ def _make_base(archive: Path, java: Path) -> str:
 
 
 def _check(archive: Path, java: Path) -> None:
-    """Raise WarmUpError unless the JVM starts from an archive: one cut short by a full disk, it would crash on."""
+    """Raise WarmUpError unless the JVM starts from an archive. An archive truncated by a full disk would crash it."""
     with archive.open("rb") as written:
         os.fsync(written.fileno())
     command = [str(java), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-version"]
@@ -95,7 +96,7 @@ def _check(archive: Path, java: Path) -> None:
 
 def _run_workload(java_options: str) -> str:
     config = session_config(SparkSettings(config={"spark.driver.extraJavaOptions": java_options}))
-    # The JVM writes the archive after Python has ended. It holds the pipe until then: reading to the end waits for it.
+    # The JVM writes the archive after Python has ended, and holds the pipe until then. Reading to the end waits for it.
     result = subprocess.run(
         [sys.executable, "-m", "deltasnap_assets.tables.warm_up_workload", "1"],
         input=json.dumps(config),
