@@ -1,6 +1,6 @@
-"""The attributes of a `defs.yaml`: the keys of `deltasnap.yaml`, checked with its messages, shown to `dg` as a schema.
+"""The attributes of a `defs.yaml`: the keys of `deltasnap.yaml`, with the same error messages and a schema for `dg`.
 
-A text with `{{` is a template, which Dagster fills in later: its value is checked then.
+A text with `{{` is a template that Dagster resolves later. Its value is checked then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Lo
 
 
 class ComponentAttributes(dg.Model):
-    """What Dagster reads from the file, each value as the file has it. `settings_of` makes settings of them."""
+    """The attributes that Dagster reads from the file, unchanged. `settings_of` converts them to settings."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -31,14 +31,14 @@ class ComponentAttributes(dg.Model):
     @model_validator(mode="before")
     @classmethod
     def _is_as_in_deltasnap_yaml(cls, values: Any) -> Any:
-        """Raise what is wrong with the values, each at its key: Dagster adds the line."""
+        """Raise the errors of the values, each at its key. Dagster adds the line."""
         if problems := list(_problems(values)):
             raise ValidationError.from_exception_data("defs.yaml", problems, hide_input=True)
         return values
 
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
-        """Return the schema of the keys. It has no `anyOf`, which tells nobody what is wrong."""
+        """Return the schema of the keys. It has no `anyOf`, because its error messages do not show what is wrong."""
         schema = _told_apart(Settings.model_json_schema())
         for key in ("tables", "discover"):
             schema["properties"][key] = _or_template(schema["properties"][key])
@@ -46,9 +46,9 @@ class ComponentAttributes(dg.Model):
 
 
 def settings_of(values: dict[str, Any], file: str) -> Settings:
-    """Return the settings that resolved values stand for.
+    """Return the settings from resolved values.
 
-    Errors: ConfigError for a value that a template gave, or a name that two tables have.
+    Errors: ConfigError for an invalid value from a template, or two tables with the same name.
     """
     try:
         settings = Settings.model_validate(values)
@@ -71,7 +71,8 @@ def _problems(values: Any) -> Iterator[InitErrorDetails]:
         for details in error.errors():
             if not _is_left_to_templates(values, details):
                 location, reason = _in_file(values, details), ValueError(reason_of(details))
-                # Dagster makes the error anew to add the line: it knows pydantic's own types only, and shows the input.
+                # Dagster recreates the error to add the line. It supports only pydantic's own types, and shows the
+                # input.
                 yield InitErrorDetails(
                     type="value_error", ctx={"error": reason}, loc=location, input=key_text(location) or "the file"
                 )
@@ -96,7 +97,7 @@ def _has_template(value: Any) -> bool:
 
 
 def _in_file(values: Any, details: ErrorDetails) -> Location:
-    """Return where in the file a value is wrong. A branch of a union is no key of the file."""
+    """Return the location in the file of an invalid value. A branch of a union is not a key of the file."""
     location: Location = ()
     for part in details["loc"]:
         try:
@@ -108,7 +109,7 @@ def _in_file(values: Any, details: ErrorDetails) -> Location:
 
 
 def _told_apart(schema: Any) -> Any:
-    """Return a schema that decides by the type of a value which branch of an `anyOf` holds."""
+    """Return a schema that selects the branch of an `anyOf` by the type of the value."""
     if isinstance(schema, list):
         return [_told_apart(each) for each in schema]
     if not isinstance(schema, dict):

@@ -1,6 +1,6 @@
 """The settings of the app: `deltasnap.yaml` as typed values, with errors that name the file, line, key and value.
 
-PySpark is never loaded, Dagster only to judge a cron expression: the command line answers for a broken file at once.
+Does not load PySpark, and loads Dagster only to check a cron expression, so that the command line reports errors fast.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SECRETIVE = ("storage_options", "config")  # these keys hold credentials: their
 
 
 class _Settings(BaseModel):
-    # The text below a field is what the documentation, the schema of `dg` and error messages say of its key.
+    # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     def model_post_init(self, _: Any) -> None:
@@ -154,7 +154,7 @@ class TableSettings(_FollowedSettings):
 
     @property
     def defined_at(self) -> tuple[str, int] | None:
-        """The configuration file that names this table, and the line; None: none does."""
+        """The configuration file that defines this table, and the line; None: no file."""
         return self._defined_at
 
     @field_validator("name")
@@ -197,7 +197,7 @@ class SparkSettings(_Settings):
 
     @property
     def engine(self) -> EngineUse:
-        """What the core calls `use`."""
+        """The core's engine for `use`."""
         return "spark" if self.use == "always" else "auto"
 
     @model_validator(mode="after")
@@ -236,7 +236,7 @@ class Settings(_Settings):
         return tables
 
     def table(self, name: str) -> TableSettings:
-        """Return the table of that name. Errors: `ValueError` that lists the names there are."""
+        """Return the table with this name. Errors: `ValueError` that lists the known names."""
         for table in self.tables:
             if table.name == name:
                 return table
@@ -248,7 +248,7 @@ def load_settings(
 ) -> Settings:
     """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
 
-    `folder` is the working directory unless given. Relative paths in a file are relative to the file.
+    `folder` defaults to the working directory. Relative paths in a file are relative to the file.
     Errors: `ConfigError`.
     """
     folder = Path.cwd() if folder is None else folder
@@ -256,20 +256,20 @@ def load_settings(
     settings = demo_settings(folder) if path is None else read_settings(path, environment)
     if not settings.discover:
         return settings
-    from deltasnap_assets.settings.discovery import with_discovered  # noqa: PLC0415  # it makes settings of these
+    from deltasnap_assets.settings.discovery import with_discovered  # noqa: PLC0415  # it imports this module
 
     return with_discovered(settings)
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the configuration file in force; None: there is none, the demo's settings are."""
+    """Return the configuration file in use; None: there is none, and the demo settings apply."""
     if named := environment.get(CONFIG_VARIABLE):
         return folder / Path(named).expanduser()
     return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
 
 
 def nothing_to_follow(settings: Settings) -> str | None:
-    """Return what to do where there is neither a configuration file nor the demo table; None: there is one of them."""
+    """Return what to do if there is neither a configuration file nor the demo table; None: there is one of them."""
     if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
         return None
     return (
@@ -279,13 +279,13 @@ def nothing_to_follow(settings: Settings) -> str | None:
 
 
 def demo_settings(folder: Path) -> Settings:
-    """Return the settings without a file: the demo table, its log polled every few seconds."""
+    """Return the settings without a file: the demo table, polled every few seconds."""
     table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)
     return Settings(storage=str(folder / DEFAULT_STORAGE), tables=(table,))
 
 
 def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Read and check one configuration file. Errors: `ConfigError`, with every mistake found."""
+    """Read and check one configuration file. Errors: `ConfigError`, with all errors found."""
     source = read_yaml(path, environment)
     if not isinstance(source.values, dict):
         raise ConfigError(file=source.file, problems=(ConfigProblem(reason="expected keys such as tables: ..."),))
@@ -302,11 +302,11 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
 
 
 def _check_cron(text: str) -> None:
-    """Raise ValueError unless Dagster takes the text for a schedule."""
-    import dagster as dg  # noqa: PLC0415  # slow to load, and most configurations leave the hours as they are
+    """Raise ValueError unless Dagster accepts the text as a cron schedule."""
+    import dagster as dg  # noqa: PLC0415  # slow to load, and most configurations do not set a schedule
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of steps larger than their field
+        warnings.simplefilter("ignore")  # warnings about steps larger than their field
         try:
             dg.ScheduleDefinition(name="refresh", job_name="refresh", cron_schedule=text)
         except dg.DagsterInvalidDefinitionError as error:
@@ -318,7 +318,7 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
     first: dict[str, int] = {}
     for index, table in enumerate(settings.tables):
         location: Location = ("tables", index, "name")
-        # Names become folders of the store, which some filesystems tell apart by more than case alone.
+        # Names become folders of the store. Some filesystems do not distinguish upper and lower case.
         earlier = first.setdefault(table.name.casefold(), index)
         if earlier != index:
             reason = f"the name of another table too, {key_text(('tables', earlier, 'name'))}"
@@ -333,7 +333,7 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
 def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Path | None = None) -> Settings:
     """Return the settings with relative paths resolved against a folder.
 
-    storage_folder: the one for `storage`; None: the same.
+    storage_folder: the folder for `storage`; None: the same one.
     """
 
     def absolute(path: str, folder: Path) -> str:
@@ -346,7 +346,7 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
 
 
 def reason_of(details: Any) -> str:
-    """Return what is wrong with a value. details: one of the errors of pydantic's ValidationError."""
+    """Return the message for an invalid value. details: one of the errors of pydantic's ValidationError."""
     if details["type"] == "extra_forbidden":
         return f"unknown key{_nearest(tuple(details['loc']))}"
     if details["type"] == "missing":
@@ -358,7 +358,7 @@ def reason_of(details: Any) -> str:
 def _problem(source: YamlSource, details: Any) -> ConfigProblem:
     location: Location = tuple(details["loc"])
     while location and location not in source.lines and details["type"] != "missing":
-        location = location[:-1]  # a branch of a union is no key of the file
+        location = location[:-1]  # a branch of a union is not a key of the file
     hidden = any(part in _SECRETIVE for part in location)
     value = source.texts.get(location)
     return ConfigProblem(

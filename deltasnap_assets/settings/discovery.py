@@ -1,6 +1,6 @@
-"""Tables that lie where the configuration says to look: `discover:` made into tables, by one listing a pattern.
+"""Discovers tables: resolves `discover:` to tables, with one listing per pattern.
 
-Looked for when the definitions are made: Dagster shows a new table once its code location is loaded again.
+This happens when the definitions load. Dagster shows a new table after its code location is reloaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from deltasnap_core import (
 
 
 class DiscoveryError(DeltaSnapError):
-    """What lies at `pattern` cannot be followed: `reason`."""
+    """The tables at `pattern` cannot be followed: `reason`."""
 
     def __init__(self, *, pattern: str, reason: str) -> None:
         self.pattern = redacted(pattern)
@@ -35,9 +35,9 @@ class DiscoveryError(DeltaSnapError):
 
 
 def with_discovered(settings: Settings) -> Settings:
-    """Return the settings with the tables that were found, after those that the file names; these are left out.
+    """Return the settings with the discovered tables after those in the file. A table that the file names is not added.
 
-    Errors: DiscoveryError where the storage cannot be listed, and for two tables of one name.
+    Errors: DiscoveryError if the storage cannot be listed, or two tables have the same name.
     """
     tables = list(settings.tables)
     for pattern in settings.discover:
@@ -77,7 +77,7 @@ def _table_paths(pattern: DiscoverSettings) -> list[str]:
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
     """Return the paths that a pattern matches, ascending; URLs for a URL. Errors: DiscoveryError.
 
-    Every exception counts: a client of a cloud storage has its own for a timeout, a refusal or a missing package.
+    Catches every exception: each cloud storage client has its own for a timeout, denied access or a missing package.
     """
     learn_url(pattern)
     learn_options(storage_options)

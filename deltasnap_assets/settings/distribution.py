@@ -1,4 +1,4 @@
-"""Under which name this is installed. Never tell anybody to install `deltasnap`: on PyPI that is another project."""
+"""The name of the distribution. Never tell users to install `deltasnap`: on PyPI that is a different project."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ DISTRIBUTION = "dagster-deltasnap"
 
 
 def how_to_install(extra: str) -> str:
-    """Return the words that say how an optional part is added."""
+    """Return the instruction for installing an extra."""
     return f"install {DISTRIBUTION} with its extra {extra}; in its checkout: pip install -e '.[{extra}]'"

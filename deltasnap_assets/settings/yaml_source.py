@@ -1,6 +1,6 @@
-"""A YAML file as plain values that still know their lines: what turns a mistake in a configuration into a place.
+"""Reads a YAML file as plain values with their line numbers, so that errors can name the location.
 
-Pure: neither Dagster nor PySpark is loaded.
+Pure: loads neither Dagster nor PySpark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigProblem:
-    """One mistake: `key` as in `tables[0].path` (None: the file), `value` as the file has it (None: not shown)."""
+    """One error: `key` as in `tables[0].path` (None: the file), `value` as in the file (None: not shown)."""
 
     reason: str
     line: int | None = None
@@ -36,7 +36,7 @@ class ConfigProblem:
 
 
 class ConfigError(DeltaSnapError):
-    """The configuration cannot be used; each of `problems` is a line of the message, with the file and its line."""
+    """The configuration is invalid. Each of `problems` is a line of the message, with the file and its line."""
 
     def __init__(self, *, file: str, problems: tuple[ConfigProblem, ...]) -> None:
         self.file = file
@@ -45,7 +45,7 @@ class ConfigError(DeltaSnapError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The message, a problem each."""
+        """The message, one line per problem."""
         return tuple(f"{self.file}{'' if each.line is None else f':{each.line}'}: {each}" for each in self.problems)
 
 
@@ -53,8 +53,8 @@ class ConfigError(DeltaSnapError):
 class YamlSource:
     """The values of a YAML file, with the line (from 1) and the text of each.
 
-    `texts` holds what the file says, before environment variables are put in: safe to show. A value that the file does
-    not have has no entry in `texts`; `line_of` then gives the line of what should have held it.
+    `texts` has the texts of the file before environment variables are resolved: they are safe to show. A value that is
+    not in the file is not in `texts`; `line_of` then returns the line of its parent.
     """
 
     file: str
@@ -71,8 +71,8 @@ class YamlSource:
 def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
     """Read one YAML document; `${NAME}` in a value stands for an environment variable.
 
-    Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a key given twice or not text, a
-    variable that is not set.
+    Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a duplicate key, a key that is not
+    text, and a variable that is not set.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -94,13 +94,13 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
 
 
 def key_text(location: Location) -> str:
-    """Return a location as one types it: `("tables", 0, "path")` is `tables[0].path`."""
+    """Return a location as text: `("tables", 0, "path")` is `tables[0].path`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return text.removeprefix(".")
 
 
 class _Reader:
-    """Walks the node tree once, keeping lines, texts and problems on the way."""
+    """Walks the node tree once and collects lines, texts and problems."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment

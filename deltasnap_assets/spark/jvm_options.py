@@ -53,8 +53,7 @@ def archive_options(environment: Mapping[str, str] = os.environ, *, chosen: str 
 
 
 def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of the archive for this Java and this PySpark; it may not exist. None: Java or PySpark is
-    missing.
+    """Return the path of the archive for this Java and this PySpark; it may not exist. None: one of both is missing.
 
     Its name is a digest of everything the archive depends on: a different Java or PySpark, or a different path of
     either, has a different archive.
