@@ -1,10 +1,10 @@
-"""The Dagster app over `deltasnap_core`: each version of each tracked Delta table as a set of assets.
+"""The Dagster app on `deltasnap_core`: each version of each configured Delta table as a set of assets.
 
-The code location is `deltasnap_assets.definitions:defs`. In a project of one's own:
+The code location is `deltasnap_assets.definitions:defs`. In your own project:
 
     from deltasnap_assets import LatestVersion, build_definitions, load_settings
 
-The names below are resolved at first use: importing the package loads neither Dagster nor PySpark.
+The names below are resolved on first use: importing the package loads neither Dagster nor PySpark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MODULE_OF = {
     "load_settings": "settings.config",
 }
 
-# In full, not from the mapping above: type checkers read it.
+# Listed in full instead of taken from the mapping above, because type checkers read it.
 __all__ = ["DeltaTableSnapshots", "LatestVersion", "build_definitions", "load_settings"]
 
 

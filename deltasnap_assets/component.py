@@ -1,4 +1,4 @@
-"""The component for `dg` projects: the tables of a `defs.yaml`, on the code of the app.
+"""The component for `dg` projects: it defines the tables of a `defs.yaml`.
 
     type: deltasnap_assets.DeltaTableSnapshots
     attributes:
@@ -6,9 +6,9 @@
       tables:
         - {name: events, path: s3://lake/events}
 
-The keys are those of `deltasnap.yaml`, `discover` too. A relative path of a table is relative to the file, a relative
-`storage` to the project's folder: the store has no place among the source files. A project has one such file: its
-tables share the Spark session and the store, which Dagster knows by one name.
+The keys are those of `deltasnap.yaml`, including `discover`. A relative table path is relative to the file. A relative
+`storage` is relative to the project's folder, because the store does not belong among the source files. A project has
+one such file: its tables share the Spark session and the store, whose resource names are unique in Dagster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from deltasnap_core import redacted
 
 
 class _ExampleTable(dg.Scaffolder[Any]):
-    """Writes a `defs.yaml` that needs another path only: what `dg scaffold defs` makes."""
+    """The scaffolder of `dg scaffold defs`: writes a `defs.yaml` in which only the path must be changed."""
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
         """Write the file of a new component."""
@@ -37,7 +37,7 @@ class _ExampleTable(dg.Scaffolder[Any]):
 class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     """Every version of Delta tables as assets, read from their transaction logs with PySpark."""
 
-    # Values as in the file, their templates filled in: `settings_of` checks them.
+    # Values as in the file, with resolved templates: `settings_of` checks them.
     tables: Any = ()
     discover: Any = ()
     storage: Any = str(DEFAULT_STORAGE)
@@ -46,14 +46,14 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
 
     @classmethod
     def model(cls) -> type[BaseModel]:
-        """Return what Dagster reads the attributes with."""
+        """Return the model with which Dagster reads the attributes."""
         return ComponentAttributes
 
     def __repr__(self) -> str:
         return redacted(super().__repr__())
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return the definitions of the tables, to be merged with those of the project. Errors: ConfigError."""
+        """Return the definitions of the tables, for merging with those of the project. Errors: ConfigError."""
         settings = settings_of({name: getattr(self, name) for name in type(self).model_fields}, str(context.path))
         absolute = with_absolute_paths(settings, context.path, storage_folder=context.project_root)
         return build_definitions(with_discovered(absolute))

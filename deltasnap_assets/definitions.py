@@ -1,7 +1,7 @@
 """The code location: `deltasnap_assets.definitions:defs`.
 
-`defs` is made when it is first asked for, from the configuration file in force then. Importing this module reads
-nothing; making `defs` reads that one file, lists the folders that `discover` names but no log, and starts no Spark.
+`defs` is built on first access, from the configuration file in use at that time. Importing this module reads nothing.
+Building `defs` reads that file and lists the folders in `discover`. It reads no log and does not start Spark.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:
-    """Return all that Dagster shows for the tables of a configuration, to be merged with other definitions.
+    """Return all definitions for the tables of a configuration, for merging with other definitions.
 
         defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
 
-    No executor is among them. The jobs of the tables have their own, of one process, whose steps share a Spark session;
-    what is started from an asset's page goes by that of the project.
+    They include no executor. The jobs of the tables have their own single-process executor, so that their steps share a
+    Spark session. Runs started from an asset's page use the executor of the project.
     """
     jobs = {table.name: (_job(table), observe_job(table)) for table in settings.tables}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which a range in one run needs
+        warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
         defs = dg.Definitions(
             assets=[asset for table in settings.tables for asset in table_assets(table)],
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
@@ -66,22 +66,24 @@ def _job(table: TableSettings) -> Any:
         selection=dg.AssetSelection.groups(table.name),
         description=f"Materializes versions of {table.name}: each of its assets, and its checks.",
         tags={TABLE_TAG: table.name},
-        executor_def=dg.in_process_executor,  # one process for all the steps of a run: they share a Spark session
+        executor_def=dg.in_process_executor,  # one process for all steps of a run: they share a Spark session
     )
 
 
 @cache
 def _configured() -> dg.Definitions:
-    own = dg.Definitions(executor=dg.in_process_executor)  # this location is ours: every run has one Spark session
+    own = dg.Definitions(
+        executor=dg.in_process_executor
+    )  # only this location's definitions: every run has one Spark session
     with _nothing_collected():
         defs = dg.Definitions.merge(build_definitions(load_settings()), own)
-        defs.get_repository_def()  # Dagster asks for it next, and gets the same
+        defs.get_repository_def()  # Dagster requests it next and gets the same object
     return defs
 
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Make objects by the million that all stay: to look among them for garbage takes a quarter of the time."""
+    """Disable garbage collection while building millions of objects that all stay: it takes a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -99,4 +101,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "defs"])  # Dagster looks for definitions among the members of the module
+    return sorted([*globals(), "defs"])  # Dagster searches the members of the module for definitions

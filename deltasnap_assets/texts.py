@@ -1,4 +1,4 @@
-"""Texts from a log, an error or a configuration as data: nothing in them steers what shows them. Pure."""
+"""Escapes texts from a log, an error or a configuration, so that they cannot control what shows them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MOST_CHARACTERS", "markdown_code", "markdown_text", "secrets_hidden"
 
 MOST_CHARACTERS = 500
 
-# C0 and C1 controls steer terminals; bidirectional marks, overrides and isolates reorder what a person reads; line and
+# C0 and C1 controls control terminals; bidirectional marks, overrides and isolates reorder the visible text; line and
 # paragraph separators break lines; tags and annotations are invisible; lone surrogates cannot be encoded.
 _UNSHOWABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
@@ -23,31 +23,32 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def visible(text: object, most: int = MOST_CHARACTERS) -> str:
-    r"""Return a text on one line with every control character written out (`\x1b`, `\u202e`), cut after `most`."""
+    r"""Return a text on one line with every control character escaped (`\x1b`, `\u202e`), truncated after `most`."""
     whole = str(text)
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
     return _UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), cut)
 
 
 def markdown_code(text: object, most: int = MOST_CHARACTERS) -> str:
-    """Return a text as a code span of Markdown, whatever backticks it holds; in a table cell too."""
+    """Return a text as a Markdown code span, whatever backticks it contains. Works in a table cell too."""
     shown = visible(text, most)
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if longest or not shown.strip() else ""
-    # A table is cut into cells before code spans are looked for: there a backslash saves a pipe, unless it has one.
+    # Markdown splits a table into cells before it finds code spans. There a backslash escapes a pipe, unless another
+    # backslash precedes it.
     shown = re.sub(r"(\\?)\|", lambda found: r"\\x7c" if found[1] else r"\|", shown)
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
 def markdown_text(text: object, most: int = MOST_CHARACTERS) -> str:
-    """Return a text as Markdown that shows just that text: no emphasis, link, image, HTML or cell border in it."""
+    """Return a text as Markdown that shows exactly that text: no emphasis, link, image, HTML or cell border."""
     return _PUNCTUATION.sub(r"\\\1", visible(text, most))
 
 
 @contextmanager
 def secrets_hidden() -> Iterator[None]:
-    """Remove the credentials from whatever error passes, and from its causes: Dagster stores what an error says."""
+    """Remove credentials from any error that passes, and from its causes, because Dagster stores error messages."""
     try:
         yield
     except Exception as error:

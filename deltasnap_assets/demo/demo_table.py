@@ -1,7 +1,7 @@
-"""The demo table: a real Delta table with a busy life, written with `deltalake`.
+"""The demo table: a real Delta table with many kinds of operations, written with `deltalake`.
 
-What version `v` does is settled by `v` alone (`step_of`): a life cut short is taken up where it ended, and a table that
-has lived its planned life goes on for as long as one likes. Every step makes at least one commit.
+The operation of version `v` depends only on `v` (`step_of`): an interrupted demo continues where it ended, and a
+complete one can grow further. Every step makes at least one commit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Step = Callable[[Path, int], object]
 
 
 def grow(path: Path, versions: int) -> Iterator[int]:
-    """Write commits until the table at `path` has that many versions; yields each version once it is there."""
+    """Write commits until the table at `path` has that many versions. Yields each version after it is written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for version in range(version_count(path), versions):
         if version_count(path) > version:
@@ -41,12 +41,14 @@ def grow(path: Path, versions: int) -> Iterator[int]:
 
 
 def version_count(path: Path) -> int:
-    """Return how many versions the table has; 0 where there is none."""
+    """Return the number of versions of the table; 0 if there is no table."""
     return DeltaTable(path).version() + 1 if DeltaTable.is_deltatable(str(path)) else 0
 
 
 def step_of(version: int) -> Step:
-    """Return what the commit of that version does. Before each change to rows comes an append to the same day."""
+    """Return the operation of the commit of that version. Before each change to rows comes an append to the same
+    day.
+    """
     if version < FIRST_LIFE_VERSIONS:
         return FIRST_LIFE.get(version, append)
     return LATER_LIFE.get(version % 12, append)
@@ -57,7 +59,7 @@ def day_of(version: int) -> date:
 
 
 def rows(version: int, count: int, days: tuple[date, ...]) -> pa.Table:
-    """Return `count` events with ids of their own for each of the days, the same in every run."""
+    """Return `count` events with unique ids for each of the days, the same in every run."""
     rng = random.Random(version)
     events = [
         {
@@ -84,7 +86,7 @@ def create(path: Path, _version: int) -> None:
 
 
 def append(path: Path, version: int) -> None:
-    """Append two days of events, as an ingest job writes them: with its application transaction, to know a retry by."""
+    """Append two days of events as an ingest job does, with an application transaction that identifies retries."""
     ingested = Transaction(INGEST_APP_ID, version, int(time.time() * 1000))
     events = rows(version, 60 + 40 * (version % 5), (day_of(version), day_of(version + 1)))
     write_deltalake(path, events, mode="append", commit_properties=CommitProperties(app_transactions=[ingested]))
@@ -103,7 +105,7 @@ def update(path: Path, version: int) -> None:
 
 
 def merge(path: Path, version: int) -> None:
-    """Merge corrections of the events appended just before, and a few that are new."""
+    """Merge corrections of the events appended just before, and a few new events."""
     late = rows(version, 20, (day_of(version),))
     corrected = rows(version - 1, 40, (day_of(version - 1), day_of(version)))
     (
@@ -134,7 +136,7 @@ def overwrite(path: Path, version: int) -> None:
 
 
 def restore(path: Path, version: int) -> None:
-    """Restore the version before the last commit: files that it took away are live again."""
+    """Restore the version before the last commit: the files that it removed are live again."""
     DeltaTable(path).restore(version - 2)
 
 
