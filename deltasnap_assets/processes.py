@@ -66,7 +66,7 @@ def send(process: str, number: signal.Signals) -> None:
             try:
                 if (
                     has_ended(process) is False
-                ):  # the descriptor belongs to this process, not to a later one with its id
+                ):  # the descriptor belongs to this process, not a later one
                     signal.pidfd_send_signal(descriptor, number)
             finally:
                 os.close(descriptor)

@@ -46,9 +46,7 @@ def version_count(path: Path) -> int:
 
 
 def step_of(version: int) -> Step:
-    """Return the operation of the commit of that version. Before each change to rows comes an append to the same
-    day.
-    """
+    """Return the operation of that version's commit. Each change to rows follows an append to the same day."""
     if version < FIRST_LIFE_VERSIONS:
         return FIRST_LIFE.get(version, append)
     return LATER_LIFE.get(version % 12, append)
