@@ -79,11 +79,11 @@ def main(
     output: Annotated[Path | None, typer.Option("--json", help="Write the findings here too.")] = None,
     page: Annotated[Path | None, typer.Option("--markdown", help="Write them here as a table for a page.")] = None,
 ) -> None:
-    """Measure deltasnap, mostly beside deltalake on the same table; without names everything.
+    """Measure deltasnap, mostly beside deltalake on the same table. Default: all benchmarks.
 
-    Both sides are timed in turn, after their answers were found to be the same. Shown are medians, with the least
-    beside them: on a busy machine ratios tell more than times, and ratios of the least more than those of medians.
-    The aims are set for a million files, a hundred commits and two cores.
+    The two sides run in turn, after a check that their answers are equal. The output shows medians and minima. On a
+    busy machine, ratios are more reliable than times, and ratios of minima more reliable than ratios of medians. The
+    aims are set for a million files, a hundred commits and two cores.
     """
     wanted = names or list(BENCHMARKS)
     if unknown := [name for name in wanted if name not in BENCHMARKS]:

@@ -1,4 +1,4 @@
-"""What both sides say of a version, in one form, to be compared."""
+"""The answers of both sides about a version, in one form for comparison."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Answer:
 
 
 def ours(version: int, state: SnapshotState) -> Answer:
-    """What deltasnap says."""
+    """Return deltasnap's answer."""
     return Answer(
         version=version, files=state.num_of_files, size_in_bytes=state.size_in_bytes, records=state.num_records
     )
 
 
 def theirs(table: DeltaTable) -> Answer:
-    """What deltalake says of a table that it has loaded."""
+    """Return deltalake's answer for a loaded table."""
     files = pa.table(table.get_add_actions())
     return Answer(
         version=table.version(),
@@ -41,6 +41,6 @@ def theirs(table: DeltaTable) -> Answer:
 
 
 def their_file_list(table: Path) -> frozenset[tuple[str, int]]:
-    """Path and size of each live file, as deltalake says."""
+    """Return path and size of each live file, from deltalake."""
     files = pa.table(DeltaTable(table).get_add_actions())
     return frozenset(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""Bench: what the benchmarks share: sizes, made tables, one warm Spark session."""
+"""Bench: shared state of the benchmarks: sizes, generated tables, one warm Spark session."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OURS, PEER = "deltasnap", "deltalake"
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """files, commits: of the table that most questions are asked about. repeat: timed rounds.
+    """files, commits: of the table that most benchmarks use. repeat: timed rounds.
 
-    cores:  of the embedded Spark session. spark_config: settings of it that replace the app's.
-    use:    the engine, as `spark: {use: ...}` names it.
-    folder: for everything that is written; made tables stay in it.
-    report: called with what is being done.
+    cores:  of the embedded Spark session. spark_config: its settings that override the app's.
+    use:    the engine, a value of `spark: {use: ...}`.
+    folder: for all output; generated tables stay in it.
+    report: called with the current activity.
     """
 
     files: int
@@ -45,22 +45,22 @@ class Bench:
 
     @property
     def shape(self) -> LogShape:
-        """The table that most questions are asked about: a tombstone for ten files, commits of 20 actions."""
+        """The table that most benchmarks use: one tombstone per ten files, commits of 20 actions."""
         return LogShape(files=self.files, tombstones=self.files // 10, commits=self.commits, checksums=True)
 
     @property
     def spark_settings(self) -> SparkSettings:
-        """The app's own, on `cores` cores."""
+        """The app's settings, on `cores` cores."""
         return SparkSettings(use=self.use, master=f"local[{self.cores}]", config=dict(self.spark_config))
 
     @property
     def options(self) -> SnapshotOptions:
-        """The options of snapshots, with the engine."""
+        """The options of snapshots, including the engine."""
         return SnapshotOptions(engine=self.spark_settings.engine)
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The one session, with the settings of the app's warm Connect server."""
+        """The single session, with the settings of the app's warm Connect server."""
         self.report("starting Spark")
         use_java()
         logging.getLogger("py4j").setLevel(logging.ERROR)
@@ -70,7 +70,7 @@ class Bench:
         return builder.config("spark.sql.warehouse.dir", str(self.folder / "warehouse")).getOrCreate()
 
     def table(self, shape: LogShape) -> Path:
-        """The folder of a table, made if it is not there."""
+        """Return the folder of a table. Generates the table if it does not exist."""
         folder = self.folder / "tables" / shape.name
         if not folder.exists():
             self.report(f"making a table of {shape}")
@@ -79,27 +79,27 @@ class Bench:
         return folder
 
     def scratch(self, name: str) -> Path:
-        """A new folder, that no caller has had."""
+        """Return a new, unused folder."""
         (self.folder / "scratch").mkdir(parents=True, exist_ok=True)
         return Path(mkdtemp(prefix=f"{name}-", dir=self.folder / "scratch"))
 
     def growing_table(self, shape: LogShape, version: int) -> GrowingTable:
-        """A table of that shape that has come as far as a version."""
+        """Return a table of that shape that has grown to a version."""
         table = GrowingTable(source=self.table(shape), folder=self.scratch("table"))
         table.grow(version)
         return table
 
     def cold_log(self, table: Path) -> DeltaLog:
-        """The log of a table as a process has it that has read nothing yet, but for the warm Spark session."""
+        """Return the log of a table in a process that has read nothing yet. Only the Spark session is warm."""
         DeltaLog.clear_cache()
         return DeltaLog.for_table(self.spark, table, options=self.options)
 
     def new_store(self) -> SnapshotStore:
-        """An empty store."""
+        """Return an empty store."""
         return SnapshotStore.open(self.spark, self.scratch("store"), engine=self.spark_settings.engine)
 
     def close(self) -> None:
-        """Stop the session, remove what benchmarks wrote; made tables stay."""
+        """Stop the session and remove the output of benchmarks. Generated tables stay."""
         if "spark" in self.__dict__:
             DeltaLog.clear_cache()
             self.spark.stop()
@@ -108,13 +108,13 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowingTable:
-    """A table whose commits appear as they are asked for: hard links to those of a made one."""
+    """A table whose commits are added on request: hard links to those of a generated table."""
 
     source: Path
     folder: Path
 
     def grow(self, version: int) -> None:
-        """Let the log reach a version."""
+        """Add commits up to a version."""
         for source in sorted((self.source / "_delta_log").rglob("*")):
             target = self.folder / source.relative_to(self.source)
             name = source.name[:20]
@@ -124,5 +124,5 @@ class GrowingTable:
             os.link(source, target)
 
     def remove(self) -> None:
-        """Take the table away."""
+        """Remove the table."""
         shutil.rmtree(self.folder)

@@ -1,4 +1,4 @@
-"""How do loading and following a table grow with its files? A line through what was measured tells of larger ones."""
+"""How do loading and following a table scale with its number of files? Fits a line to extrapolate to larger tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = (0.01, 0.1, 1, 5)
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Each size in turn; then for each question the line of least squares through them."""
+    """Measure each size in turn, then fit a least-squares line for each question."""
     shapes = [_shape(bench, round(size * bench.files)) for size in SIZES]
     found: dict[str, dict[int, Samples]] = {}
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""What does a `.crc` file save? Protocol, metadata and counts without one Spark job."""
+"""How much does a `.crc` file save? It gives protocol, metadata and counts without a Spark job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.measure import Aim, Finding, Side, compare, time_in_turn
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Cold, with the jobs that Spark ran counted; deltalake has no such way, it loads the table."""
+    """Measure a cold load, and count its Spark jobs. deltalake does not use `.crc` files and loads the table."""
     table = bench.table(bench.shape)
     spark = bench.spark
     before = spark.sparkContext.statusTracker().getJobIdsForGroup(None)

@@ -1,4 +1,4 @@
-"""How long from nothing known of a table to the computed state of its latest version?"""
+"""How long does it take to compute the state of a table's latest version, starting from nothing?"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from deltasnap_core import DeltaLog
 
 
 def run(bench: Bench) -> list[Finding]:
-    """The table of the aims."""
+    """Measure the table for which the aims are set."""
     return [cold_state(bench, bench.shape, "Computed state of the latest version, cold", Aim(0.4), WARM_UPS)]
 
 
 def cold_state(bench: Bench, shape: LogShape, question: str, aim: Aim | None = None, warm_ups: int = 1) -> Finding:
-    """Cold load of any shape: listing, log, replay, aggregation, against deltalake's load."""
+    """Measure a cold load of any shape (listing, log, replay, aggregation), beside deltalake's load."""
     table = bench.table(shape)
     version = shape.last_version
     times = time_in_turn(

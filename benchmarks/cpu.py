@@ -1,4 +1,4 @@
-"""CPU seconds of this process and of those it started, the JVM among them."""
+"""CPU seconds of this process and its children, including the JVM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds() -> float:
-    """Return what this process and its children, while they live, have taken of all cores together."""
+    """Return the CPU seconds of this process and its live children, summed over all cores."""
     return sum(map(_seconds_of, _family(os.getpid())))
 
 
@@ -22,13 +22,13 @@ def _family(pid: int) -> Iterator[int]:
 
 
 def _seconds_of(pid: int) -> float:
-    # The name of the program, in brackets, may hold anything: what follows does not.
+    # The program name, in parentheses, can contain anything; the rest cannot.
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
 def _read(file: Path) -> str:
-    """Return what a file of /proc says; nothing where its thread or process ended since it was listed."""
+    """Return the text of a file in /proc; empty if its thread or process has ended since it was listed."""
     try:
         return file.read_text()
     except (FileNotFoundError, ProcessLookupError):

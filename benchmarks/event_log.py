@@ -1,4 +1,4 @@
-"""What does Dagster's event log cost a version, when there is nothing left to compute?"""
+"""What does Dagster's event log cost per version, if there is nothing left to compute?"""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import SnapshotStore
 
 POSTGRES = "DELTASNAP_BENCH_POSTGRES"
-"""Names an empty database (postgresql://user:password@host/name) to measure beside SQLite; needs dagster-postgres."""
+"""The URL of an empty database (postgresql://user:password@host/name) to measure too; needs dagster-postgres."""
 
 _TABLE = "bench"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Runs of few and of many versions that are stored already, in one process with a warm session.
+    """Measure runs of few and of many stored versions, in one process with a warm session.
 
-    What the many take beyond the few, shared out among them, is a version's cost.
+    The cost of a version is the additional time of the larger run, divided by its additional versions.
     """
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     storages = {"SQLite, held open": None, "SQLite, Dagster's own": ""}
@@ -79,7 +79,7 @@ def _measure(bench: Bench, settings: Settings, instance: dg.DagsterInstance, sto
 
 
 def _timed_run(job: dg.JobDefinition, instance: dg.DagsterInstance, first: int, last: int) -> tuple[float, int]:
-    """Return the seconds a run took, and how many events it recorded."""
+    """Return the duration of a run in seconds, and the number of its events."""
     run_id = str(uuid.uuid4())
     start = time.perf_counter()
     result = job.execute_in_process(

@@ -1,4 +1,4 @@
-"""How long to the list of files, path and size, as an Arrow table?"""
+"""How long does it take to list all files, path and size, as an Arrow table?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PEER = "pyarrow, those columns of the checkpoint"
 
 
 def run(bench: Bench) -> list[Finding]:
-    """From a snapshot whose log is loaded, and from nothing; pyarrow reads the checkpoint alone, no commit."""
+    """Measure a loaded snapshot and a cold start. pyarrow reads only the checkpoint, without commits."""
     table = bench.table(bench.shape)
     (checkpoint,) = (table / "_delta_log").glob("*.checkpoint.parquet")
     found = bench.cold_log(table).update().all_files.select(*_COLUMNS).toArrow()

@@ -1,4 +1,4 @@
-"""Many tables: loading their definitions, a tick that finds nothing new, and one new commit of each refreshed."""
+"""Many tables: loading their definitions, an idle tick, and a refresh of one new commit each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print(time.process_time() - before)
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Definitions, an idle tick on S3 (by moto), and a refresh on local disk, one warm session."""
+    """Measure definitions, an idle tick on S3 (moto), and a refresh on local disk in one warm session."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     folder = bench.scratch("fleet")
     write_table(folder / "made")
@@ -50,7 +50,7 @@ def run(bench: Bench) -> list[Finding]:
 
 
 def _definitions(bench: Bench, folder: Path) -> Finding:
-    """In a process of its own each, as a code location loads them."""
+    """Load the definitions in separate processes, as code locations do."""
     config = folder / "deltasnap.yaml"
     tables = [{"name": f"t{number}", "path": f"/tables/t{number}"} for number in range(_DEFINED)]
     config.write_text(yaml.safe_dump({"storage": "/store", "tables": tables}))
@@ -108,7 +108,7 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
         shutil.copytree(folder / "made", folder / f"t{number}")
         tables.append(TableSettings(name=f"t{number}", path=str(folder / f"t{number}"), versions="latest"))
     settings = Settings(storage=str(folder / "refreshed"), spark=bench.spark_settings, tables=tuple(tables))
-    assert bench.spark is not None  # warm, before the first is timed
+    assert bench.spark is not None  # start it before the first measurement
     definitions, seconds = build_definitions(settings), []
     with _instance(folder / "runs") as instance:
         for number in range(bench.repeat + 1):
@@ -155,7 +155,7 @@ def _s3() -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _counted() -> Iterator[list[str]]:
-    """The requests that are made of S3 meanwhile, through s3fs' one door, from outside and from within."""
+    """Yield a list that collects the S3 requests made in the meantime, at the single entry point of s3fs."""
     asked: list[str] = []
     call, call_later = s3fs.S3FileSystem.call_s3, s3fs.S3FileSystem._call_s3
 

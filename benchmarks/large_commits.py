@@ -1,7 +1,7 @@
-"""Are large commits, long logs, wide tables and checkpoints of many parts read as they should be: linearly, in memory?
+"""Are large commits, long logs, wide tables and multi-part checkpoints read in linear time and in memory?
 
-The shapes are those that delta-kernel-rs names in its benchmarks, and those of the largest logs. None is larger than
-`--files`.
+The shapes are those of the delta-kernel-rs benchmarks, and those of the largest logs. None has more than `--files`
+files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SINGLE_COMMITS = (100, 1_000, 10_000, 100_000, MILLION)
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Each shape loaded cold by both sides; then what an add costs, in the largest commit over the one before it."""
+    """Load each shape cold on both sides, then measure the additional cost of an add in the largest commit."""
     singles = {
         count: _measure(bench, f"One commit of {count:,} adds", _base(count, checkpoint=CheckpointKind.NONE))
         for count in sorted({min(count, bench.files) for count in SINGLE_COMMITS})
@@ -65,7 +65,7 @@ def _workloads(most: int) -> dict[str, LogShape]:
 
 
 def _base(files: int, **others: Any) -> LogShape:
-    """A base version alone."""
+    """Return a shape with only a base version."""
     return LogShape(files=files, tombstones=0, commits=0, **others)
 
 

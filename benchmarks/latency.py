@@ -1,7 +1,7 @@
-"""How long from a commit to the last of its five assets, and where does the time go?
+"""How long does it take from a commit to the last of its five assets, and which part takes how long?
 
-As in use: `deltasnap ui`, which starts Dagster's daemon, its code server and its web server; commits arrive at any
-moment between two ticks.
+It uses `deltasnap ui`, which starts Dagster's daemon, code server and web server. Commits arrive at random times
+between two ticks.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _SEED = 20261121
 
 
 class RunFailedError(RuntimeError):
-    """The run did not succeed, or not in time."""
+    """The run failed or timed out."""
 
 
 def run(bench: Bench) -> list[Finding]:
-    """`deltasnap ui` as it comes, on a machine where nothing was made or started before."""
+    """Measure `deltasnap ui` with default settings, on a machine without an archive or a running server."""
     with caches_in(bench.scratch("caches")):
         return _latency(bench, "as it comes", {}, at_most=8)
 
 
 def run_connect(bench: Bench) -> list[Finding]:
-    """With a warm Spark Connect server that was there before."""
+    """Measure with a warm Spark Connect server that is already running."""
     with connect_server(bench.scratch("connect"), bench.cores) as remote:
         return _latency(bench, "warm server", {"spark": {"remote": remote}}, at_most=6)
 
 
 def run_embedded(bench: Bench) -> list[Finding]:
-    """With a Spark session of each run's own, after `deltasnap warm-up`."""
+    """Measure with a separate Spark session for each run, after `deltasnap warm-up`."""
     with caches_in(bench.scratch("caches")):
         make_archive()
         settings = {"spark": bench.spark_settings.model_dump(exclude_none=True)}
@@ -61,7 +61,7 @@ def run_embedded(bench: Bench) -> list[Finding]:
 
 
 def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -> list[Finding]:
-    """The first run stores the version there is; each later one the single version that is new."""
+    """Run once to store the existing version, then measure runs of one new version each."""
     folder, first = bench.scratch("latency"), bench.shape.base_version
     table = bench.growing_table(bench.shape, first)
     followed = {"name": _TABLE, "path": str(table.folder), "versions": "latest", "poll_seconds": _POLL_SECONDS}
@@ -85,7 +85,7 @@ def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -
 
 @contextmanager
 def _user_interface(folder: Path) -> Iterator[dg.DagsterInstance]:
-    """`deltasnap ui` in a folder; it is stopped with all its runs."""
+    """Run `deltasnap ui` in a folder. Stops it and all its runs at the end."""
     home = folder / DEFAULT_HOME
     command = [sys.executable, "-c", "from deltasnap_assets.command.cli import main; main()", "ui"]
     environment = {

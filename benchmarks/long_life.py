@@ -1,6 +1,6 @@
-"""What becomes of a table that lives long: does its store, its sensor, a run cost more after so many versions?
+"""Do the store, the sensor or a run of a table become more expensive after many versions?
 
-Ask it with as many commits as the table is to have versions: `python -m benchmarks long_life --commits 10000`.
+Set as many commits as the table should have versions: `python -m benchmarks long_life --commits 10000`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Store all versions, a hundred at a time; let Dagster know of all of them; prune."""
+    """Store all versions, a hundred at a time, register all of them in Dagster, then prune."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     folder, table = bench.scratch("long-life"), bench.table(bench.shape)
     log = bench.cold_log(table)

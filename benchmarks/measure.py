@@ -1,4 +1,4 @@
-"""What a benchmark finds, and how two sides are timed: in turn, in one process, after their answers were compared."""
+"""The result of a benchmark, and the timing of two sides: in turn, in one process, after comparing their answers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from benchmarks.cpu import cpu_seconds
 R = TypeVar("R")
 
 WARM_UPS = 10
-"""Rounds in a warm session until what runs for each file is compiled in full, and most of what plans it."""
+"""Rounds in a warm session until per-file code is fully compiled, and most of the planning code."""
 
 
 class AnswersDifferError(AssertionError):
-    """The two sides do not agree: there is nothing to time."""
+    """The two sides do not agree, so their times are not comparable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """One quantity, measured several times.
+    """Several measurements of one quantity.
 
-    cpu_seconds: what each time took of all cores, in this process and in those it started; empty: not measured.
+    cpu_seconds: of each measurement, on all cores, of this process and its children; empty: not measured.
     """
 
     values: tuple[float, ...]
@@ -33,27 +33,27 @@ class Samples:
 
     @property
     def minimum(self) -> float:
-        """The least: what noise has added least to."""
+        """The minimum: the value with the least noise."""
         return min(self.values)
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """The median."""
         return statistics.median(self.values)
 
     @property
     def median_cpu(self) -> float | None:
-        """The middle of the CPU seconds."""
+        """The median of the CPU seconds."""
         return statistics.median(self.cpu_seconds) if self.cpu_seconds else None
 
     def scaled(self, factor: float) -> Samples:
-        """Each value times a factor."""
+        """Return each value multiplied by a factor."""
         return Samples(tuple(value * factor for value in self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What a finding should be at most: the ratio of the medians, or where `is_ratio` is False our median itself."""
+    """The maximum for a finding: the ratio of the medians, or our median itself if `is_ratio` is False."""
 
     at_most: float
     is_ratio: bool = True
@@ -63,9 +63,9 @@ class Aim:
 class Finding:
     """The answer to one question.
 
-    unit:  of the samples: s, ms, MiB, KiB. peer: what ours is compared with; None: with nothing.
-    parts: what a measured time is made of, in the same unit, in order.
-    note:  what a reader must know to judge it.
+    unit:  of the samples: s, ms, MiB, KiB. peer: the other side; None: there is none.
+    parts: the parts of a measured time, in the same unit, in order.
+    note:  what a reader must know to interpret it.
     """
 
     question: str
@@ -79,17 +79,17 @@ class Finding:
 
     @property
     def ratio(self) -> float | None:
-        """Our median over theirs."""
+        """Our median divided by theirs."""
         return None if self.theirs is None else self.ours.median / self.theirs.median
 
     @property
     def ratio_of_minima(self) -> float | None:
-        """Our least over theirs: on a noisy machine the steadier of the two ratios."""
+        """Our minimum divided by theirs: the more stable of the two ratios on a noisy machine."""
         return None if self.theirs is None else self.ours.minimum / self.theirs.minimum
 
     @property
     def ratio_of_cpu(self) -> float | None:
-        """Our CPU seconds over theirs."""
+        """Our CPU seconds divided by theirs."""
         ours, theirs = self.ours.median_cpu, None if self.theirs is None else self.theirs.median_cpu
         return None if ours is None or not theirs else ours / theirs
 
@@ -102,7 +102,7 @@ class Finding:
         return found is not None and found <= self.aim.at_most
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, the ratios included."""
+        """Return all fields, including the ratios."""
         derived = {
             "ratio": self.ratio,
             "ratio_of_minima": self.ratio_of_minima,
@@ -119,10 +119,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Generic[R]):
-    """One of those that are timed.
+    """One of the sides that are timed.
 
-    run:     what is timed. prepare: what comes before it, each time. finish: what comes after it.
-    answer:  what the result says, to compare; asked for in the round that warms up.
+    run:     the timed part. prepare: runs before it, each time. finish: runs after it.
+    answer:  the content of the result, for comparison; used in the warm-up round.
     """
 
     run: Callable[[], R]
@@ -132,9 +132,9 @@ class Side(Generic[R]):
 
 
 def time_in_turn(sides: dict[str, Side[Any]], repeat: int, *, warm_ups: int = 1) -> dict[str, Samples]:
-    """Time each side `repeat` times: one round after another, the sides in turn, which one first changing.
+    """Time each side `repeat` times, in rounds. The sides take turns, and the first side changes.
 
-    The first rounds warm up; in the first of all, the answers are compared.
+    The first rounds warm up; the very first also compares the answers.
     Errors: AnswersDifferError.
     """
     seconds: dict[str, list[float]] = {name: [] for name in sides}
@@ -160,6 +160,6 @@ def time_in_turn(sides: dict[str, Side[Any]], repeat: int, *, warm_ups: int = 1)
 
 
 def compare(answers: dict[str, object]) -> None:
-    """Errors: AnswersDifferError unless all the answers are the same."""
+    """Raise AnswersDifferError unless all answers are equal."""
     if any(answer != next(iter(answers.values())) for answer in answers.values()):
         raise AnswersDifferError("\n".join(f"{name}: {answer}" for name, answer in answers.items()))

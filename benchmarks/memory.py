@@ -1,4 +1,4 @@
-"""Does a table of a million files fit into a driver heap of 1 GiB, and is memory the same for five times that?"""
+"""Does a table of a million files fit into a driver heap of 1 GiB, and does five times the size need more memory?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSIONS = 10
 
 
 def run(bench: Bench) -> list[Finding]:
-    """A process for each size: the computed state of the latest version, then versions stored and read back."""
+    """Start a process per size: it computes the state of the latest version, then stores and reads versions."""
     shape = bench.shape
     larger = replace(shape, files=TIMES * shape.files, tombstones=TIMES * shape.tombstones)
     found = [_measure(bench, each) for each in (shape, larger)]

@@ -1,4 +1,4 @@
-"""How long from the start of a process to a first result, Spark's own start included?"""
+"""How long does it take from the start of a process to a first result, including Spark's start?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TABLE = LogShape(files=10_000, tombstones=1_000)
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Processes of each kind in turn; what starts is asked about, so the table is a small one."""
+    """Measure processes of each kind in turn. The table is small, because only the start is measured."""
     folder = bench.scratch("processes")
     with caches_in(folder):
         without_archive = session_config(bench.spark_settings)
@@ -69,7 +69,7 @@ def run(bench: Bench) -> list[Finding]:
 
 
 def run_connect(bench: Bench) -> list[Finding]:
-    """The same from a Spark Connect server that is warm."""
+    """Measure the same with a warm Spark Connect server."""
     folder = bench.scratch("connect")
     with connect_server(folder, bench.cores) as remote:
         config = session_config(SparkSettings(remote=remote))
@@ -96,7 +96,7 @@ def _seconds(rounds: list[Reports], name: str) -> Samples:
 
 
 def _parts(rounds: list[Reports]) -> dict[str, float]:
-    """The median time from each report to the next."""
+    """Return the median time from each report to the next."""
     parts = {}
     before = [0.0] * len(rounds)
     for name in rounds[0]:

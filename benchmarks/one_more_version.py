@@ -15,7 +15,7 @@ SMALL = 10_000
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Both tables have a stored version; the versions after it are stored one by one, each by a cold log."""
+    """Store one version of both tables, then the later versions one by one, each with a cold log."""
     large = bench.shape
     small = replace(large, files=SMALL, tombstones=SMALL // 10)
     sides = {"large": _Following(bench, large), "small": _Following(bench, small)}
@@ -43,7 +43,7 @@ def run(bench: Bench) -> list[Finding]:
 
 @dataclass(slots=True)
 class _Following:
-    """A store that follows a table. kib: what each version added to it, merged files that nobody needs included."""
+    """A store that follows a table. kib: the size added by each version, including merged files not needed any more."""
 
     bench: Bench
     shape: LogShape

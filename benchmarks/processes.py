@@ -1,4 +1,4 @@
-"""Other processes: children that report as they go, and a Spark Connect server."""
+"""Other processes: children that report their progress, and a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from deltasnap_assets.spark.connect_server import exercise_server, free_port, st
 
 
 class ChildFailedError(RuntimeError):
-    """A child ended without reporting all it should have."""
+    """A child ended before its last report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a child said, and how long (s) after it was started."""
+    """A report of a child, and its time in seconds since the child's start."""
 
     seconds: float
     values: dict[str, Any]
 
 
 def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
-    """Run `benchmarks.children.NAME` to its end and give its reports by name, in order. Its stderr goes to `log`.
+    """Run `benchmarks.children.NAME` to its end and return its reports by name, in order. Its stderr goes to `log`.
 
-    given: what `said.arguments` gives there.
+    given: the values that `said.arguments` returns there.
     Errors: ChildFailedError.
     """
     command = [sys.executable, "-m", f"benchmarks.children.{name}", json.dumps(given)]
@@ -49,7 +49,7 @@ def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
                     reports[said] = Report(time.perf_counter() - start, values)
             code = child.wait()
         finally:
-            child.kill()  # nothing to a child that has ended: for when this process is interrupted
+            child.kill()  # no effect on a child that has ended: for interrupts of this process
     if code or not reports:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
         raise ChildFailedError(f"{name} ended with {code}:\n{tail}")
@@ -58,7 +58,7 @@ def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
 
 @contextmanager
 def connect_server(folder: Path, cores: int) -> Iterator[str]:
-    """A warm server as `deltasnap spark-server` starts it; gives its `sc://` address. Errors: SparkServerError."""
+    """Start a warm server as `deltasnap spark-server` does. Yield its `sc://` address. Errors: SparkServerError."""
     server = start_server(SparkSettings(master=f"local[{cores}]"), folder, free_port())
     try:
         exercise_server(server)
@@ -69,7 +69,7 @@ def connect_server(folder: Path, cores: int) -> Iterator[str]:
 
 @contextmanager
 def caches_in(folder: Path) -> Iterator[None]:
-    """Look for the class-data archive in a folder, and not among the user's caches."""
+    """Use the class-data archive in a folder instead of the user's cache folder."""
     before = os.environ.get("XDG_CACHE_HOME")
     os.environ["XDG_CACHE_HOME"] = str(folder)
     try:

@@ -1,4 +1,4 @@
-"""Findings as a table on the terminal."""
+"""Findings as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.measure import Finding, Samples
 
 
 def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
-    """Print findings: medians with the least beside them, ratios of both, aims; then what times are made of."""
+    """Print findings: medians and minima, ratios of both, aims; then the parts of the times."""
     table = Table("question", title=title, title_justify="left", caption_justify="left")
     for column in ("deltasnap", "compared with", "ratio", "aim"):
         table.add_column(column, justify="right" if column != "compared with" else "left")
@@ -26,7 +26,7 @@ def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
 
 
 def markdown(findings: Sequence[Finding]) -> str:
-    """Return findings as a table for a page: medians, ratios of medians and of minima."""
+    """Return findings as a Markdown table: medians, ratios of medians and of minima."""
     lines = ["| question | deltasnap | compared with | ratio (of minima) | of CPU seconds | aim |", "|-|-|-|-|-|-|"]
     for finding in findings:
         theirs = finding.theirs
@@ -45,7 +45,7 @@ def markdown(findings: Sequence[Finding]) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count."""
+    """Return a number with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
 
 

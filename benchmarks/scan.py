@@ -21,11 +21,11 @@ from deltasnap_core import DeltaLog, Snapshot, TableLog
 OTHER = "other"
 FILES, ROWS_A_FILE, DELETED_A_FILE = 1_000, 20_000, 200
 ROWS_A_NUMBER = 10_000
-"""How far the ids of one file of a made log are from those of the next."""
+"""The distance between the ids of consecutive files of a generated log."""
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Planning beside the computed state; rows beside Spark's own reading of the same files."""
+    """Measure planning beside the computed state, and rows beside Spark's reader on the same files."""
     return [
         *planning(bench),
         *(by_statistics(bench, parsed=parsed) for parsed in (False, True)),
@@ -37,7 +37,7 @@ def run(bench: Bench) -> list[Finding]:
 
 
 def planning(bench: Bench) -> list[Finding]:
-    """A scan of one partition, cold and on a snapshot whose computed state is known, beside the computed state."""
+    """Measure a scan of one partition, cold and with a known computed state, beside the computed state."""
     table = bench.table(bench.shape)
     where = f"{partition_column(table)} = '{a_partition(bench, table)}'"
 
@@ -78,7 +78,7 @@ def planning(bench: Bench) -> list[Finding]:
 
 
 def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
-    """A scan of a hundredth of the values of a column, cold, where its statistics are JSON or values."""
+    """Measure a cold scan of a hundredth of a column's values, with statistics as JSON or as structs."""
     table = bench.table(replace(bench.shape, parsed_stats=parsed))
     first = bench.files // 2 * ROWS_A_NUMBER
     where = f"id between {first} and {first + bench.files // 100 * ROWS_A_NUMBER}"
@@ -103,7 +103,7 @@ def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
 
 
 def rows(bench: Bench, *, vectors: bool) -> Finding:
-    """All the rows of a version of a thousand files, beside Spark's reader on the same files."""
+    """Measure reading all rows of a version of a thousand files, beside Spark's reader on the same files."""
     table = rows_table(_rows_folder(bench, vectors=vectors), vectors=vectors)
     snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
     paths = [str(path) for path in sorted(table.glob("*.parquet"))]
@@ -132,9 +132,9 @@ def rows(bench: Bench, *, vectors: bool) -> Finding:
 
 
 def rows_where(bench: Bench, column: str, what: str) -> Finding:
-    """The rows of a hundredth of a sorted column without statistics in the log, beside Spark's reader with its filters.
+    """Measure the rows of a hundredth of a sorted column without statistics in the log, beside Spark's filtered reader.
 
-    Spark pushes its own filter on doubles down into the files, and loses rows with NaN by it.
+    Spark pushes its own filter on doubles down into the files, and thereby loses rows with NaN.
     """
     table = rows_table(_rows_folder(bench, vectors=False), vectors=False)
     snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
@@ -165,7 +165,7 @@ def _rows_folder(bench: Bench, *, vectors: bool) -> Path:
 
 
 def _read(frame: Callable[[], DataFrame]) -> Callable[[], int]:
-    """Return what reads every column of every row."""
+    """Return a function that reads every column of every row."""
 
     def read() -> int:
         row = frame().selectExpr("count(1) as n", "sum(id)", "sum(amount)", "max(name)", "max(at)").collect()[0]
@@ -175,19 +175,19 @@ def _read(frame: Callable[[], DataFrame]) -> Callable[[], int]:
 
 
 def partition_column(table: Path) -> str:
-    """The first partition column of a table."""
+    """Return the first partition column of a table."""
     return TableLog.for_path(table).latest().metadata.partition_columns[0]
 
 
 def a_partition(bench: Bench, table: Path) -> str:
-    """One of the values of the first partition column."""
+    """Return one value of the first partition column."""
     files = bench.cold_log(table).update().all_files
     (row,) = files.selectExpr(f"max(partitionValues['{partition_column(table)}']) as value").collect()
     return str(row.value)
 
 
 def rows_table(folder: Path, *, vectors: bool) -> Path:
-    """A table of data files, every tenth with a deletion vector where `vectors`; made if it is not there."""
+    """Return a table of data files, generated if missing; with `vectors`, every tenth has a deletion vector."""
     if (folder / "_delta_log").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -243,7 +243,7 @@ def rows_table(folder: Path, *, vectors: bool) -> Path:
 
 
 def _append_vector(content: bytearray, path: Path) -> dict[str, object]:
-    """Append a deletion vector of every so manyth row to a file, and return its descriptor."""
+    """Append a deletion vector that deletes rows at a fixed interval to a file. Return its descriptor."""
     deleted = list(range(0, ROWS_A_FILE, ROWS_A_FILE // DELETED_A_FILE))[:DELETED_A_FILE]
     bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(deleted) - 1, 16) + struct.pack(f"<{len(deleted)}H", *deleted)
     vector = struct.pack("<iqI", 1681511377, 1, 0) + bitmap

@@ -1,4 +1,4 @@
-"""Does the load hold on tables that others make: statistics, row groups, checkpoints of other writers, JSON?"""
+"""Is loading as fast on other tables: statistics, row groups, checkpoints of other writers, JSON?"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from benchmarks.update import following
 from deltasnap_core import DeltaLog, SnapshotOptions
 
 STATS_COLUMNS = {2: 0.6, 4: 0.4, 32: 0.15}
-"""How many columns have statistics, and what the ratio should be at most."""
+"""The maximum ratio, by the number of columns with statistics."""
 
 ROW_GROUPS = (1, 10, 100)
 
 
 def run(bench: Bench) -> list[Finding]:
-    """A million files, or `--files`, in each shape; then tables that are small, or have no checkpoint."""
+    """Measure a million files, or `--files`, in each shape; then tables that are small or have no checkpoint."""
     findings = []
     for width, aim in STATS_COLUMNS.items():
         shape = replace(bench.shape, stats_columns=width)
@@ -51,7 +51,7 @@ def _files(shape: LogShape) -> str:
 
 
 def _table_of_peer(bench: Bench, shape: LogShape) -> None:
-    """Make a table whose checkpoint a peer writes, from ours, after the first commit."""
+    """Generate a table whose checkpoint a peer writes, from ours, after the first commit."""
     table = bench.folder / "tables" / shape.name
     if table.exists():
         return

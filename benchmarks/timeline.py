@@ -1,4 +1,4 @@
-"""Where the seconds from a commit to its assets go, from the events of the run."""
+"""The parts of the time from a commit to its assets, from the events of the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 import dagster as dg
 
 _PROCESS_BEGAN = "Started process for run"
-# The part of the wait that an event ends. A step's own work ends with its output; what follows records it.
+# The part of the wait that ends with an event. A step's own work ends with its output; what follows records it.
 _PARTS = {
     "PIPELINE_ENQUEUED": "until a tick has seen it and recorded a run",
     "PIPELINE_STARTING": "in the queue",
@@ -23,13 +23,13 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """From a commit to the last materialization of its run: parts, in order, and the seconds of each."""
+    """The time from a commit to the last materialization of its run: parts, in order, and the seconds of each."""
 
     parts: dict[str, float]
 
     @property
     def seconds(self) -> float:
-        """The whole."""
+        """The total."""
         return sum(self.parts.values())
 
 
@@ -60,5 +60,5 @@ def _kind(entry: dg.EventLogEntry) -> str:
 
 
 def median_parts(timelines: Sequence[Timeline]) -> dict[str, float]:
-    """The median of each part."""
+    """Return the median of each part."""
     return {part: median(line.parts.get(part, 0.0) for line in timelines) for part in timelines[0].parts}

@@ -1,4 +1,4 @@
-"""How long to follow ten commits on a snapshot that is loaded?"""
+"""How long does it take to follow ten commits on a loaded snapshot?"""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NEW_COMMITS = 10
 
 
 def run(bench: Bench) -> list[Finding]:
-    """The table of the aims."""
+    """Measure the table for which the aims are set."""
     return [following(bench, bench.shape, f"+{NEW_COMMITS} commits on a loaded snapshot", Aim(0.2))]
 
 
 def following(bench: Bench, shape: LogShape, question: str, aim: Aim | None = None) -> Finding:
-    """Following a table of any shape: each round has a table of its own, loaded before its last ten commits appear."""
+    """Measure following a table of any shape. Each round loads a new table before its last ten commits are added."""
     table = Following(bench, shape)
     times = time_in_turn(
         {
@@ -47,7 +47,7 @@ def following(bench: Bench, shape: LogShape, question: str, aim: Aim | None = No
 
 @dataclass(slots=True)
 class Following:
-    """A table, a new one each time, that is loaded before its last commits appear."""
+    """A table, new each time, that is loaded before its last commits are added."""
 
     bench: Bench
     shape: LogShape
@@ -56,29 +56,29 @@ class Following:
     peer: DeltaTable = field(init=False)
 
     def load_ours(self) -> None:
-        """Load the table with deltasnap, then let the commits appear."""
+        """Load the table with deltasnap, then add the commits."""
         self._start()
         self.log = self.bench.cold_log(self.table.folder)
         _ = self.log.update().computed_state
         self.table.grow(self.shape.last_version)
 
     def update_ours(self) -> SnapshotState:
-        """Follow them."""
+        """Follow the commits with deltasnap."""
         return self.log.update().computed_state
 
     def load_theirs(self) -> None:
-        """Load the table with deltalake, then let the commits appear."""
+        """Load the table with deltalake, then add the commits."""
         self._start()
         self.peer = DeltaTable(self.table.folder)
         self.table.grow(self.shape.last_version)
 
     def update_theirs(self) -> DeltaTable:
-        """Follow them."""
+        """Follow the commits with deltalake."""
         self.peer.update_incremental()
         return self.peer
 
     def forget(self) -> None:
-        """Take the table away."""
+        """Remove the table."""
         self.table.remove()
 
     def _start(self) -> None:

@@ -1,4 +1,4 @@
-"""How long to store every version of a range, and is what was stored right?"""
+"""How long does it take to store every version of a range, and is the stored data correct?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLED = 5
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Store the base version and all commits after it in an empty store; read samples back; let deltalake load them."""
+    """Store the base version and all later commits in an empty store; read samples back; load them with deltalake."""
     table, shape = bench.table(bench.shape), bench.shape
     versions = range(shape.base_version, shape.last_version + 1)
     sampled = sorted({versions[round(i * (len(versions) - 1) / (SAMPLED - 1))] for i in range(SAMPLED)})

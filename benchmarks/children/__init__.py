@@ -1,3 +1,3 @@
-"""What runs in a process of its own: `python -m benchmarks.children.NAME ARGUMENTS`, a line of JSON for each report."""
+"""Programs for separate processes: `python -m benchmarks.children.NAME ARGUMENTS`. Each report is a line of JSON."""
 
 from __future__ import annotations

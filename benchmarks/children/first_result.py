@@ -9,7 +9,7 @@ from deltasnap_core import DeltaLog
 
 
 def main() -> None:
-    """Reports `imports`, `session` and `result` as they are there."""
+    """Report `imports`, `session` and `result` when each is ready."""
     given = arguments()
     report("imports")
     builder = SparkSession.builder

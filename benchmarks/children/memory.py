@@ -13,7 +13,7 @@ from deltasnap_core import DeltaLog, SnapshotStore
 
 
 def main() -> None:
-    """Reports `done` with the answer, the seconds it took, and peaks in MiB."""
+    """Report `done` with the answer, the duration in seconds, and peaks in MiB."""
     given = arguments()
     builder = SparkSession.builder
     for key, value in given["config"].items():
@@ -46,7 +46,7 @@ def _jvm_pid(spark: SparkSession) -> int:
 
 
 def _peak_of_process(pid: int) -> float:
-    # Not `ru_maxrss`: that of a new process begins with what its parent had.
+    # Not `ru_maxrss`: in a new process it starts with the value of the parent.
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
@@ -54,7 +54,7 @@ def _peak_of_process(pid: int) -> float:
 
 
 def _live_heap(spark: SparkSession) -> float:
-    """What is still in use after a full collection: what grows here with a table would grow without bound."""
+    """Return the heap in use after a full collection. If this grows with a table, memory is not bounded."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     jvm.java.lang.System.gc()

@@ -1,4 +1,4 @@
-"""Plain PySpark, as its documentation starts it: a local session, then the smallest of queries."""
+"""Plain PySpark as in its documentation: a local session, then a minimal query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.children.said import arguments, report
 
 
 def main() -> None:
-    """Reports `session` and `result` as they are there."""
+    """Report `session` and `result` when each is ready."""
     spark = SparkSession.builder.master(arguments()["master"]).getOrCreate()
     report("session")
     spark.range(1).count()

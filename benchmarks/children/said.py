@@ -1,4 +1,4 @@
-"""How a child is told what to do, and says how far it is. Imports nothing that takes time: starts are what is timed."""
+"""Communication with a child: its arguments and its reports. Imports nothing slow, because start times are measured."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 def arguments() -> dict[str, Any]:
-    """What the child was given."""
+    """Return the arguments of the child."""
     values: dict[str, Any] = json.loads(sys.argv[1])
     return values
 
 
 def report(name: str, **values: Any) -> None:
-    """Say that something is there."""
+    """Report that a step is complete."""
     print(json.dumps({"report": name, **values}), flush=True)

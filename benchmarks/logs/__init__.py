@@ -1,3 +1,3 @@
-"""Transaction logs of any size and shape, made in seconds. No data files: readers of logs open none."""
+"""Generates transaction logs of any size and shape in seconds, without data files: log readers do not open them."""
 
 from __future__ import annotations

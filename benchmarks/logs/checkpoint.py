@@ -1,4 +1,4 @@
-"""Writes the checkpoint of a log: classic, in parts, or V2 with sidecars."""
+"""Writes the checkpoint of a log: classic, multi-part, or V2 with sidecars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.logs.columns import MAP, Numbers
 from benchmarks.logs.shape import EPOCH_MS, CheckpointKind, LogShape
 
 _ROWS_AT_A_TIME = 131_072
-"""So many rows are in memory at a time; also how many a row group of the usual shape has."""
+"""The number of rows in memory at a time, and the number of rows per row group in the usual shape."""
 
 _UUID = "0b5f6d9c-1f4e-4c0a-8d3e-2a7c9be0f001"
 _STRINGS = pa.list_(pa.string())
@@ -93,7 +93,7 @@ def _write_v2(shape: LogShape, log: Path, stem: str) -> Path:
 
 
 def _share(shape: LogShape, part: int) -> tuple[Numbers, Numbers]:
-    """The live files and the tombstones that go into a part."""
+    """Return the live files and the tombstones of a part."""
     live = np.array_split(np.arange(shape.files, dtype=np.int64), shape.parts)[part]
     return live, np.array_split(shape.buried, shape.parts)[part]
 
@@ -101,7 +101,7 @@ def _share(shape: LogShape, part: int) -> tuple[Numbers, Numbers]:
 def _write_parquet(
     path: Path, shape: LogShape, others: list[dict[str, Any]] | None, share: tuple[Numbers, Numbers] | None
 ) -> None:
-    """Write one file. others: its rows that are not of files; None: it has no columns for such."""
+    """Write one file. others: its rows that are not file actions; None: it has no columns for them."""
     kinds: dict[str, pa.DataType] = {} if others is None else dict(_ACTIONS)
     if others is not None and shape.checkpoint.is_v2:
         kinds |= _V2_ACTIONS

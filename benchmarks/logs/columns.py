@@ -1,4 +1,4 @@
-"""What a file of a made table is, by its number: columns of many files at once."""
+"""The properties of generated files, as columns of many files at once. Each follows from the number of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Numbers = NDArray[np.int64]
 
 MAP = pa.map_(pa.string(), pa.string())
 PARTITIONS = 100
-"""How many values a partition column has."""
+"""The number of values of a partition column."""
 
 _MOST_COLUMNS_IN_PATH = 3
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint8).reshape(256, 2)
@@ -26,18 +26,18 @@ _WORDS = pa.array([f"{word}-{i:02d}" for i in range(25) for word in ("amber", "c
 
 
 def blocks(numbers: Numbers, rows: int) -> Iterator[Numbers]:
-    """Cut numbers into blocks of so many."""
+    """Split numbers into blocks of `rows`."""
     for start in range(0, len(numbers), rows):
         yield numbers[start : start + rows]
 
 
 def partition_names(count: int) -> list[str]:
-    """The names of so many partition columns."""
+    """Return the names of `count` partition columns."""
     return [f"p{i:02d}" for i in range(count)]
 
 
 def paths(numbers: Numbers, partition_columns: int) -> pa.Array:
-    """Paths as Spark writes them: partition values, task, a UUID that nothing compresses."""
+    """Return paths in the style of Spark: partition values, task, and an incompressible UUID."""
     if partition_columns > _MOST_COLUMNS_IN_PATH:
         folders = [pc.utf8_slice_codeunits(_uuids(numbers + 1), 0, 2), "/"]
     else:
@@ -49,7 +49,7 @@ def paths(numbers: Numbers, partition_columns: int) -> pa.Array:
 
 
 def partition_values(numbers: Numbers, partition_columns: int) -> pa.MapArray:
-    """Partition values as a checkpoint has them."""
+    """Return partition values in the form of a checkpoint."""
     count, columns = len(numbers), partition_columns
     names = pa.array(partition_names(columns), pa.string())
     keys = names.take(pa.array(np.tile(np.arange(columns), count)))
@@ -60,7 +60,7 @@ def partition_values(numbers: Numbers, partition_columns: int) -> pa.MapArray:
 
 
 def partition_values_json(numbers: Numbers, partition_columns: int) -> pa.Array:
-    """Partition values as a commit has them."""
+    """Return partition values in the form of a commit."""
     pieces: list[pa.Array | str] = []
     for i, name in enumerate(partition_names(partition_columns)):
         pieces += [f'{"," if i else ""}"{name}":"', _partition_values(numbers, i), '"']
@@ -68,18 +68,18 @@ def partition_values_json(numbers: Numbers, partition_columns: int) -> pa.Array:
 
 
 def sizes(numbers: Numbers) -> Numbers:
-    """Sizes in bytes: from 1 KiB to 128 MiB, as many in one octave as in the next."""
+    """Return sizes in bytes, from 1 KiB to 128 MiB, the same number in each octave."""
     fraction = (_mixed(numbers) >> np.uint64(11)) / 2.0**53
     return np.exp2(10 + 17 * fraction).astype(np.int64)
 
 
 def records(numbers: Numbers) -> Numbers:
-    """How many rows the files have."""
+    """Return the number of rows of each file."""
     return 100 + numbers * 31 % 9_900
 
 
 def stats(numbers: Numbers, width: int) -> pa.Array:
-    """Statistics of so many columns, as JSON."""
+    """Return statistics of `width` columns, as JSON."""
     names = [name for name, _ in statistics_columns(width)]
     low, high = _bounds(numbers, width)
     count = records(numbers)
@@ -96,7 +96,7 @@ def stats(numbers: Numbers, width: int) -> pa.Array:
 
 
 def stats_parsed(numbers: Numbers, width: int) -> pa.StructArray:
-    """The same statistics, as a struct."""
+    """Return the same statistics, as a struct."""
     names = [name for name, _ in statistics_columns(width)]
     low, high = _bounds(numbers, width)
     count = records(numbers)
@@ -109,7 +109,7 @@ def stats_parsed(numbers: Numbers, width: int) -> pa.StructArray:
 
 
 def statistics_columns(width: int) -> list[tuple[str, str]]:
-    """The first so many columns with statistics: name, and type in Delta's schema."""
+    """Return the first `width` columns with statistics: name, and type in Delta's schema."""
     return [*_COLUMNS, *((f"n{i:02d}", "long") for i in range(len(_COLUMNS), width))][:width]
 
 
@@ -160,7 +160,7 @@ def _partition_values(numbers: Numbers, column: int) -> pa.Array:
 
 
 def _mixed(numbers: Numbers) -> NDArray[np.uint64]:
-    """Hash numbers: splitmix64."""
+    """Hash numbers with splitmix64."""
     with np.errstate(over="ignore"):
         bits = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -20,7 +20,7 @@ _ROWS_AT_A_TIME = 131_072
 
 
 def write_base_commit(shape: LogShape, log: Path) -> None:
-    """Write the commit of the base version: all of its files, or where a checkpoint has them its commitInfo alone."""
+    """Write the commit of the base version: all its files, or only its commitInfo if a checkpoint has the files."""
     with (log / f"{shape.base_version:020d}.json").open("wb") as commit:
         commit.write(documents.line("commitInfo", documents.commit_info(EPOCH_MS)))
         if shape.checkpoint is CheckpointKind.NONE:
@@ -68,7 +68,7 @@ def write_checksums(shape: LogShape, log: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Lines of a commit, each with its end, as they are in memory."""
+    """The lines of a commit, each with its line break, in memory."""
 
     buffer: memoryview
     offsets: Numbers
@@ -93,7 +93,7 @@ def _commit(shape: LogShape, log: Path, number: int) -> BinaryIO:
 
 
 def _settle(path: Path, seconds: int) -> None:
-    """Set a file to the time of its commit."""
+    """Set the modification time of a file to the time of its commit."""
     moment = EPOCH_MS // 1000 + seconds
     os.utime(path, (moment, moment))
 

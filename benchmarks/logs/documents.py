@@ -1,4 +1,4 @@
-"""The actions that are not of files, and the `.crc` file: one of each kind, as plain values."""
+"""The actions that are not file actions, and the `.crc` file: one of each kind, as plain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLE_ID = "6a1a2c3e-51ab-4c1e-9f60-00000000be9c"
 
 
 def protocol(shape: LogShape) -> dict[str, Any]:
-    """The lowest protocol that the shape needs."""
+    """Return the lowest protocol that the shape needs."""
     if not shape.checkpoint.is_v2:
         return {"minReaderVersion": 1, "minWriterVersion": 2}
     features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["appendOnly", "invariants", "v2Checkpoint"]}
@@ -20,7 +20,7 @@ def protocol(shape: LogShape) -> dict[str, Any]:
 
 
 def metadata(shape: LogShape) -> dict[str, Any]:
-    """Schema, partition columns and properties. Tombstones are kept for a century: no answer depends on today."""
+    """Return schema, partition columns and properties. Tombstones are kept for a century, so answers do not change."""
     partitions = partition_names(shape.partition_columns)
     columns = [*statistics_columns(shape.stats_columns), *((name, "string") for name in partitions)]
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
@@ -40,7 +40,7 @@ def metadata(shape: LogShape) -> dict[str, Any]:
 
 
 def commit_info(timestamp_ms: int) -> dict[str, Any]:
-    """What a writer says of its commit."""
+    """Return a writer's commitInfo."""
     return {
         "timestamp": timestamp_ms,
         "operation": "WRITE",
@@ -52,7 +52,7 @@ def commit_info(timestamp_ms: int) -> dict[str, Any]:
 
 
 def checksum(shape: LogShape, num_files: int, size_in_bytes: int) -> dict[str, Any]:
-    """The `.crc` file of a version with so many files and bytes."""
+    """Return the `.crc` file of a version with `num_files` files and `size_in_bytes` bytes."""
     return {
         "tableSizeBytes": size_in_bytes,
         "numFiles": num_files,
@@ -66,5 +66,5 @@ def checksum(shape: LogShape, num_files: int, size_in_bytes: int) -> dict[str, A
 
 
 def line(name: str, action: dict[str, Any]) -> bytes:
-    """One action as a line of a commit."""
+    """Return one action as a line of a commit."""
     return json.dumps({name: action}, separators=(",", ":")).encode() + b"\n"

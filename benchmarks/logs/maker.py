@@ -1,4 +1,4 @@
-"""Makes a log: `python -m benchmarks.logs.maker FOLDER --files 1000000 --checkpoint multi-part --parts 100 ...`."""
+"""Generate a log: `python -m benchmarks.logs.maker FOLDER --files 1000000 --checkpoint multi-part --parts 100 ...`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.logs.shape import CheckpointKind, CheckpointWriter, LogShape
 
 
 def make_table(shape: LogShape, folder: Path) -> Path:
-    """Make the log of a table in `folder`, unless it is there: whole or not at all. Gives the folder."""
+    """Generate the log of a table in `folder`, atomically, unless it exists. Return the folder."""
     if folder.exists():
         return folder
     partial = folder.with_name(folder.name + ".partial")
@@ -31,7 +31,7 @@ def make_table(shape: LogShape, folder: Path) -> Path:
 
 
 def main() -> None:
-    """Make one table as the command line says."""
+    """Generate one table from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("folder", type=Path, help="the table's folder, not there yet")
     for field in fields(LogShape):
@@ -39,7 +39,7 @@ def main() -> None:
         if isinstance(field.default, CheckpointKind):
             parser.add_argument(option, type=CheckpointKind, choices=list(CheckpointKind), default=field.default)
         elif isinstance(field.default, CheckpointWriter):
-            continue  # a peer's own checkpoint takes its program: see benchmarks.shapes
+            continue  # a peer's checkpoint needs the peer's program: see benchmarks.shapes
         elif isinstance(field.default, bool):
             parser.add_argument(option, action="store_true")
         else:

@@ -1,4 +1,4 @@
-"""LogShape: what a made log looks like. The same shape gives the same bytes, whenever and wherever it is made."""
+"""LogShape: the shape of a generated log. The same shape always gives the same bytes, on any machine."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 EPOCH_MS = 1_780_000_000_000
-"""When the base version of every log was committed, ms since the epoch; each commit comes a second after the last."""
+"""The commit time of every base version, in ms since the epoch. Each later commit is one second after the last."""
 
-_FORMAT = 2  # part of a log's name: count it up when the bytes of a shape change
+_FORMAT = 2  # part of a log's name: increment it when the bytes of a shape change
 
 
 class CheckpointKind(StrEnum):
-    """What the base version of a log is: a commit (NONE) or a checkpoint."""
+    """The base version of a log: a commit (NONE) or a kind of checkpoint."""
 
     NONE = "none"
     CLASSIC = "classic"
@@ -31,7 +31,7 @@ class CheckpointKind(StrEnum):
 
 
 class CheckpointWriter(StrEnum):
-    """Who wrote the checkpoint of a log."""
+    """The writer of a log's checkpoint."""
 
     OURS = "ours"
     DELTALAKE = "deltalake"
@@ -42,16 +42,16 @@ class CheckpointWriter(StrEnum):
 class LogShape:
     """A base version of `files` live files and `tombstones`, then `commits` of `actions` each: half adds, half removes.
 
-    The base version is a checkpoint at version 10, or without one the commit of version 0.
+    The base version is a checkpoint at version 10, or without a checkpoint the commit of version 0.
     parts:             of a multi-part checkpoint, or sidecars of a V2 one.
-    partition_columns: how many; up to three are in the paths, as Hive has them.
+    partition_columns: how many; up to three are in the paths, as in Hive.
     stats_columns:     how many columns have statistics.
-    parsed_stats:      the checkpoint has `stats_parsed` in place of `stats`.
-    row_groups:        into how many row groups the live files of each Parquet file are cut; 0: one for 131,072 files.
-    writer:            who wrote the checkpoint: we, as the rest, or a peer in its own way, from ours.
+    parsed_stats:      the checkpoint has `stats_parsed` instead of `stats`.
+    row_groups:        the number of row groups for the live files of each Parquet file; 0: one per 131,072 files.
+    writer:            who wrote the checkpoint: this package, or a peer that rewrote ours in its own way.
     checksums:         each version has a `.crc` file.
 
-    Every file of the table has a number, ascending in the order of being added; tombstones of the base come last.
+    Every file of the table has a number, ascending in the order of adds. Tombstones of the base version come last.
     """
 
     files: int = 1_000_000
@@ -79,13 +79,13 @@ class LogShape:
 
     @property
     def name(self) -> str:
-        """A name that no other shape has, for a folder."""
+        """A unique name of the shape, for a folder."""
         values = (f"{field.name}-{getattr(self, field.name)}" for field in fields(self))
         return "_".join([f"format-{_FORMAT}", *values])
 
     @property
     def base_version(self) -> int:
-        """The version that the commits come after."""
+        """The version before the first generated commit."""
         return 0 if self.checkpoint is CheckpointKind.NONE else 10
 
     @property
@@ -95,38 +95,40 @@ class LogShape:
 
     @property
     def removes(self) -> int:
-        """How many files a commit removes."""
+        """The number of files that a commit removes."""
         return self.actions // 2
 
     @property
     def adds(self) -> int:
-        """How many files a commit adds."""
+        """The number of files that a commit adds."""
         return self.actions - self.removes
 
     @property
     def live_files(self) -> int:
-        """How many files are live at the last version."""
+        """The number of live files at the last version."""
         return self.files + self.commits * (self.adds - self.removes)
 
     def added(self, first: int, last: int) -> NDArray[np.int64]:
-        """The files that the commits first to last (counted from 0) add, in order."""
+        """Return the files that the commits first to last (counted from 0) add, in order."""
         return np.arange(self.files + first * self.adds, self.files + (last + 1) * self.adds, dtype=np.int64)
 
     def removed(self, first: int, last: int) -> NDArray[np.int64]:
-        """The files that the commits first to last (counted from 0) remove, in order: of the base, all over it, while
-        it has any; then what was added first."""
+        """Return the files that the commits first to last (counted from 0) remove, in order.
+
+        First files from all over the base version; when none are left, added files in the order of their adds.
+        """
         order = np.arange(first * self.removes, (last + 1) * self.removes, dtype=np.int64)
         return np.where(order < self.files, order * self._stride % max(self.files, 1), order)
 
     @property
     def buried(self) -> NDArray[np.int64]:
-        """The files that the tombstones of the base are of."""
+        """Return the files of the tombstones of the base version."""
         first = self.files + self.commits * self.adds
         return np.arange(first, first + self.tombstones, dtype=np.int64)
 
     @property
     def _stride(self) -> int:
-        """A step that leads through all files of the base, far from one to the next."""
+        """A step that visits all files of the base version, with large distances between consecutive ones."""
         stride = int(self.files * 0.618) | 1
         while math.gcd(stride, self.files) != 1:
             stride += 2
