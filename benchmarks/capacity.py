@@ -14,7 +14,7 @@ from benchmarks.version_range import TABLE
 from deltasnap_core import SnapshotStore
 
 SIZES = (0.01, 0.1, 1, 5)
-"""Of `--files`."""
+"""Multiples of `--files`."""
 
 
 def run(bench: Bench) -> list[Finding]:

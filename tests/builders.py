@@ -1,6 +1,6 @@
-"""What tests build tables from: file statuses by name, log actions, tiny logs, and stores that count.
+"""Builders for tests: file statuses by name, log actions, tiny logs, and stores that count their calls.
 
-Sizes and modification times follow from the version, so that a test states only what it is about.
+Sizes and modification times follow from the version, so that a test states only what matters to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Action = dict[str, Any]
 
 
 def mtime_of(version: int) -> int:
-    """When a file of the version is written: a minute after that of the version before it."""
+    """Return when a file of the version is written: one minute after that of the version before."""
     return FIRST_COMMIT_MS + version * 60_000
 
 
@@ -33,7 +33,7 @@ def mtime_of(version: int) -> int:
 
 
 def status(name: str, *, size: int | None = None, mtime: int | None = None, log_path: str = LOG_PATH) -> FileStatus:
-    """A file in the log folder (`name` may lead into a folder of it)."""
+    """Return a file in the log folder (`name` may include a subfolder)."""
     parsed = ParsedLogPath.parse(name.rpartition("/")[2])
     version = parsed.version if parsed else 0
     return FileStatus(
@@ -44,12 +44,12 @@ def status(name: str, *, size: int | None = None, mtime: int | None = None, log_
 
 
 def commits(first: int, last: int) -> list[FileStatus]:
-    """The published commits of the versions `first` to `last`."""
+    """Return the published commits of the versions `first` to `last`."""
     return [status(file_names.commit_file(version)) for version in range(first, last + 1)]
 
 
 def staged_commits(first: int, last: int) -> list[FileStatus]:
-    """The ratified commits in `_staged_commits` of the versions `first` to `last`."""
+    """Return the ratified commits in `_staged_commits` of the versions `first` to `last`."""
     return [
         status(f"{file_names.STAGED_COMMIT_FOLDER}/{file_names.staged_commit_file(version, UUIDS[version % 16])}")
         for version in range(first, last + 1)
@@ -57,7 +57,7 @@ def staged_commits(first: int, last: int) -> list[FileStatus]:
 
 
 def checkpoint(version: int, *, parts: int | None = None, missing: Iterable[int] = ()) -> list[FileStatus]:
-    """A classic checkpoint, or a multi-part one, without the parts `missing`."""
+    """Return a classic checkpoint, or a multi-part one, without the parts `missing`."""
     names = [file_names.checkpoint_file(version)]
     if parts is not None:
         names = list(file_names.multipart_checkpoint_files(version, parts))
@@ -85,12 +85,12 @@ def checksum(version: int) -> list[FileStatus]:
 
 
 def protocol(reader: int = 1, writer: int = 2, **features: Sequence[str]) -> Action:
-    """A protocol action; `readerFeatures=..., writerFeatures=...`."""
+    """Return a protocol action; `readerFeatures=..., writerFeatures=...`."""
     return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **features}}
 
 
 def metadata(*, table_id: str = "table-id", configuration: Mapping[str, str] | None = None, **fields: Any) -> Action:
-    """A metaData action of a table with the column `id`."""
+    """Return a metaData action of a table with the column `id`."""
     schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
     return {
         "metaData": {
@@ -106,7 +106,7 @@ def metadata(*, table_id: str = "table-id", configuration: Mapping[str, str] | N
 
 
 def add(path: str, *, size: int = 1, **fields: Any) -> Action:
-    """An add action of an unpartitioned file."""
+    """Return an add action of an unpartitioned file."""
     values = {"path": path, "partitionValues": {}, "size": size, "modificationTime": FIRST_COMMIT_MS}
     return {"add": {**values, "dataChange": True, **fields}}
 
@@ -127,7 +127,7 @@ def content(actions: Iterable[Action]) -> bytes:
 
 
 def write_log(table: Path, versions: Mapping[int, Iterable[Action]]) -> Path:
-    """Write commits into the log of a table folder and give the log folder."""
+    """Write commits into the log of a table folder. Return the log folder."""
     log = table / file_names.LOG_FOLDER
     log.mkdir(parents=True, exist_ok=True)
     for version, actions in versions.items():
@@ -141,10 +141,10 @@ def write_log(table: Path, versions: Mapping[int, Iterable[Action]]) -> Path:
 
 
 class MemoryLogStore:
-    """A LogStore of files that exist only as statuses, or with their content too."""
+    """A LogStore in memory: files are statuses only, or also have content."""
 
     def __init__(self, *statuses: Iterable[FileStatus], lists_from_name: bool = False) -> None:
-        """Of files without content, in any order: `MemoryLogStore(commits(0, 9), checkpoint(5))`."""
+        """Files without content, in any order: `MemoryLogStore(commits(0, 9), checkpoint(5))`."""
         self._lists_from_name = lists_from_name
         self.statuses: dict[str, FileStatus] = {file.path: file for files in statuses for file in files}
         self.contents: dict[str, bytes] = {}
@@ -191,14 +191,14 @@ class MemoryLogStore:
 
 
 class CountingLogStore:
-    """Another store, and the paths of what was asked of it, call by call."""
+    """A wrapper of a store that records the paths of each call."""
 
     def __init__(self, store: LogStore) -> None:
         self.store = store
         self.reset()
 
     def reset(self) -> None:
-        """Count from 0 again. `reads`: every file read, alone or with others; `listed`: every status given."""
+        """Reset all counts. `reads`: every file read, alone or with others; `listed`: every status returned."""
         self.lists: list[str] = []
         self.listed: list[str] = []
         self.statuses: list[str] = []
@@ -207,7 +207,7 @@ class CountingLogStore:
 
     @property
     def calls(self) -> int:
-        """Everything asked."""
+        """The number of all calls."""
         return len(self.lists) + len(self.statuses) + len(self.reads) + len(self.opens)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:

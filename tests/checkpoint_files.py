@@ -96,7 +96,7 @@ _SCHEMA = pa.schema(
 
 
 def write_checkpoint(log: Path, version: int, style: CheckpointStyle, actions: Sequence[Action]) -> list[Path]:
-    """Write a checkpoint of a version into a log folder; give its top-level files."""
+    """Write a checkpoint of a version into a log folder. Return its top-level files."""
     v2_marker = {"checkpointMetadata": {"version": version}}
     match style:
         case "classic":
@@ -114,7 +114,7 @@ def write_checkpoint(log: Path, version: int, style: CheckpointStyle, actions: S
 
 
 def put_parsed_statistics(file: Path, parsed: pa.StructArray, *, keep_json: bool) -> None:
-    """Give each add of a checkpoint file its statistics as a struct, besides their JSON or in its place."""
+    """Add statistics as a struct to each add of a checkpoint file, beside its JSON statistics or instead of them."""
     rows = pq.read_table(file)
     add = rows["add"].combine_chunks()
     names = [field.name for field in add.type if keep_json or field.name != "stats"]

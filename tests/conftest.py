@@ -1,4 +1,4 @@
-"""What every test may ask for: one Spark session a process, a clock that stands still, the golden tables."""
+"""Fixtures of all tests: one Spark session per process, a fixed clock, the golden tables."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from tests.flaky_s3 import FlakyS3
 
-# After every date in the golden tables, so that each of their tombstones is as old as a retention can make it.
+# Later than any date in the golden tables, so that every tombstone is past any retention.
 NOW_MS = 1_900_000_000_000
 
 
-# A machine at work is no fault of the code: no test is timed.
+# Tests have no time limit: a busy machine is not an error of the code.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
 class FixedClock:
-    """A clock in milliseconds since the epoch that moves only when told to."""
+    """A clock in milliseconds since the epoch that moves only on request."""
 
     def __init__(self, now_ms: int = NOW_MS) -> None:
         self.now_ms = now_ms
@@ -44,23 +44,23 @@ class FixedClock:
 
 
 def pytest_configure() -> None:
-    """Start every session of the tests on the Java that the app would use; a machine may have none."""
+    """Use the app's Java for all sessions of the tests; the machine may have none."""
     with suppress(JavaError):
         use_java()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run all the tests in a process a core, each file's in one; those asked for by path, here. `-n` says otherwise."""
+    """Run all tests on one process per core, each file in one. Tests selected by path run here. `-n` overrides."""
     option = config.option
-    if "PYTEST_XDIST_WORKER" in os.environ:  # it is one of those processes
+    if "PYTEST_XDIST_WORKER" in os.environ:  # this is one of those processes
         return
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and option.numprocesses is None and not option.usepdb:
         option.numprocesses, option.dist = "logical", "loadfile"
 
 
 def pytest_collection_finish() -> None:
-    """Leave what has been imported out of every garbage collection, and collect less often: a run is short."""
+    """Exclude imported objects from garbage collection, and collect less often: a test run is short."""
     gc.freeze()
     gc.set_threshold(100_000)
 
@@ -73,7 +73,7 @@ def clock() -> FixedClock:
 QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.app.name": "deltasnap-tests",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # a test run is over before C2 pays
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # a test run ends before C2 pays off
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -85,13 +85,13 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
 }
 """Settings of a session for many tiny queries."""
 
-# To compile a query takes longer than to run it, where a thousand differ.
+# Compiling a query takes longer than running it, if a thousand queries differ.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of the process, set up for many tiny queries."""
+    """The only Spark session of the process, configured for many tiny queries."""
     from pyspark.sql import SparkSession
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
@@ -105,7 +105,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Interpret queries, as INTERPRETED says."""
+    """Interpret queries, with the settings in INTERPRETED."""
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
     yield
@@ -115,7 +115,7 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[dict[str, Any]]:
-    """Options of the bucket `s3://lake` on the one S3 server of the run; one, for moto's buckets are a process's."""
+    """Return options of the bucket `s3://lake` on the run's only S3 server: moto's buckets are per process."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -130,19 +130,19 @@ def s3_options() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def flaky_s3(s3_options: dict[str, Any]) -> Iterator[tuple[FlakyS3, dict[str, Any]]]:
-    """A server of the same bucket that refuses when told to, and options that reach it."""
+    """Yield a server of the same bucket that fails on request, and options to access it."""
     from tests.flaky_s3 import serve
 
     with serve() as (flaky, url):
         client = {**s3_options["client_kwargs"], "endpoint_url": url}
-        # botocore's own tries off: that the core tries again is what is tested.
+        # Without botocore's own retries, because the test is about the core's retries.
         config = {"retries": {"max_attempts": 0}, "read_timeout": 1}
         yield flaky, {**s3_options, "client_kwargs": client, "config_kwargs": config}
 
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
-    """The folder of the golden tables: DELTASNAP_GOLDEN, or the one beside the checkout."""
+    """Return the folder of the golden tables: DELTASNAP_GOLDEN, or the one beside the checkout."""
     folder = golden_folder()
     if folder is None:
         pytest.skip("no golden tables: set DELTASNAP_GOLDEN to their folder")
@@ -150,7 +150,7 @@ def golden() -> Path:
 
 
 def golden_folder() -> Path | None:
-    """Give the folder of the golden tables, None where it is absent; absent in CI is an error."""
+    """Return the folder of the golden tables; None if it is missing. A missing folder is an error in CI."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "golden"
     folder = Path(os.environ.get("DELTASNAP_GOLDEN", beside))
     if (folder / "expected").is_dir():

@@ -1,4 +1,4 @@
-"""An S3 server that counts what it is asked, and refuses some of it for a moment."""
+"""An S3 server that counts requests, and temporarily fails some of them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Er
 
 
 class FlakyS3:
-    """A WSGI application before another: each request by what is asked of which key is refused the first few times.
+    """A WSGI middleware: the first requests of each method and key fail.
 
-    refusals:     how many times; 0: never. code: of the answer 503.
-    hang_seconds: wait so long in place of refusing; the client has given up then.
+    refusals:     how many times; 0: never. code: the error code of the answer 503.
+    hang_seconds: wait this long instead of failing; the client has given up by then.
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
@@ -28,7 +28,7 @@ class FlakyS3:
         self.reset()
 
     def reset(self, *, refusals: int = 0, code: str = "SlowDown", hang_seconds: float = 0) -> None:
-        """Count from 0 again, and refuse from now on as told."""
+        """Reset the counts, and fail from now on as given."""
         self.refusals, self.code, self.hang_seconds = refusals, code, hang_seconds
         self.asked: Counter[tuple[str, str]] = Counter()
         self.refused = 0
@@ -54,13 +54,13 @@ class FlakyS3:
         return self._app(environ, start_response)
 
     def count(self, method: str, text: str) -> int:
-        """How often a method was asked for a key, or the keys of a prefix, with a text in it."""
+        """Return how many requests of a method had a key, or a prefix, that contains a text."""
         return sum(times for (asked, key), times in self.asked.items() if asked == method and text in key)
 
 
 @contextmanager
 def serve() -> Iterator[tuple[FlakyS3, str]]:
-    """Serve the buckets of this process; gives the application and its endpoint."""
+    """Serve the buckets of this process. Yields the application and its endpoint."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -1,7 +1,7 @@
-"""Python scripts, each in a process of its own, without the time that a Python takes to start and to import.
+"""Runs Python scripts, each in its own process, without the time to start Python and to import.
 
-One process imports what all of them need and waits; each script runs in a fork of it. A script sees its own working
-directory, environment, arguments, stdout, stderr and exit code, as in a process started anew.
+One process imports the common modules and waits. Each script runs in a fork of it, with its own working directory,
+environment, arguments, stdout, stderr and exit code, as in a new process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Forks:
-    """Runs scripts in forks of a process that has imported `modules`; one that is not installed is passed over."""
+    """Runs scripts in forks of a process that has imported `modules`. Modules that are not installed are skipped."""
 
     def __init__(self, *modules: str) -> None:
         self._modules = modules
@@ -36,13 +36,13 @@ class Forks:
         parent = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
-        atexit.register(parent.communicate)  # at the end of its input it ends
+        atexit.register(parent.communicate)  # it ends when its input closes
         return parent
 
     def run(
         self, script: str, *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a script; its stdin is empty."""
+        """Run a script with an empty stdin."""
         with tempfile.TemporaryDirectory() as folder:
             out, err = Path(folder, "out"), Path(folder, "err")
             task = {
@@ -62,7 +62,7 @@ class Forks:
 
 
 def main() -> None:
-    """Import the modules named; then fork for each line of stdin, and tell the exit code of the fork."""
+    """Import the given modules; then fork for each line of stdin, and report the exit code of the fork."""
     for name in sys.argv[1:]:
         with suppress(ImportError):
             importlib.import_module(name)
@@ -73,7 +73,7 @@ def main() -> None:
             atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(code)  # to take apart all the modules would be most of the work
+            os._exit(code)  # unloading all modules would take most of the time
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 

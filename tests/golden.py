@@ -1,4 +1,4 @@
-"""The golden tables: what is expected of each version, and the same facts as a snapshot gives them."""
+"""The golden tables: the expected facts of each version, and the same facts of a snapshot."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ class GoldenTable:
 
     @property
     def states(self) -> dict[int, Mapping[str, Any]]:
-        """The state expected of each version that has one, the latest included."""
+        """The expected state of each version that has one, including the latest."""
         found = {int(version): state for version, state in self.expected["versions"].items() if "error" not in state}
         latest = self.expected["latest"]
         return found if "error" in latest else {**found, latest["version"]: latest}
 
     @property
     def refusals(self) -> dict[int, str]:
-        """The category of error expected of each version that has none."""
+        """The expected error category of each version that has none."""
         wrong = {**self.expected["versions"], **self.expected["refused_versions"]}
         return {int(version): state["error"] for version, state in wrong.items() if "error" in state}
 
     @property
     def latest_refusal(self) -> str | None:
-        """The category of error expected of the latest version; None: it has a state."""
+        """The expected error category of the latest version; None: it has a state."""
         error: str | None = self.expected["latest"].get("error")
         return error
 
 
 @cache
 def load_golden_tables(folder: Path) -> tuple[GoldenTable, ...]:
-    """Give every golden table, by name."""
+    """Return all golden tables, by name."""
     return tuple(
         GoldenTable(file.stem, folder / "tables" / file.stem, json.loads(file.read_text(encoding="utf-8")))
         for file in sorted((folder / "expected").glob("*.json"))
@@ -72,7 +72,7 @@ def load_golden_tables(folder: Path) -> tuple[GoldenTable, ...]:
 
 
 def expected_facts(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what is expected of a version in the form of `facts`."""
+    """Return the expected facts of a version, in the form of `facts`."""
     return {
         "version": state["version"],
         "files": _sorted(_expected_file(file) for file in state["files"]),
@@ -87,7 +87,7 @@ def expected_facts(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def facts(snapshot: Snapshot) -> dict[str, Any]:
-    """Give what a snapshot says of its version, all out of one Spark job."""
+    """Return the facts of a snapshot, from one Spark job."""
     rows = snapshot.state.toArrow().to_pylist(maps_as_pydicts="strict")
     by_kind: dict[str, list[Any]] = {name: [row[name] for row in rows if row[name] is not None] for name in rows[0]}
     (protocol,), (metadata,) = by_kind["protocol"], by_kind["metaData"]
@@ -107,7 +107,7 @@ def facts(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def expected_counts(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the counts that are expected of a version."""
+    """Return the expected counts of a version."""
     return {
         "num_files": state["num_files"],
         "size_in_bytes": state["size_in_bytes"],
@@ -122,7 +122,7 @@ def expected_counts(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def counts(state: Any) -> dict[str, Any]:
-    """Give the counts of a computed state."""
+    """Return the counts of a computed state."""
     return {
         "num_files": state.num_of_files,
         "size_in_bytes": state.size_in_bytes,
@@ -176,7 +176,7 @@ def _unique_id(vector: Mapping[str, Any] | None) -> str | None:
 
 
 def _plain_path(path: str) -> str:
-    """A path decoded; one of the local filesystem without its scheme, which has three spellings."""
+    """Return a decoded path; local paths without their scheme, which has three spellings."""
     return unquote(re.sub(r"^file:/+", "/", path))
 
 

@@ -1,4 +1,4 @@
-"""The oracle: action reconciliation in plain Python, to compare every other replay with.
+"""The oracle: action reconciliation in plain Python, the reference for every other replay.
 
 Source: PROTOCOL.md, Action Reconciliation; Delta's `InMemoryLogReplay`.
 """
@@ -18,7 +18,7 @@ Key = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class OracleState:
-    """The newest action of each kind and key at one version; tombstones include the expired ones."""
+    """The newest action of each kind and key at one version; includes expired tombstones."""
 
     protocol: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
@@ -28,7 +28,7 @@ class OracleState:
     domains: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def after(self, commit: Iterable[Action]) -> OracleState:
-        """The state after one more commit; of an add and a remove of one file in it, the add wins."""
+        """Return the state after one more commit. If it adds and removes the same file, the add wins."""
         state = replace(
             self,
             files=dict(self.files),
@@ -62,7 +62,7 @@ class OracleState:
         return self
 
     def actions(self, min_file_retention_timestamp: int) -> list[Action]:
-        """The state as actions, tombstones of that time or before left out (0: none is)."""
+        """Return the state as actions, without tombstones up to that time (0: all tombstones)."""
         least = min_file_retention_timestamp
         kept = [r for r in self.tombstones.values() if least <= 0 or (r.get("deletionTimestamp") or 0) > least]
         found = [("protocol", self.protocol), ("metaData", self.metadata)]
@@ -72,7 +72,7 @@ class OracleState:
         return [{name: values} for name, values in found if values is not None]
 
     def counts(self, min_file_retention_timestamp: int) -> dict[str, Any]:
-        """What the computed state counts."""
+        """Return the counts of the computed state."""
         vectors = [add["deletionVector"] for add in self.files.values() if add.get("deletionVector")]
         records = [json.loads(add.get("stats") or "{}").get("numRecords") for add in self.files.values()]
         return {
@@ -89,7 +89,7 @@ class OracleState:
 
 
 def key(action: dict[str, Any]) -> Key:
-    """The logical file of an add or a remove: its path decoded once, and the id of its deletion vector."""
+    """Return the logical file of an add or a remove: its path decoded once, and the id of its deletion vector."""
     vector = action.get("deletionVector")
     if not vector:
         return unquote(action["path"]), None
@@ -98,7 +98,7 @@ def key(action: dict[str, Any]) -> Key:
 
 
 def replay(commits: Sequence[Iterable[Action]]) -> list[OracleState]:
-    """The state of each version."""
+    """Return the state of each version."""
     states: list[OracleState] = []
     for commit in commits:
         states.append((states[-1] if states else OracleState()).after(commit))
@@ -106,7 +106,7 @@ def replay(commits: Sequence[Iterable[Action]]) -> list[OracleState]:
 
 
 def comparable(actions: Iterable[Action]) -> list[str]:
-    """Actions as sorted texts, fields that are null left out."""
+    """Return actions as sorted texts, without null fields."""
     return sorted(json.dumps(_without_nulls(action), sort_keys=True) for action in actions)
 
 

@@ -1,4 +1,4 @@
-"""Logs made at random, and what the oracle says of them."""
+"""Random logs, and the oracle's results for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.oracle import OracleState, replay
 
 KEEP_ALL = 0
-# Deletion times lie around it: the time up to which tombstones have expired.
+# Tombstones up to this time have expired. Deletion times are around it.
 EXPIRED = FIRST_COMMIT_MS + 3
 
 PATHS = (
@@ -45,9 +45,9 @@ NO_PART: tuple[Action, ...] = (
 
 @dataclass(frozen=True)
 class RandomLog:
-    """What a log is made of.
+    """The contents of a log.
 
-    checkpoints: by version, how written. first_commit: older commits are gone. hint: content of `_last_checkpoint`.
+    checkpoints: by version, the style. first_commit: older commits are gone. hint: content of `_last_checkpoint`.
     """
 
     commits: list[list[Action]]
@@ -101,7 +101,7 @@ others = st.one_of(
 
 
 def identity(action: Action) -> tuple[str, ...]:
-    """What a commit may hold once: the protocol lets no two actions of a kind speak of one thing."""
+    """Return the identity of an action: the protocol forbids two actions of a kind with the same one in a commit."""
     ((kind, values),) = list(action.items())[:1]
     subject = values and (
         values.get("path"),
@@ -134,7 +134,7 @@ def random_logs(draw: st.DrawFn) -> RandomLog:
 
 
 def write(table: Path, made: RandomLog, states: list[OracleState]) -> None:
-    """Write a log; a checkpoint leaves out tombstones that have expired, as writers do."""
+    """Write a log. Its checkpoints leave out expired tombstones, as real writers do."""
     log = write_log(table, dict(enumerate(made.commits)))
     for version, style in made.checkpoints.items():
         write_checkpoint(log, version, style, states[version].actions(EXPIRED))

@@ -1,4 +1,4 @@
-"""A log without a Spark session: what needs one raises SparkRequiredError."""
+"""A log without a Spark session: queries that need one raise SparkRequiredError."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 
 
 def log_without_spark(table: TableLog, *, clock: Callable[[], int]) -> DeltaLog:
-    """Return the snapshots of a table without a Spark session."""
+    """Return the log of a table without a Spark session."""
     sessions = NoSession()
     context = TableContext(
         engine=ReplayEngine(sessions), log=table, files=SparkFiles.of(None, sessions), options=SnapshotOptions()

@@ -1,4 +1,4 @@
-"""A job of Dagster's that does nothing, where a run is needed and no matter of what."""
+"""A Dagster job that does nothing, for tests that need some run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dagster's UI on the demo table, and a real browser to look at it with."""
+"""Dagster's UI on the demo table, in a real browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from deltasnap_assets.settings.config import load_settings
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "events"
 CHROMIUM = "chromium"
-# It runs as root in CI; it has no network there, and would look for one at every start.
+# In CI the browser runs as root, and it has no network, which it would search for at every start.
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -50,7 +50,7 @@ _PATIENCE_SECONDS = 300
 
 
 def add_commits(folder: Path, versions: int) -> None:
-    """Make the table of a folder have so many versions."""
+    """Grow the table of a folder to `versions` versions."""
     for _ in grow(folder / "data" / TABLE, versions):
         pass
 
@@ -69,7 +69,7 @@ def materialize(folder: Path, versions: int) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Run `deltasnap ui` in a folder; yields its address."""
+    """Run `deltasnap ui` in a folder. Yields its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -102,7 +102,7 @@ def _wait_for(url: str, ui: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def browser(url: str) -> Iterator[Page]:
-    """Open a browser on the UI at an address; yields its one page."""
+    """Open a browser on the UI at an address. Yields its only page."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=shutil.which(CHROMIUM), args=_FLAGS)
         page = chromium.new_page(base_url=url, viewport={"width": 1280, "height": 800})
@@ -112,20 +112,20 @@ def browser(url: str) -> Iterator[Page]:
 
 
 def open_asset(page: Page, name: str, view: str = "overview", **query: str) -> None:
-    """Show the page of one of the table's assets."""
+    """Open the page of one of the table's assets."""
     more = "".join(f"&{key}={value}" for key, value in query.items())
     page.goto(f"/assets/{TABLE}/{name}?view={view}{more}")
 
 
 def show_plots(page: Page) -> list[str]:
-    """Change to the plots of an asset's page; returns their titles, in the order in which they are shown."""
+    """Open the plots of an asset's page. Return their titles, in the order shown."""
     page.get_by_role("button", name="Plots").click()
     page.locator("canvas").first.wait_for()
     return page.locator("canvas").locator("xpath=../../..").all_inner_texts()
 
 
 def choose_partitions(page: Page, keys: list[str]) -> None:
-    """Open the dialog that materializes the asset shown, and choose partitions in it."""
+    """Open the dialog that materializes the current asset, and choose partitions in it."""
     page.get_by_role("button", name="Materialize").first.click()
     page.get_by_text("Select a partition").click()
     for key in keys:
@@ -134,6 +134,6 @@ def choose_partitions(page: Page, keys: list[str]) -> None:
 
 
 def open_lineage(page: Page) -> None:
-    """Show the graph of the table's assets."""
+    """Open the graph of the table's assets."""
     page.goto(f"/locations/deltasnap_assets.definitions/asset-groups/{TABLE}/lineage")
     page.get_by_text("tombstones").first.wait_for()

@@ -1,4 +1,4 @@
-"""`python -m tests.browser.screenshots FOLDER`: the pictures of the README, of the demo table in Dagster's UI."""
+"""`python -m tests.browser.screenshots FOLDER`: takes the README's pictures of the demo table in Dagster's UI."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _take(page: Page, pictures: Path) -> None:
 
 
 def _metadata(page: Page, picture: Path, *, until: str) -> None:
-    """Take what an asset's page shows from the heading of its metadata to above some text."""
+    """Take a picture of an asset's page, from the heading of its metadata to above some text."""
     _settle(page)
     box = page.get_by_text("Metadata", exact=True).first.bounding_box()
     end = page.get_by_text(until, exact=True).last.bounding_box()
@@ -55,7 +55,7 @@ def _metadata(page: Page, picture: Path, *, until: str) -> None:
 
 
 def _settle(page: Page) -> None:
-    """Wait until what is animated has come to rest."""
+    """Wait until animations have ended."""
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(1500)
 

@@ -1,6 +1,6 @@
-"""The core and the five assets on a Spark of another kind than the test run's own, in a process of its own.
+"""Runs the core and the five assets on a different Spark than that of the tests, in a separate process.
 
-As a program, it reads a Task from stdin as JSON and writes what it found to the task's file.
+As a program, it reads a Task as JSON from stdin and writes the results to the task's file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_PYTHON = "/no/such/python"
-"""Stands for the Python of executors that have none."""
+"""The Python path for executors without Python."""
 
 VERSIONS = 9
 LOOKED_AT = 7
@@ -27,7 +27,7 @@ LOOKED_AT = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What to do where: the `spark` of a configuration, a table, a store to write, a file for the answers."""
+    """The work and its place: the `spark` of a configuration, a table, a store to write, a file for the answers."""
 
     table: str
     store: str
@@ -35,7 +35,7 @@ class Task:
     spark: dict[str, Any] = field(default_factory=dict)
 
     def run(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Do it in a new process; gives what it found."""
+        """Run the task in a new process. Return the results."""
         result = subprocess.run(
             [sys.executable, "-m", "tests.core.elsewhere"],
             input=json.dumps(asdict(self)),
@@ -52,7 +52,7 @@ class Task:
 
 
 def make_events(path: Path) -> Path:
-    """Write a table with deltalake, with a checkpoint and commits after it."""
+    """Write a table with deltalake: with a checkpoint and later commits."""
     from deltalake import DeltaTable
 
     from deltasnap_assets.demo.demo_table import grow
@@ -66,14 +66,14 @@ def make_events(path: Path) -> Path:
 
 
 def live_paths(path: Path, version: int) -> list[str]:
-    """The names of a version's files as deltalake has them, sorted."""
+    """Return the names of a version's files from deltalake, sorted."""
     from deltalake import DeltaTable
 
     return sorted(Path(uri).name for uri in DeltaTable(path, version=version).file_uris())
 
 
 def core_answers(spark: SparkSession, table: str) -> dict[str, Any]:
-    """What the core gives of a table and one version of it."""
+    """Return the core's results for a table and one version of it."""
     from deltasnap_core import DeltaLog
 
     log = DeltaLog.for_table(spark, table)
@@ -91,7 +91,7 @@ def core_answers(spark: SparkSession, table: str) -> dict[str, Any]:
 
 
 def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str, Any]:
-    """What the five assets hold of one version, all of them materialized with a configuration's `spark`."""
+    """Return the contents of the five assets for one version, materialized with a configuration's `spark`."""
     import dagster as dg
 
     from deltasnap_assets.definitions import build_definitions
@@ -118,7 +118,7 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
 
 
 def has_python(spark: SparkSession) -> bool:
-    """Whether Python runs where the rows are."""
+    """Return whether Python is available on the executors."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
@@ -142,7 +142,7 @@ def _rows(rows: DataFrame) -> list[str]:
 
 
 def main() -> None:
-    """Do the task on stdin."""
+    """Run the task from stdin."""
     task = Task(**json.load(sys.stdin))
     from pyspark.sql import SparkSession
 

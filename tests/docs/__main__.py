@@ -1,4 +1,4 @@
-"""`python -m tests.docs`: makes the tables of the documentation from the code."""
+"""`python -m tests.docs`: generates the tables in the documentation from the code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.docs.generated import DOCUMENTS, ROOT, filled_in
 
 
 def main() -> None:
-    """Write every document whose tables are not as the code has them."""
+    """Write every document whose tables differ from the code."""
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
         if (made := filled_in(text)) != text:

@@ -1,4 +1,4 @@
-"""A seeded fuzzer: small logs made at random, damaged or only written otherwise, and every question asked of them.
+"""A seeded fuzzer: small random logs, damaged or only rewritten in another form, and all queries on them.
 
-`python -m tests.fuzz --seed 1 --count 1000` runs it; `--spark` asks Spark and the snapshot store too.
+`python -m tests.fuzz --seed 1 --count 1000` runs it; `--spark` also tests Spark and the snapshot store.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seed 1 --count 1000 [--spark] [--rewrite]`: the table of faults, each wrong answer once."""
+"""`python -m tests.fuzz --seed 1 --count 1000 [--spark] [--rewrite]`: prints the faults and each wrong answer once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_RUN = {
 
 
 def main() -> None:
-    """Try the tables of some seeds; exits with 1 where an answer was wrong."""
+    """Try the tables of some seeds. Exits with 1 if an answer was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the first table")
     parser.add_argument("--count", type=int, default=1000, help="how many tables, of one seed after another")
@@ -36,7 +36,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     stopped: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # after the table at hand
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # after the current table
     tally = _Tally(print_all=arguments.all)
     attempt = try_rewriting if arguments.rewrite else try_table
     with _session(arguments.spark) as spark, limited_memory():
@@ -46,11 +46,11 @@ def main() -> None:
             tally.add(attempt(seed, spark))
     tally.print_all_kinds()
     sys.stdout.flush()
-    os._exit(1 if tally.kinds else 0)  # a thread may still wait for a pipe
+    os._exit(1 if tally.kinds else 0)  # a thread may still be blocked on a pipe
 
 
 class _Tally:
-    """What came of the tables so far."""
+    """The results of the tables so far."""
 
     def __init__(self, *, print_all: bool) -> None:
         self._print_all = print_all

@@ -1,4 +1,4 @@
-"""What is done to the Parquet of a checkpoint, and to what a checkpoint names."""
+"""Mutations of the Parquet files of a checkpoint, and of the files that a checkpoint names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARQUET = re.compile(r".*\.parquet")
 
 
 def flip_in_pages(table: MadeTable, rng: Random) -> Mutation | None:
-    """Flip bits at the end of a column's pages, where the footer stays whole and the pages have checksums, or none."""
+    """Flip bits at the end of a column's pages. The footer stays whole; the pages may have checksums."""
     file, rows = _readable(table, rng)
     if file is None or rows is None:
         return None
@@ -41,7 +41,7 @@ def flip_in_pages(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def retype_column(table: MadeTable, rng: Random) -> Mutation | None:
-    """Give a field of a checkpoint another type, another name, or no values."""
+    """Change the type or the name of a checkpoint's field, or remove its values."""
     file, rows = _readable(table, rng)
     structs = [] if rows is None else [column for column in rows.schema if pa.types.is_struct(column.type)]
     if file is None or rows is None or not structs:
@@ -105,7 +105,7 @@ def _retyped(rows: pa.Table, name: str, index: int, rng: Random) -> tuple[pa.Tab
 
 
 def reshape_columns(table: MadeTable, rng: Random) -> Mutation | None:
-    """Name a column of a checkpoint otherwise, leave it out, have it twice, or let it be no struct."""
+    """Rename, drop or duplicate a column of a checkpoint, or make it something other than a struct."""
     file, rows = _readable(table, rng)
     if file is None or rows is None or rows.num_columns < 2:
         return None
@@ -136,7 +136,7 @@ _EXTREMES = (-(2**63), -(2**63) + 1, -(2**31) - 1, -1, 0, 2**31, 2**53 + 1, 2**6
 
 
 def set_extreme(table: MadeTable, rng: Random) -> Mutation | None:
-    """Put an extreme number, or none, in the place of all of one field of a checkpoint."""
+    """Replace all values of one field of a checkpoint by an extreme number or null."""
     file, rows = _readable(table, rng)
     if file is None or rows is None:
         return None
@@ -158,7 +158,7 @@ def set_extreme(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def put_two_in_a_row(table: MadeTable, rng: Random) -> Mutation | None:
-    """Give some rows of a checkpoint, or of a sidecar, a second action; perhaps others none at all."""
+    """Add a second action to some rows of a checkpoint or a sidecar, and possibly remove all actions of others."""
     file, rows = _readable(table, rng)
     if file is None or rows is None or not all(pa.types.is_struct(column.type) for column in rows.schema):
         return None
@@ -176,7 +176,7 @@ def put_two_in_a_row(table: MadeTable, rng: Random) -> Mutation | None:
         row[kind] = extra[kind]
     blanks: list[Any] = [dict.fromkeys(rows.column_names)] * rng.choice((0, 0, len(actions)))
     _write(file, pa.Table.from_pylist(actions + blanks, schema=rows.schema), write_statistics=rng.random() < 0.8)
-    # A second file action is found by who reads the rows; a sidecar's other actions are of no meaning.
+    # Reading the rows detects a second file action. Other actions of a sidecar have no meaning.
     return made(Meaning.ANY, f"{kind} in rows of other actions of {file.name}, {len(blanks)} blank rows", file)
 
 
@@ -186,7 +186,7 @@ def _with_struct(rows: pa.Table, name: str, fields: list[pa.Field], arrays: list
     return rows.set_column(rows.schema.get_field_index(name), name, rebuilt)
 
 
-# What a checkpoint names.
+# Files that a checkpoint names.
 
 _ELSEWHERE: tuple[Callable[[Path], str], ...] = (
     lambda file: str(file),
@@ -220,7 +220,7 @@ _ELSEWHERE: tuple[Callable[[Path], str], ...] = (
 
 
 def lead_sidecar_elsewhere(table: MadeTable, rng: Random) -> Mutation | None:
-    """Let a checkpoint name a sidecar outside the table, where a sound copy lies, or what can be no sidecar."""
+    """Make a checkpoint name a sidecar outside the table (where a valid copy is), or an invalid sidecar."""
     found = _with_sidecars(table)
     if not found:
         return None
@@ -235,7 +235,7 @@ def lead_sidecar_elsewhere(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def name_sidecar_in_full(table: MadeTable, rng: Random) -> Mutation | None:
-    """Name the sidecars by their absolute paths, as a writer may: they are inside the table."""
+    """Name the sidecars by their absolute paths, which is allowed: they are inside the table."""
     found = _with_sidecars(table)
     if not found:
         return None
@@ -265,7 +265,7 @@ def _names(file: Path) -> bool:
 
 
 def _name_sidecar(file: Path, path: str | Callable[[str], str]) -> None:
-    """Give the first sidecar, or by a function each of them, another path."""
+    """Change the path of the first sidecar, or with a function the path of each."""
     if file.suffix == ".json":
         actions = actions_of(file)
         _rename([action["sidecar"] for action in actions if isinstance(action.get("sidecar"), dict)], path)
@@ -284,11 +284,11 @@ def _rename(sidecars: list[dict[str, Any]], path: str | Callable[[str], str]) ->
 
 
 def vanish(table: MadeTable, rng: Random) -> Mutation:
-    """Let a file go after it was listed: before, while or after others are read."""
+    """Remove a file after it was listed: before, while or after other files are read."""
     files = [file for file in table.files() if file.suffix in (".parquet", ".json", ".crc")]
     checkpoints = [file for file in files if "checkpoint" in file.name or file.parent != table.log]
     file, after = rng.choice(checkpoints or files), rng.randint(0, 12)
-    # Which answer comes before it goes, and which after, is left open: no commit is of one meaning then.
+    # Answers may come before or after the removal, so no commit has only one meaning.
     is_commit = re.fullmatch(r"[0-9]{20}\.json", file.name) is not None
     meaning = Meaning.ANY if is_commit else meaning_of_loss(table, file)
     return made(meaning, f"{file.name} vanishes after {after} files", file, vanishing={file: after})

@@ -1,4 +1,4 @@
-"""Whether the answers about a table are right: what the oracle says, a refusal, or at least one story."""
+"""Judges the answers about a table: they must equal the oracle's, be a refusal, or at least agree with each other."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 MOST_VERSIONS = 3
 OF_A_VERSION = {"timestamp", "protocol", "metadata", "transactions", "domains"}
-# What is handed out as a frame fails where it is collected: see README.
+# An answer that is a DataFrame fails when it is collected.
 FRAMES = {"state", "all files", "tombstones", "scan files"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A wrong answer. kind: the same for findings that are likely of one cause."""
+    """A wrong answer. kind: equal for findings that probably have the same cause."""
 
     seed: int
     kind: str
@@ -39,7 +39,7 @@ class Finding:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is an exception that is no DeltaSnapError, or no answer in time; otherwise a wrong answer."""
+        """Whether it is an exception other than DeltaSnapError, or a timeout; else it is a wrong answer."""
         return re.match(r"\w+ in ", self.kind) is not None
 
     def __str__(self) -> str:
@@ -48,14 +48,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of one table: the kinds of what was done to it, and what is wrong with the answers."""
+    """The result of one table: the kinds of its mutations, and the wrong answers."""
 
     kinds: tuple[str, ...]
     findings: tuple[Finding, ...]
 
 
 def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
-    """Make the table of a seed, mutate it, ask, and give what is wrong with the answers."""
+    """Make the table of a seed, mutate it, query it, and return the wrong answers."""
     rng = Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         table = make_table(Path(folder, "a table"), rng)
@@ -88,7 +88,7 @@ def _failures(answers: list[Answer], *, check_pages: bool) -> Iterator[tuple[str
 
 
 def _place(error: BaseException) -> str:
-    """The function of ours that an error came from, or one that was on its way when it came."""
+    """Return the function of this project that raised an error, or was active when it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "deltasnap_" in frame.filename]
     if ours:
@@ -102,7 +102,7 @@ def _is_of_spark(error: BaseException) -> bool:
 
 def _meaning(mutations: list[Mutation]) -> Meaning:
     worst = max((mutation.meaning for mutation in mutations), key=lambda meaning: meaning.value, default=Meaning.SAME)
-    # What one of them leaves to be replaced by another file, the other may have taken.
+    # One of them may replace what the other has read.
     return Meaning.SAME_OR_ERROR if worst is Meaning.SAME and len(mutations) > 1 else worst
 
 
@@ -124,7 +124,7 @@ def _against_oracle(table: MadeTable, mutations: list[Mutation], answers: list[A
 
 
 def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> list[Any] | None:
-    """The answers that are right; None: not known here."""
+    """Return the right answers; None: not known here."""
     if version not in table.versions:
         return None
     state = table.states[version]
@@ -134,8 +134,8 @@ def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> l
     counts = state.counts(EXPIRED)
     timestamps = [table.timestamp(version)]
     if meaning is not Meaning.SAME and table.in_commit_timestamps:
-        timestamps.append(timestamps[0] - 7)  # the commit that tells is gone, but a checkpoint is there
-    # Where a removed file is the last of the log, the latest version is another.
+        timestamps.append(timestamps[0] - 7)  # the commit with the timestamp is gone, but a checkpoint exists
+    # If the removed file is the last of the log, the latest version changes.
     is_same = meaning is Meaning.SAME
     history = [
         (v, table.timestamp(v), table.commits[v][0]["commitInfo"]["operation"]) for v in reversed(table.versions)
@@ -172,9 +172,9 @@ def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> l
 def _disagreements(
     answers: list[Answer], checkpoints: Collection[int], vanishing: Collection[Path]
 ) -> Iterator[tuple[str, str]]:
-    """Where two tellers tell two stories of one version.
+    """Yield the disagreements of two readers about one version.
 
-    checkpoints: those that may contradict the commits before them. vanishing: what was there for the first question.
+    checkpoints: those that may contradict the commits before them. vanishing: files that existed for the first query.
     """
     found: defaultdict[int | None, dict[str, Any]] = defaultdict(dict)
     for answer in answers:
@@ -184,9 +184,10 @@ def _disagreements(
     for version, told in found.items():
         stories = _stories(told)
         if version is not None and any(_first_stored(found) < checkpoint <= version for checkpoint in checkpoints):
-            # Of a checkpoint that the commits contradict a snapshot tells, the store of the commits from its base on.
+            # If the commits contradict a checkpoint, a snapshot follows the checkpoint, and the store follows the
+            # commits after its base.
             stories = {name: story for name, story in stories.items() if not name.startswith("stored")}
-        # A checksum that vanishes in between was a story of its own.
+        # A checksum that vanished in between is a separate source.
         has_same_checksum = (latest.get("checksum") is None) == (told.get("checksum") is None)
         has_same_log = has_same_checksum and not (checkpoints and vanishing)
         if latest.get("version") == version and "by number" in stories and has_same_log:
@@ -198,15 +199,15 @@ def _disagreements(
 
 
 def _first_stored(found: Mapping[int | None, dict[str, Any]]) -> int:
-    """The first version that the store was asked to write; none where it was not asked."""
+    """Return the first version that the store had to write; none if it was not used."""
     stored = [version for version, told in found.items() if version is not None and "stored state" in told]
     return min(stored, default=2**63)
 
 
 def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each teller says of a version, by the same names."""
+    """Return what each reader says about a version, with the same names."""
     stories = {"by number": {name: told[name] for name in OF_A_VERSION & told.keys()}}
-    # What a checksum says is a story of its own: a hint, which nobody compares unless asked to.
+    # A checksum is a separate source: a hint that is compared only on request.
     if told.get("checksum", 0) is None:
         stories["replay"] = {
             name.removeprefix("replayed "): told[name] for name in told if name.startswith("replayed ")
@@ -214,7 +215,7 @@ def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name in ("computed state", "computed state in Spark", "stored computed state"):
         if name in told:
             stories[name] = dict(told[name])
-    # The store counts tombstones by a time of its own.
+    # The store counts tombstones at a different time.
     stories.get("stored computed state", {}).pop("num_tombstones", None)
     for name in ("state", "stored state"):
         if name in told:
@@ -227,7 +228,7 @@ def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _counted(rows: list[str]) -> dict[str, Any]:
-    """What follows from the rows of a state."""
+    """Return the facts that follow from the rows of a state."""
     adds, removes = of_kind(rows, "add"), of_kind(rows, "remove")
     return {
         "all files": sorted(add["path"] for add in adds),

@@ -1,4 +1,4 @@
-"""Small logs made at random, with what is right to answer of each of their versions."""
+"""Small random logs, with the right answers for each of their versions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.oracle import OracleState, replay
 
 EXPIRED = FIRST_COMMIT_MS + 3
-"""The time up to which tombstones have expired; the deletions lie around it."""
+"""Tombstones up to this time have expired. The deletions are around it."""
 
 PATHS = ("plain.parquet", "p=a%20b/x+y.parquet", "p=a%2520b/x.parquet", "line\u2028.parquet", "ü.parquet")
 ODD_PATHS = (
     "日期=2020-01-01%2000%253A00/part-0.parquet",
     "aé%20b.parquet",
-    "a%C3%A9 b.parquet",  # the same file, spelled otherwise
+    "a%C3%A9 b.parquet",  # the same file, in another spelling
     "%2é",
     "%２０",
     "x%zz%41",
@@ -42,7 +42,7 @@ ODD_PATHS = (
     "%FF%FE",
     "%%35",
 )
-"""Paths that are decoded wrongly where text is taken for bytes."""
+"""Paths that are decoded wrongly if text is treated as bytes."""
 VECTORS: tuple[dict[str, Any] | None, ...] = (
     None,
     None,
@@ -62,10 +62,10 @@ SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class MadeTable:
-    """A table on disk and what is known of it.
+    """A table on disk, and the known facts about it.
 
-    commits, states: by version. first: the first commit that is still there. checkpoints: by version, how written.
-    in_commit_timestamps: whether the commits time themselves.
+    commits, states: by version. first: the first commit that still exists. checkpoints: by version, the style.
+    in_commit_timestamps: whether the commits have their own timestamps.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class MadeTable:
 
     @property
     def versions(self) -> range:
-        """The versions whose state can be worked out."""
+        """The versions whose state can be computed."""
         return range(self.first, len(self.commits))
 
     def files(self) -> list[Path]:
@@ -90,17 +90,17 @@ class MadeTable:
         return sorted(path for path in self.log.rglob("*") if path.is_file())
 
     def timestamp(self, version: int) -> int:
-        """When a version was committed, ms since the epoch."""
+        """Return the commit time of a version, in ms since the epoch."""
         return in_commit_timestamp(version) if self.in_commit_timestamps else mtime_of(version)
 
 
 def in_commit_timestamp(version: int) -> int:
-    """The time that the commit of a version gives itself."""
+    """Return the timestamp inside the commit of a version."""
     return mtime_of(version) + 7
 
 
 def make_table(folder: Path, rng: Random) -> MadeTable:
-    """Write a table of a few versions, with whatever may lie in a log beside the commits."""
+    """Write a table of a few versions, with any other files that a log may have."""
     timed = rng.random() < 0.25
     count = rng.randint(2, 7)
     commits = tuple(_commit(rng, version, timed) for version in range(count))
@@ -137,7 +137,7 @@ def _commit(rng: Random, version: int, timed: bool) -> list[Action]:
     if version == 0:
         actions += [_protocol(), _metadata(rng, timed)]
     made = [_action(rng, timed) for _ in range(rng.randint(0, 6))]
-    # The protocol lets no two actions of a commit speak of one thing.
+    # The protocol forbids two actions in a commit about the same thing.
     return actions + list({_subject(action): action for action in made}.values())
 
 

@@ -1,4 +1,4 @@
-"""What a mutation may do to the answers, and what mutations have in common."""
+"""The effects that a mutation may have on the answers, and helpers for mutations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fuzz.made_tables import MadeTable
 
 
 class Meaning(Enum):
-    """What a mutation leaves of the meaning of a log.
+    """The effect of a mutation on the meaning of a log.
 
     SAME: every answer is the oracle's. SAME_OR_ERROR: that, or a DeltaSnapError. ANY: answers agree, or are errors.
     """
@@ -28,9 +28,9 @@ class Meaning(Enum):
 
 @dataclass(frozen=True)
 class Mutation:
-    """What was done to a table: in words, with the names of the files that it changed.
+    """A mutation of a table: in words, with the names of the changed files.
 
-    vanishing: files that go while they are read, each after so many files have been opened.
+    vanishing: files that vanish during reading, each after this many files have been opened.
     kind: the name of the mutation.
     """
 
@@ -48,7 +48,7 @@ HINTS = re.compile(r"_last_checkpoint|.*\.crc|.*\.compacted\.json")
 
 
 def made(meaning: Meaning, text: str, *files: Path, vanishing: Mapping[Path, int] | None = None) -> Mutation:
-    """Give a mutation of some files."""
+    """Return a mutation of some files."""
     return Mutation(meaning, text, frozenset(file.name for file in files), vanishing or {})
 
 
@@ -59,21 +59,21 @@ def pick(table: MadeTable, rng: Random, pattern: re.Pattern[str]) -> Path | None
 
 
 def rewrite(file: Path, content: bytes) -> None:
-    """Write a file anew that keeps its time."""
+    """Rewrite a file and keep its modification time."""
     status = file.stat()
     file.write_bytes(content)
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def meaning_of_loss(table: MadeTable, file: Path) -> Meaning:
-    """What it means that a file is seen to be gone or broken."""
+    """Return the effect of a file that is missing or broken."""
     if HINTS.fullmatch(file.name):
         return Meaning.SAME
     return Meaning.SAME if CHECKPOINT.fullmatch(file.name) and table.first == 0 else Meaning.SAME_OR_ERROR
 
 
 def actions_of(file: Path) -> list[Any]:
-    """Give the objects of a file of JSON lines, without those that earlier mutations broke; at least one."""
+    """Return the objects of a file of JSON lines, except those that earlier mutations broke; at least one."""
     found = []
     for line in file.read_bytes().split(b"\n"):
         try:

@@ -1,4 +1,4 @@
-"""What is done to a log: each mutation says what it may do to the answers."""
+"""Mutations of a log. Each one states its effect on the answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSIONS = (0, 1, 2, 9, 10**6, 2**31 - 1, 2**31, 2**53, 2**63 - 2, 2**63 - 1, 10
 
 
 def mutated(table: MadeTable, rng: Random) -> list[Mutation]:
-    """Do nothing, one thing, seldom two or three to a table; give what was done."""
+    """Apply no mutation, one, or rarely two or three to a table. Return them."""
     done = []
     for _ in range(rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 3))):
         mutate = rng.choice(ALL)
@@ -48,7 +48,7 @@ def mutated(table: MadeTable, rng: Random) -> list[Mutation]:
 
 
 def flip_bytes(table: MadeTable, rng: Random) -> Mutation | None:
-    """Change some bytes of any file; of a hint it must not matter, unless the hint still can be understood."""
+    """Change some bytes of any file. In a hint this has no effect, unless the hint is still valid."""
     file = rng.choice(table.files())
     data = bytearray(file.read_bytes())
     if not data:
@@ -61,7 +61,7 @@ def flip_bytes(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def insert_bytes(table: MadeTable, rng: Random) -> Mutation:
-    """Put some bytes into any file."""
+    """Insert some bytes into any file."""
     file = rng.choice(table.files())
     data = file.read_bytes()
     place = rng.randint(0, len(data))
@@ -81,11 +81,11 @@ def truncate(table: MadeTable, rng: Random) -> Mutation:
     return made(meaning, f"{file.name} cut to {kept} of {size}", file)
 
 
-# JSON written otherwise.
+# The same JSON in another form.
 
 
 def spell_otherwise(table: MadeTable, rng: Random) -> Mutation | None:
-    """Write the JSON of a commit with other white space, order of keys and escapes of values."""
+    """Write the JSON of a commit with different white space, key order and value escapes."""
     file = pick(table, rng, COMMIT)
     if file is None:
         return None
@@ -102,7 +102,7 @@ def spell_otherwise(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def add_what_nobody_knows(table: MadeTable, rng: Random) -> Mutation | None:
-    """Add actions and fields that no protocol knows."""
+    """Add unknown actions and fields."""
     file = pick(table, rng, COMMIT)
     if file is None:
         return None
@@ -118,7 +118,7 @@ def add_what_nobody_knows(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def escape_keys(table: MadeTable, rng: Random) -> Mutation | None:
-    """Escape characters of keys, as any JSON writer may."""
+    """Escape characters of keys, as JSON allows."""
     file = pick(table, rng, COMMIT)
     if file is None:
         return None
@@ -167,7 +167,7 @@ def repeat_key(table: MadeTable, rng: Random) -> Mutation | None:
     return made(Meaning.ANY, f"line {place + 1} of {file.name}: {lines[place]}", file)
 
 
-# JSON of another content.
+# JSON with other content.
 
 _ODD: tuple[Callable[[], str], ...] = (
     lambda: "null",
@@ -198,14 +198,14 @@ _ODD: tuple[Callable[[], str], ...] = (
 
 
 def replace_value(table: MadeTable, rng: Random) -> Mutation | None:
-    """Put a value of another type, or an extreme one, in the place of any value of any JSON file."""
+    """Replace any value of any JSON file by a value of another type, or an extreme one."""
     file = pick(table, rng, re.compile(r".*\.json|.*\.crc|_last_checkpoint"))
     if file is None:
         return None
     actions = actions_of(file)
     place = rng.randrange(len(actions))
     path = rng.choice(_paths(actions[place]))
-    # A string that no log has stands for the value until the line is text, which may hold what no value can.
+    # A placeholder stands for the value until the line is text, which may contain what no value can.
     lines = [json.dumps(action) for action in actions]
     value = rng.choice(_ODD)()
     lines[place] = json.dumps(_with(actions[place], path, "@value@")).replace('"@value@"', value)
@@ -215,7 +215,7 @@ def replace_value(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def nest_deeply(table: MadeTable, rng: Random) -> Mutation | None:
-    """Nest objects or arrays: in the text that an action holds as a string, or in a field that nobody knows."""
+    """Nest objects or arrays deeply: in the text of a string value, or in an unknown field."""
     file = pick(table, rng, re.compile(r"[0-9]{20}\.json|.*\.crc|_last_checkpoint"))
     if file is None:
         return None
@@ -239,9 +239,9 @@ def nest_deeply(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def break_hint(table: MadeTable, rng: Random) -> Mutation | None:
-    """Write a hint that is of no use."""
+    """Write an invalid hint."""
     file = table.log / file_names.LAST_CHECKPOINT
-    if os.path.lexists(file) and not file.is_file():  # an earlier mutation's folder, pipe or link
+    if os.path.lexists(file) and not file.is_file():  # the folder, pipe or link of an earlier mutation
         return None
     deep = b'{"version":' + b"[" * 100_000
     texts = (b"", b"{}", b"null", b"[1]", b"\xff", b'{"version":true,"size":1}', b'{"version":9999,"size":1}', deep)
@@ -263,7 +263,7 @@ def remove_file(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def copy_to_another_version(table: MadeTable, rng: Random) -> Mutation | None:
-    """Give a file, or a copy of it, the name of another version."""
+    """Rename or copy a file to the name of another version."""
     file = pick(table, rng, re.compile(r"[0-9]{20}\..*"))
     if file is None:
         return None
@@ -279,7 +279,7 @@ def copy_to_another_version(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def put_no_file(table: MadeTable, rng: Random) -> Mutation | None:
-    """Put what is no file in the place of one: a folder, a link to itself, a pipe, a link to nowhere; or close it."""
+    """Replace a file by something else (a folder, a link to itself, a pipe, a dangling link)."""
     choices = [*table.files(), table.log / file_names.LAST_CHECKPOINT]
     file = rng.choice(choices)
     meaning = meaning_of_loss(table, file)
@@ -297,7 +297,7 @@ def put_no_file(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def add_stray_file(table: MadeTable, rng: Random) -> Mutation | None:
-    """Add a file that is none of the log: one without a meaning, a stale checksum of Hadoop's, a leftover."""
+    """Add a file that does not belong to the log: a meaningless one, a stale Hadoop checksum, a leftover."""
     checkpoint = pick(table, rng, CHECKPOINT)
     names = ["readme.txt", "00000000000000000000.json.tmp", "0.json", f"{10**20}.json", "00000000000000000001.txt"]
     file = table.log / rng.choice(names)
@@ -309,7 +309,7 @@ def add_stray_file(table: MadeTable, rng: Random) -> Mutation | None:
 
 
 def empty_part_of_multipart(table: MadeTable, rng: Random) -> Mutation | None:
-    """Write the first part of a checkpoint that never was finished: it must not be seen."""
+    """Write the first part of an unfinished checkpoint, which must be ignored."""
     version = rng.choice(table.versions)
     file = table.log / next(iter(file_names.multipart_checkpoint_files(version, 3)))
     file.write_bytes(rng.randbytes(30))
@@ -340,7 +340,7 @@ def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def touch_nothing_but_time(table: MadeTable, rng: Random) -> Mutation | None:
-    """Let a checkpoint or a hint be of another time: of no meaning."""
+    """Change the modification time of a checkpoint or a hint, which has no effect."""
     file = pick(table, rng, re.compile(f"{CHECKPOINT.pattern}|{HINTS.pattern}"))
     if file is None:
         return None

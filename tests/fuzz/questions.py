@@ -1,4 +1,4 @@
-"""Every question that can be asked of a table, each with a limit to its time, and the answers in comparable form."""
+"""All queries on a table, each with a time limit, and their answers in comparable form."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a question.
+    """The result of a query.
 
-    question: its name; version: of what (None: the latest). value: None where it was refused.
-    refusal: the DeltaSnapError. failure: whatever else came, which is always wrong.
+    question: its name; version: the version queried (None: the latest). value: None if it was refused.
+    refusal: the DeltaSnapError. failure: any other error, which is always wrong.
     """
 
     question: str
@@ -53,12 +53,12 @@ class Answer:
 
 
 class TooLongError(BaseException):
-    """A question took longer than its limit. No `Exception`, lest what is tried takes it for an error of its own."""
+    """A query exceeded its time limit. Not an `Exception`, so that the code under test does not catch it."""
 
 
 @contextmanager
 def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
-    """Let this process take so many bytes more and no others: who wants all there is gets a MemoryError."""
+    """Limit the memory of this process to this many more bytes: using all memory then raises a MemoryError."""
     with open("/proc/self/statm", encoding="ascii") as told:  # noqa: PTH123
         taken = int(told.read().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -70,14 +70,14 @@ def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
 
 
 def ask(question: str, version: int | None, answer: Callable[[], Any], *, seconds: float) -> Answer:
-    """Ask one question; in the main thread, as it takes a signal to end one that takes too long."""
+    """Run one query. Only in the main thread, because a signal ends a query that takes too long."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         raise TooLongError(f"no answer within {seconds} s")
 
     before = signal.signal(signal.SIGALRM, end)
     try:
-        # Again each second: what is waited for while leaving may hang too.
+        # Repeated each second, because the exit of the query may hang too.
         signal.setitimer(signal.ITIMER_REAL, seconds, 1)
         return _answer(question, version, answer)
     except TooLongError as error:
@@ -99,7 +99,7 @@ def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> An
 def log_answers(
     folder: Path, versions: list[int], vanishing: Mapping[Path, int] | None = None, *, seconds: float = 20
 ) -> list[Answer]:
-    """Ask all that needs no Spark: of the latest version, of some versions, and of the log as a whole."""
+    """Run all queries that need no Spark: on the latest version, on some versions, and on the whole log."""
     store, log_path = WatchedStore(folder, vanishing), join_url(to_url(folder), LOG_FOLDER)
     log = TableLog(store, log_path, clock=lambda: NOW_MS)
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
@@ -116,7 +116,7 @@ def _counts_at(log: DeltaLog, version: int) -> dict[str, Any]:
 
 
 def _files_at(log: DeltaLog, version: int) -> list[str] | None:
-    """Return the live files as the driver reads them whole; None: only Spark reads them."""
+    """Return the live files as the driver reads them; None: only Spark can read them."""
     snapshot = log.get_snapshot_at(version)
     try:
         # A checkpoint that turns out to be damaged is replaced by an older one, as in `Snapshot`.
@@ -142,7 +142,7 @@ _OF_A_VERSION: dict[str, Callable[[VersionLog], Any]] = {
     "transactions": lambda log: {txn.app_id: txn.version for txn in log.set_transactions},
     "domains": lambda log: dict(log.domains),
     "checksum": lambda log: None if log.checksum is None else log.checksum.num_files,
-    # After these nothing comes from the checksum any more.
+    # From here on, no answer comes from the checksum.
     "replayed protocol": lambda log: _json_of(log.replayable.non_file.protocol),
     "replayed metadata": lambda log: _json_of(log.replayable.non_file.metadata),
     "replayed transactions": lambda log: {name: txn.version for name, txn in log.non_file.transactions.items()},
@@ -171,7 +171,7 @@ def spark_answers(
     check_pages: bool = False,
     seconds: float = 120,
 ) -> list[Answer]:
-    """Ask all that needs Spark of some versions, ascending; the store answers for all of them."""
+    """Run all queries that need Spark on some versions, ascending. The store answers for all of them."""
     options = SnapshotOptions(cache_state=False, check_pages=check_pages, engine="spark")
     store = WatchedStore(folder, vanishing)
     log = DeltaLog.for_table(spark, folder, clock=lambda: NOW_MS, options=options, store=store)
@@ -206,7 +206,7 @@ def _of_a_snapshot(log: DeltaLog, version: int, seconds: float) -> list[Answer]:
 
 
 def _frames(snapshot: Snapshot) -> dict[str, list[Any]]:
-    """The three frames of a snapshot, out of one job."""
+    """Return the three frames of a snapshot, from one job."""
     from pyspark.sql import functions as F
 
     nothing, name = F.lit(None).cast("string"), F.col("path")
@@ -282,13 +282,13 @@ def counts_of(state: Any) -> dict[str, Any]:
 
 
 def of_kind(rows: list[str], kind: str) -> list[dict[str, Any]]:
-    """Of rows as `state` answers them, the actions of one kind."""
+    """Return the actions of one kind, from rows of `state`."""
     actions = [json.loads(row) for row in rows]
     return [action[kind] for action in actions if kind in action]
 
 
 def _release_pipes(folder: Path) -> None:
-    """Let threads go on that wait for a pipe to be written to: they would keep the process from ending."""
+    """Release threads that wait for a writer of a pipe: they would keep the process alive."""
     for path in folder.rglob("*"):
         if stat.S_ISFIFO(path.lstat().st_mode):
             os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))

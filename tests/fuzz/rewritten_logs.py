@@ -1,6 +1,6 @@
-"""Logs that become another under the reader's hands: restored, rolled back and written on, by clocks that go back.
+"""Logs that are replaced while they are in use: restored, rolled back and continued, with clocks that go back.
 
-Whatever was read or stored before, every answer afterwards is that of the log as it lies there then.
+Whatever was read or stored before, every later answer must match the log as it is then.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SAME_LENGTH = {
     "9000": "9001",
     "line\\u2028": "lime\\u2028",
 }
-"""Texts of commits that others of their length may replace."""
+"""Texts of commits, with replacements of the same length."""
 
 
 def try_rewriting(seed: int, spark: SparkSession | None = None) -> Tried:
-    """Read and store a table, rewrite its log, read and store it again, and give what is wrong with the answers."""
+    """Read and store a table, rewrite its log, read and store it again, and return the wrong answers."""
     rng = Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -53,7 +53,7 @@ def try_rewriting(seed: int, spark: SparkSession | None = None) -> Tried:
 
 
 class _Readers:
-    """What reads the table, before and after."""
+    """The readers of the table, before and after."""
 
     def __init__(self, table: MadeTable, store: Path, spark: SparkSession | None) -> None:
         self.log = TableLog.for_path(table.folder)
@@ -64,7 +64,7 @@ class _Readers:
         self.commits: dict[int, bytes] = {}
 
     def reopen(self) -> None:
-        """Begin anew with the snapshots, which know a commit that they have read by its size and time."""
+        """Reopen the snapshots, which identify a commit that they have read by its size and time."""
         DeltaLog.clear_cache()
         if self.delta_log is not None:
             spark = self.delta_log.context.session("the same table again")
@@ -84,7 +84,7 @@ def _contents(table: MadeTable) -> dict[int, bytes]:
 
 
 def _rewritten(table: MadeTable, rng: Random) -> tuple[str, str, MadeTable]:
-    """Roll the log back to a version, and write on, or not; give what was done and the table as it then is."""
+    """Roll the log back to a version, and continue it or not. Return the change and the resulting table."""
     kept = rng.choice(table.versions)
     times = {version: (table.log / file_names.commit_file(version)).stat().st_mtime_ns for version in table.versions}
     for file in table.files():
@@ -109,7 +109,7 @@ def _rewritten(table: MadeTable, rng: Random) -> tuple[str, str, MadeTable]:
     if rng.random() < 0.4 and len(commits) > 1:
         version = rng.randrange(table.first, len(commits))
         write_checkpoint(table.log, version, rng.choice(STYLES), states[version].actions(EXPIRED))
-    if rng.random() < 0.5:  # it points past the end, or at what was a checkpoint once
+    if rng.random() < 0.5:  # it points past the end, or to a former checkpoint
         hint = json.dumps({"version": rng.choice((kept, kept + 1, kept + 9, table.versions[-1])), "size": 1})
         (table.log / file_names.LAST_CHECKPOINT).write_text(hint, encoding="utf-8")
     text = f"rolled back to {kept}, {len(commits) - kept - 1} commits written on: {how}"
@@ -186,7 +186,7 @@ def _right(state: OracleState, question: str, version: int) -> Any:
 
 
 def _wrong_polls(table: MadeTable, readers: _Readers) -> Iterator[tuple[str, str]]:
-    """A poll from before says that the log is another one, wherever size or time of the commit last seen tells."""
+    """Yield wrong polls: a cursor from before must detect the new log if size or time of its last commit differs."""
     cursor = readers.cursor
     assert cursor is not None
     answer = ask("poll", None, lambda: readers.log.new_commits(cursor), seconds=20)

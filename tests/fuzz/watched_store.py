@@ -1,4 +1,4 @@
-"""A LogStore that sees to it that nothing outside the table is touched, and that lets files vanish on the way."""
+"""A LogStore that forbids access outside the table, and makes files vanish during reading."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from deltasnap_core.storage.log_store import FileStatus
 
 
 class OutsideError(Exception):
-    """A path outside the table was to be opened, listed or looked at."""
+    """An attempt to open, list or stat a path outside the table."""
 
 
 class WatchedStore:
-    """The files of one table folder, each vanishing after so many files have been opened."""
+    """The files of one table folder. Each vanishes after a number of files have been opened."""
 
     def __init__(self, folder: Path, vanishing: Mapping[Path, int] | None = None) -> None:
         self._store = FsspecLogStore()

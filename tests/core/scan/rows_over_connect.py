@@ -1,6 +1,6 @@
-"""A program: the rows of the golden tables over Spark Connect, at the server named by its first argument.
+"""A program that checks the rows of the golden tables over Spark Connect.
 
-Writes the cases that are not as expected, as JSON, into the file named by its third; the second is the golden folder.
+Arguments: the server, the golden folder, and a file for the failed cases, as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables in memory, opened without Spark: whatever starts a Spark job in these tests fails."""
+"""Tables in memory, opened without Spark: a Spark job makes these tests fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conftest import FixedClock
 
 
 class Table:
-    """A table in memory whose log is counted."""
+    """A table in memory that counts accesses to its log."""
 
     def __init__(self, clock: FixedClock) -> None:
         self.files = MemoryLogStore()
@@ -23,7 +23,7 @@ class Table:
         self.clock = clock
 
     def commit(self, version: int, *actions: Action) -> None:
-        """Write a commit; the one of version 0 has protocol and metadata where it is given nothing."""
+        """Write a commit; without actions, version 0 gets protocol and metadata."""
         self.files.put_commit(version, *(actions or ((protocol(), metadata()) if version == 0 else ())))
 
     def commits(self, first: int, last: int) -> None:
@@ -31,7 +31,7 @@ class Table:
             self.commit(version)
 
     def checkpoint(self, version: int, *actions: Action, broken: bool = False) -> str:
-        """Write a V2 checkpoint in JSON, which says nothing of sidecars; give its name."""
+        """Write a V2 checkpoint in JSON without sidecars. Return its name."""
         name = file_names.uuid_checkpoint_file(version, "80a083e8-7026-4e79-81be-64bd76c43a11", "json")
         data = content(actions or (protocol(), metadata()))
         self.files.put(name, data[: len(data) // 2] if broken else data)
@@ -44,7 +44,7 @@ class Table:
         self.files.put(file_names.checksum_file(version), json.dumps(values).encode())
 
     def log(self, **arguments: Any) -> DeltaLog:
-        """Open the table anew, as for the first time."""
+        """Open the table again, with an empty cache."""
         DeltaLog.clear_cache()
         options = SnapshotOptions(cache_state=False, validate_state=arguments.pop("validate_state", True))
         self.store.reset()

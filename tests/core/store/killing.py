@@ -1,4 +1,4 @@
-"""A process that is killed at a chosen step of what it writes into a store."""
+"""Simulates a process that is killed at a chosen step of writing into a store."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from deltasnap_core.storage.writable_files import WritableFiles
 
 
 class KilledError(BaseException):
-    """Nothing in the code under test may catch it."""
+    """A kill, which the code under test must not catch."""
 
 
 class MortalFiles(WritableFiles):
-    """Files of a process that is killed just before its n-th step: a write, a move, a look at what Spark wrote."""
+    """Files of a process that is killed before its n-th step: a write, a move, or a check of Spark's output."""
 
     def __init__(self, root: str, steps: int, storage_options: Mapping[str, Any] | None = None) -> None:
         super().__init__(root, storage_options)

@@ -1,4 +1,4 @@
-"""Stored versions without data, for the tests of what needs no Spark."""
+"""Stored versions without data, for tests without Spark."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ GENERATION = "000001-table-id"
 
 
 def stored_table(folder: Path) -> StoredTable:
-    """A table of a store in a local folder."""
+    """Return a table of a store in a local folder."""
     return StoredTable(storage=WritableFiles(to_url(folder)), root=to_url(folder), name="events")
 
 
 def commit_actions(version: int, branch: str = "a") -> list[Action]:
-    """What a version commits; commits of two branches are of one size."""
+    """Return the actions of a version; commits of two branches have the same size."""
     start = [protocol(), metadata()] if version == 0 else []
     return [*start, add(f"{branch}-{version:03d}", size=10)]
 
 
 def log_store(versions: Iterable[int], branches: Mapping[int, str] | None = None, touched: int = 0) -> MemoryLogStore:
-    """A log in memory. branches: by version, where it is another than "a". touched: added to each time (ms)."""
+    """Return a log in memory. branches: by version, where it is not "a". touched: added to each time (ms)."""
     store = MemoryLogStore()
     for version in versions:
         file = store.put_commit(version, *commit_actions(version, (branches or {}).get(version, "a")))
@@ -73,6 +73,6 @@ def store_versions(
 
 
 def compared(stored: StoredTable, store: LogStore, listing: LogListing | None = None) -> CommonVersion:
-    """Up to where the stored versions are those of a log."""
+    """Return up to which version the stored versions match a log."""
     log = table_log(store)
     return find_common_version(stored, stored.stored_versions().current(), log, listing or log.builder.list_versions(0))

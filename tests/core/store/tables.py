@@ -1,4 +1,4 @@
-"""Real tables for the tests of the store, and what is compared of their versions."""
+"""Real tables for the tests of the store, and comparisons of their versions."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ def live(path: Path, versions: int) -> Iterator[int]:
 
 
 def make_table(path: Path, versions: int) -> int:
-    """Make a table and give its latest version."""
+    """Make a table. Return its latest version."""
     return max(live(path, versions))
 
 
 def as_rows(frame: Any) -> list[str]:
-    """Give the rows of a DataFrame as sorted texts."""
+    """Return the rows of a DataFrame as sorted texts."""
     return sorted(json.dumps(row.asDict(recursive=True), sort_keys=True) for row in frame.collect())
 
 
 def files_of_delta_rs(path: Path, version: int) -> list[tuple[str, int]]:
-    """Give path and size of the files that delta-rs finds at a version."""
+    """Return path and size of delta-rs's files of a version."""
     found = DeltaTable(str(path), version=version).get_add_actions(flatten=True)
     found = pa.table(found)
     return sorted(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
 
 
 def paths_and_sizes(frame: Any) -> list[tuple[str, int]]:
-    """Give path and size of the rows of all_files."""
+    """Return path and size of the rows of all_files."""
     return sorted((row.path, row.size) for row in frame.select("path", "size").collect())
 
 
 def check_version(store: SnapshotStore, table: str, log: DeltaLog, version: int) -> None:
-    """Check that a stored version is in everything what a cold Snapshot is."""
+    """Check that a stored version equals a cold Snapshot in every respect."""
     manifest = store.manifest(table, version)
     snapshot: Snapshot = log.get_snapshot_at(
         version=version, min_file_retention_timestamp=manifest.min_file_retention_timestamp
@@ -76,7 +76,7 @@ def check_version(store: SnapshotStore, table: str, log: DeltaLog, version: int)
 
 
 def content(store: SnapshotStore, table: str, version: int) -> tuple[object, ...]:
-    """Give all that a stored version says."""
+    """Return the complete content of a stored version."""
     return (
         as_rows(store.state(table, version)),
         store.computed_state(table, version),

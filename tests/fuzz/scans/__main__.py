@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.scans --seed 1 --count 10000`: random predicates on random tables, and what went wrong."""
+"""`python -m tests.fuzz.scans --seed 1 --count 10000`: tries random predicates on random tables, prints failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fuzz.scans.trial import Tried, try_table
 
 
 def main() -> None:
-    """Try the tables of some seeds; exits with 1 where an answer was wrong."""
+    """Try the tables of some seeds. Exits with 1 if an answer was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.scans", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the first table")
     parser.add_argument("--count", type=int, default=10_000, help="how many predicates in all")

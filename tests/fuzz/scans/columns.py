@@ -1,4 +1,4 @@
-"""The columns of random tables: their types, and values around which predicates go wrong."""
+"""The columns of random tables: their types, and values that are critical for predicates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BYTES = (b"", b"\x00", b"\x01\xff", b"a", b"abc")
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column may be. pool: its values. group: of types that predicates treat alike."""
+    """The kind of a column. pool: its values. group: types that predicates treat alike."""
 
     type: pa.DataType
     pool: tuple[Any, ...]
@@ -78,7 +78,7 @@ ITEMS, LABELS = pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32())
 
 
 def _can_be_partition(name: str, value: Any) -> bool:
-    """Whether the writer can: folders bear the values, and it makes no sense of a negative decimal."""
+    """Return whether the writer can partition by this value: folder names contain it, and negative decimals fail."""
     return value >= 0 if name == "price" else not isinstance(value, str) or len(value.encode()) < 60
 
 
@@ -94,16 +94,16 @@ PARTITIONS = {
 
 
 def some_of(rng: Random, kind: Kind) -> tuple[Any, ...]:
-    """A few values of a kind, as one file may have them."""
+    """Return a few values of a kind, for one file."""
     return tuple(rng.sample(kind.pool, min(len(kind.pool), rng.choice([1, 2, 3]))))
 
 
 def maybe(rng: Random, value: Any, nulls: float) -> Any:
-    """The value, or null for a share of the times."""
+    """Return the value, or null with this probability."""
     return None if rng.random() < nulls else value
 
 
 def struct_of(rng: Random, values: dict[str, tuple[Any, ...]], nulls: dict[str, float]) -> dict[str, Any]:
-    """A value of STRUCT."""
+    """Return a value of STRUCT."""
     a, b, d, x, at = (maybe(rng, rng.choice(values[name]), nulls[name]) for name in NESTED)
     return {"a": a, "b": b, "d": d, "t": maybe(rng, {"x": x, "at": at}, 0.2)}

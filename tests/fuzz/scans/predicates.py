@@ -1,4 +1,4 @@
-"""Predicates drawn at random, over the columns of a table: sensible ones, odd ones, and some that have no sense."""
+"""Random predicates over the columns of a table: useful ones, odd ones, and invalid ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from tests.fuzz.scans.columns import KINDS, Kind
 
 ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kolkata", "Europe/Berlin")
-"""Time zones of sessions; in some of them a text stands for two times."""
+"""Time zones of sessions. In some of them a text stands for two times."""
 _SOUP = (
     "and", "or", "not", "(", ")", "[", "]", "case", "when", "then", "end", "in", "like", "between", "is", "null", "=",
     "isnull()", "cast(", "as", "decimal(20)", "int", "<", "!", "-", "/*", "*/", "--", "'", "'a'", "5", ".", ",", "::",
@@ -99,7 +99,7 @@ class RandomPredicates:
         return f"{column} {rng.choice(['like', 'not like', 'LIKE', 'ilike', 'rlike'])} '{pattern}'"
 
     def _text(self, value: date) -> str:
-        """A time as Spark may write it in some zone, whole or its beginning."""
+        """Return a time as Spark may write it in some zone, complete or truncated."""
         if isinstance(value, datetime):
             zone = ZoneInfo(self._rng.choice(ZONES))
             text = value.replace(tzinfo=value.tzinfo or UTC).astimezone(zone).replace(tzinfo=None).isoformat(" ")
@@ -109,7 +109,7 @@ class RandomPredicates:
         return text if self._rng.random() < 0.7 else f"{text[: self._rng.choice([4, 10, 13])]}%"
 
     def _soup(self) -> str:
-        """Words without any sense."""
+        """Return an invalid sequence of words."""
         return " ".join(self._rng.choice((*_SOUP, *self._names)) for _ in range(self._rng.randint(1, 8)))
 
     def _odd(self, name: str, kind: Kind, column: str) -> str:

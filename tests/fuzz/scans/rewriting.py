@@ -1,4 +1,4 @@
-"""The log of a real table written otherwise: mapped columns, deletion vectors, other statistics, checkpoints."""
+"""Rewrites the log of a real table: mapped columns, deletion vectors, other statistics, checkpoints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 
 
 def rewrite(rng: Random, table: RandomTable) -> None:
-    """Write the log anew, meaning the same but for the rows that it then deletes."""
+    """Rewrite the log with the same meaning, except for the rows that it then deletes."""
     actions = list(logged_actions(table.log))
     metadata = next(action["metaData"] for action in actions if "metaData" in action)
     adds = [action["add"] for action in actions if "add" in action]
@@ -73,7 +73,7 @@ def _rewrite_add(rng: Random, table: RandomTable, add: Action, *, as_parsed: boo
 
 
 def _widen(rng: Random, table: RandomTable, metadata: Action) -> None:
-    """Let the table have wider types than its files."""
+    """Give the table wider types than its files."""
     schema = json.loads(metadata["schemaString"])
     for described in schema["fields"]:
         name, old = described["name"], described["type"]
@@ -88,7 +88,7 @@ def _widen(rng: Random, table: RandomTable, metadata: Action) -> None:
 
 
 def _leave_out_a_column(rng: Random, table: RandomTable, add: Action) -> None:
-    """Write a data file again as it was before a column was added to the table."""
+    """Rewrite a data file as it was before a column was added to the table."""
     path = table.path / unquote(add["path"])
     rows = pq.read_table(path, partitioning=None)
     name = rng.choice([name for name in rows.column_names if name != ROW])
@@ -109,7 +109,7 @@ def _vector(places: list[int]) -> dict[str, Any]:
 
 
 def _map_columns(rng: Random, table: RandomTable, metadata: Action, mode: str) -> None:
-    """Call columns otherwise in the table than in its files; some by what another one is called there."""
+    """Give columns other names in the table than in its files; some get the file name of another column."""
     names = [name for name in (*table.schema.names, "a", "b", "d", "t") if name not in (ROW, "x", "at")]
     style = rng.choice(["{}", "{} of é", "{}.x", "The {}"])
     table.names = {name: style.format(name) for name in names}
@@ -131,7 +131,7 @@ def _map_columns(rng: Random, table: RandomTable, metadata: Action, mode: str) -
 
 
 def _put_ids(table: RandomTable, add: Action, metadata: Action) -> None:
-    """Write a data file again, its columns with the ids of the schema."""
+    """Rewrite a data file with the column ids of the schema."""
     path = table.path / unquote(add["path"])
     rows = pq.read_table(path, partitioning=None)
 
@@ -152,7 +152,7 @@ def _put_ids(table: RandomTable, add: Action, metadata: Action) -> None:
 
 
 def _encode_otherwise(rng: Random, table: RandomTable, add: Action) -> None:
-    """Write a data file again, with bloom filters and other dictionaries, pages, row groups and representations."""
+    """Rewrite a data file with bloom filters, and other dictionaries, pages, row groups and representations."""
     path = table.path / unquote(add["path"])
     rows = pq.read_table(path, partitioning=None)
     leaves = [leaf for leaf in pq.ParquetFile(path).schema if leaf.physical_type != "BOOLEAN"]
@@ -168,7 +168,7 @@ def _encode_otherwise(rng: Random, table: RandomTable, add: Action) -> None:
     for unit in rng.sample(["ms", "us"], 2):
         try:
             pq.write_table(rows, path, coerce_timestamps=unit, **options)
-        except pa.ArrowInvalid:  # the times are finer than that
+        except pa.ArrowInvalid:  # the times have a finer unit
             continue
         table.about.append(f"encoded otherwise, {unit}")
         break
@@ -192,6 +192,6 @@ def _write(rng: Random, table: RandomTable, first: list[Action], adds: list[Acti
 
 
 def _with_parsed(rng: Random, file: Path, schema: pa.Schema, actions: list[Action]) -> None:
-    """Give the adds of a checkpoint their statistics as a struct, and mostly not as JSON."""
+    """Write the statistics of a checkpoint's adds as a struct, and mostly not as JSON."""
     values = [parsed_values(action["add"].get("stats"), schema) if "add" in action else None for action in actions]
     put_parsed_statistics(file, pa.array(values, parsed_type(schema)), keep_json=rng.random() < 0.3)

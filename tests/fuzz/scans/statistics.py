@@ -1,4 +1,4 @@
-"""Statistics of a file as other writers might have them: never wrong, but coarser, older, odder, or not there."""
+"""Statistics of a file in the form of other writers: never wrong, but coarser, older, odder, or missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOUNDS = ("minValues", "maxValues")
 
 
 def random_statistics(rng: Random, statistics: Statistics, *, has_vector: bool) -> tuple[str | None, list[str]]:
-    """Write statistics in another way; give the text, and what was done."""
+    """Write statistics in another form. Return the text, and the changes."""
     if rng.random() < 0.1:
         return rng.choice([None, None, "", "{}", "null"]), ["no statistics"]
     changed: Statistics = json.loads(json.dumps(statistics))
@@ -51,7 +51,7 @@ def _drop_some_values(rng: Random, statistics: Statistics) -> None:
 
 
 def _loosen(rng: Random, statistics: Statistics) -> None:
-    """Wider bounds, as a writer that does not know better may tell with `tightBounds` false."""
+    """Widen the bounds, as a writer without exact values may do with `tightBounds` false."""
     for part, by in (("minValues", -1), ("maxValues", 1)):
         for node, name in _leaves(statistics.get(part, {})):
             if type(node[name]) is int and abs(node[name]) < 100:
@@ -62,7 +62,7 @@ def _loosen(rng: Random, statistics: Statistics) -> None:
 
 
 def _cut_texts(rng: Random, statistics: Statistics) -> None:
-    """Strings of so many characters: a minimum cut short, a maximum with what is greater than anything cut off."""
+    """Truncate strings: the minimum is cut, the maximum is cut and then increased."""
     length = rng.choice([1, 5, 32])
     ending = rng.choice(["", "\x7f", "\U0010ffff"])
     for part in _BOUNDS:
@@ -76,7 +76,7 @@ def _cut_texts(rng: Random, statistics: Statistics) -> None:
 
 
 def _tell_nan(rng: Random, statistics: Statistics) -> None:
-    """What a writer may do that thinks of NaN as greater than all: here of every column, also where there is none."""
+    """Write bounds as a writer may that orders NaN above all values: here for every column, even without NaN."""
     for node, name in _leaves(statistics.get("maxValues", {})):
         if name in ("x", "f"):
             node[name] = "NaN"

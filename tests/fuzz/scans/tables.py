@@ -1,4 +1,4 @@
-"""Real tables made at random, with the rows that they hold and the file of each row."""
+"""Real random tables, with their rows and the file of each row."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.builders import Action
 from tests.fuzz.scans.columns import ITEMS, KINDS, LABELS, NESTED, PARTITIONS, STRUCT, Kind, maybe, some_of, struct_of
 
 ROW = "row"
-"""The column that tells rows apart; it is called so whatever becomes of the other names."""
+"""The column that identifies rows. It keeps its name when other columns are renamed."""
 
 
 @dataclass(kw_only=True)
 class RandomTable:
-    """A table on disk, and what is in it.
+    """A table on disk, and its contents.
 
-    schema: as its data files have it, the partition columns too. rows: by their number, as they were written. files:
-    by path as the log has it, the rows in them, in their order. deleted: rows that a deletion vector takes away.
-    names: of the table for those of its files, where they differ. types: of the table for columns of its files, where
-    they are wider. about: what was done to the log.
+    schema: of its data files, including the partition columns. rows: by their number, as written. files: by path as in
+    the log, their rows in order. deleted: rows that a deletion vector removes. names: table names of columns, where
+    they differ from the files. types: table types of columns, where they are wider than in the files. about: the
+    changes to the log.
     """
 
     path: Path
@@ -44,12 +44,12 @@ class RandomTable:
 
     @property
     def log(self) -> Path:
-        """The folder of its log."""
+        """The log folder."""
         return self.path / "_delta_log"
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What predicates may name, as SQL, and the kind of each."""
+        """The columns for predicates, as SQL, and the kind of each."""
         known = KINDS | PARTITIONS | NESTED
         names = [name for name in (*self.schema.names, *NESTED) if name in known]
         return {".".join(map(self._sql_name, name.split("."))): known[name] for name in names}
@@ -59,7 +59,7 @@ class RandomTable:
         return named if named.isidentifier() and named.isascii() else f"`{named.replace('`', '``')}`"
 
     def live_rows(self) -> pa.Table:
-        """Return what a scan of the whole table must give."""
+        """Return the expected rows of a scan of the whole table."""
         values = [self._logical(row, self.schema) for number, row in self.rows.items() if number not in self.deleted]
         return pa.Table.from_pylist(values, pa.schema(self._logical_fields(self.schema)))
 
@@ -95,7 +95,7 @@ class RandomTable:
 
 
 def written_table(rng: Random, path: Path) -> RandomTable:
-    """Make a table of some files by `deltalake`."""
+    """Write a table of some files with `deltalake`."""
     partitions = tuple(sorted(rng.sample(sorted(PARTITIONS), rng.choice([0, 1, 1, 2, 3]))))
     columns = sorted(rng.sample(sorted(KINDS), rng.randint(4, len(KINDS))))
     table = RandomTable(path=path, schema=_schema(columns, partitions), partitions=partitions)
@@ -114,12 +114,12 @@ def written_table(rng: Random, path: Path) -> RandomTable:
 
 
 def logged_adds(log: Path) -> Iterator[dict[str, Any]]:
-    """Yield what the commits of a log add, in their order."""
+    """Yield the adds of the commits of a log, in order."""
     yield from (action["add"] for action in logged_actions(log) if "add" in action)
 
 
 def logged_actions(log: Path) -> Iterator[Action]:
-    """Yield the actions of the commits of a log, in their order."""
+    """Yield the actions of the commits of a log, in order."""
     for commit in sorted(log.glob("*.json")):
         for line in commit.read_text(encoding="utf-8").splitlines():
             yield json.loads(line)
@@ -131,7 +131,7 @@ def _schema(columns: list[str], partitions: tuple[str, ...]) -> pa.Schema:
 
 
 def _random_rows(rng: Random, schema: pa.Schema, first: int) -> list[dict[str, Any]]:
-    """Some rows of few values, each column with a share of nulls of its own, often none or all."""
+    """Return some rows with few distinct values. Each column has its own ratio of nulls, often none or all."""
     known = KINDS | PARTITIONS | NESTED
     values = {name: some_of(rng, known[name]) for name in (*schema.names, *NESTED) if name in known}
     nulls = {name: rng.choice([0, 0, 0.3, 1]) for name in (*values, "s")}

@@ -1,4 +1,4 @@
-"""A random table and its predicates: the rows of scans are those of the whole table filtered, and no file is lost."""
+"""A random table and its predicates: a scan returns the filtered rows of the whole table, and skips no needed file."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _EXACTLY = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZF
 
 @dataclass(kw_only=True)
 class Tried:
-    """What came of a table: how many predicates, which of them failed how, how often files were left out,
-    how many rows were read, and how many predicates chose files without Spark, by
-    partition values and by ranges of values.
+    """The result of a table.
+
+    predicates: how many. It also has the failures, how often files were skipped, how many rows were read, and how many
+    predicates skipped files without Spark, by partition values and by ranges of values.
     """
 
     seed: int
@@ -52,12 +53,12 @@ class Tried:
 
 
 def try_table(seed: int, spark: SparkSession, *, predicates: int, scans: int) -> Tried:
-    """Try predicates on the table of a seed: of all of them which files are kept, of some the rows."""
+    """Try predicates on the table of a seed: check the selected files for all of them, and the rows for some."""
     rng = Random(seed)
     with tempfile.TemporaryDirectory() as folder, _session(rng, spark) as settings:
         table = written_table(rng, Path(folder) / "table")
         if "p_at" in table.partitions:
-            # The writer leaves out the zone of a partition's time, which it has in UTC.
+            # The writer omits the time zone of a partition's timestamp, which is UTC.
             spark.conf.set(_ZONE, "UTC")
         if rng.random() < 0.8:
             rewrite(rng, table)
@@ -109,7 +110,7 @@ class _Trial:
             self._read_together({where: sensible[where] for where in some}, matching)
 
     def _planned(self, every: Scan, scans: dict[str, Scan]) -> tuple[DataFrame, dict[str, str]]:
-        """Return the files as scans of all those predicates plan with, and the conditions on them."""
+        """Return the files with which scans of all those predicates plan, and the conditions on them."""
         skipping = {where: scan._skipping for where, scan in scans.items()}
         fields = frozenset[StatisticPath]().union(*(each.fields for each in skipping.values()))
         files = every._all_files.ask(fields, self._kept)
@@ -119,9 +120,9 @@ class _Trial:
         return files, conditions
 
     def _kept(self, files: DataFrame) -> DataFrame:
-        """Return files read once; mostly as a local relation, of which Spark evaluates expressions while it plans."""
+        """Return files, read once; mostly as a local relation, whose expressions Spark evaluates during planning."""
         if PARSED in files.columns:
-            return files.localCheckpoint()  # PySpark cannot give such structs to Arrow
+            return files.localCheckpoint()  # PySpark cannot convert such structs to Arrow
         return self._spark.createDataFrame(files.toArrow())
 
     def _compare_whole(self, whole: DataFrame, rows: DataFrame) -> None:
@@ -137,7 +138,7 @@ class _Trial:
         return store.scan("t", version)
 
     def _scans(self, every: Scan, wheres: Sequence[str], whole: DataFrame) -> dict[str, Scan]:
-        """Return the scans of predicates that have sense; one is refused only where Spark refuses it too."""
+        """Return the scans of valid predicates. A refusal is correct only if Spark refuses the predicate too."""
         scans = {}
         for where in wheres:
             try:
@@ -154,7 +155,7 @@ class _Trial:
         return scans
 
     def _evaluated(self, rows: DataFrame, key: str, conditions: dict[str, str]) -> dict[str, set[Any]]:
-        """Return for which rows (by key) each condition is true, for those that Spark can evaluate on all rows."""
+        """Return the rows (by key) for which each condition is true, if Spark can evaluate it on all rows."""
         found: dict[str, set[Any]] = {}
         names = list(conditions)
         for begin in range(0, len(names), _AT_ONCE):
@@ -163,7 +164,7 @@ class _Trial:
         return found
 
     def _tried_together(self, rows: DataFrame, key: str, conditions: dict[str, str]) -> dict[str, set[Any]]:
-        """Return as _evaluated, of a few; where one fails, halves are tried for which it is."""
+        """Return the same as _evaluated, for a few conditions; if one fails, try each half."""
         names = list(conditions)
         try:
             columns = [F.expr(conditions[name]).alias(f"c{number}") for number, name in enumerate(names)]
@@ -190,7 +191,7 @@ class _Trial:
         self._tried.skipped += len(self._table.files) - len(kept)
 
     def _read_together(self, scans: dict[str, Scan], matching: dict[str, set[int]]) -> None:
-        """Compare the rows of scans, in one job; each by itself where one fails."""
+        """Compare the rows of scans in one job; separately if one fails."""
         try:
             frames = [scan.to_df().select(F.lit(n).alias("n"), ROW) for n, scan in enumerate(scans.values())]
             rows = reduce(DataFrame.unionAll, frames).collect()
