@@ -35,7 +35,7 @@ class _ExampleTable(dg.Scaffolder[Any]):
 
 @dg.scaffold_with(_ExampleTable)
 class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
-    """Every version of Delta tables as assets, read from their transaction logs with PySpark."""
+    """Every version of Delta tables as assets, from their transaction logs."""
 
     # Values as in the file, with resolved templates: `settings_of` checks them.
     tables: Any = ()

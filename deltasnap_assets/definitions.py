@@ -72,9 +72,7 @@ def _job(table: TableSettings) -> Any:
 
 @cache
 def _configured() -> dg.Definitions:
-    own = dg.Definitions(
-        executor=dg.in_process_executor
-    )  # ours alone: every run has one Spark session
+    own = dg.Definitions(executor=dg.in_process_executor)  # ours alone: every run has one Spark session
     with _nothing_collected():
         defs = dg.Definitions.merge(build_definitions(load_settings()), own)
         defs.get_repository_def()  # Dagster requests it next and gets the same object

@@ -64,9 +64,7 @@ def send(process: str, number: signal.Signals) -> None:
         if hasattr(os, "pidfd_open"):
             descriptor = os.pidfd_open(pid_of(process))
             try:
-                if (
-                    has_ended(process) is False
-                ):  # the descriptor belongs to this process, not a later one
+                if has_ended(process) is False:  # the descriptor belongs to this process, not a later one
                     signal.pidfd_send_signal(descriptor, number)
             finally:
                 os.close(descriptor)

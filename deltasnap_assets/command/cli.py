@@ -54,7 +54,7 @@ def main() -> None:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
         told = " ".join(str(error).split())[:_MOST_OF_AN_ERROR]
-        fail(f"{type(error).__name__}: {told} (DELTASNAP_DEBUG=1 shows where)")
+        fail(f"{type(error).__name__}: {told} (set DELTASNAP_DEBUG=1 for a traceback)")
 
 
 def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> None:
@@ -76,7 +76,7 @@ def _usage_text(error: TyperException) -> str:
     told = error.format_message().strip()
     context = getattr(error, "ctx", None)
     end = "" if told.endswith((".", "?")) else "."
-    return f"{told}{end} `{context.command_path} -h` says more." if told and context is not None else told
+    return f"{told}{end} See `{context.command_path} -h`." if told and context is not None else told
 
 
 def _show_version(wanted: bool) -> None:
@@ -99,14 +99,14 @@ def common(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Every version of your Delta tables as Dagster assets."""
+    """Materialize each version of your Delta tables as Dagster assets."""
 
 
 @app.command()
 def demo() -> None:
-    """Write a Delta table with a busy life, materialize each of its versions through Dagster, show what was found.
+    """Write a demo table, materialize each of its versions with Dagster, and show the result.
 
-    Run again, it adds a few commits and refreshes only those. Everything is below .deltasnap in this folder.
+    A second run adds a few commits and refreshes only those. All files are below .deltasnap in this folder.
     """
     _require("deltalake", "demo")
     from deltasnap_assets.spark.java import check_java
@@ -120,12 +120,12 @@ def demo() -> None:
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Where the UI listens.")] = 3000,
-    host: Annotated[str, typer.Option(help="The address it listens on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port of the UI.")] = 3000,
+    host: Annotated[str, typer.Option(help="The address of the UI.")] = "127.0.0.1",
 ) -> None:
-    """Open Dagster's UI on the tables of the configuration, and follow their new commits. Ctrl-C stops it.
+    """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
 
-    Where a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
+    If a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
     """
     _require("dagster_webserver", "ui")
     from deltasnap_assets.command.local_instance import use_local_instance
@@ -139,10 +139,10 @@ def ui(
     if settings.spark.remote is None and reason is not None:
         check_java()
     if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
-        typer.echo(f"Stopped what an earlier deltasnap ui left running: {stopped} processes.")
+        typer.echo(f"Stopped {stopped} processes of an earlier deltasnap ui.")
     with socket.socket() as probe:
         if probe.connect_ex((host, port)) == 0:
-            fail(f"Port {port} of {host} is in use; --port takes another.")
+            fail(f"Port {port} of {host} is in use. Choose another with --port.")
     _bring_spark(settings.spark, reason)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster replaces this process: it receives signals directly, and its exit code is ours. A script that starts us in
@@ -164,29 +164,29 @@ def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
     if not is_free_to_choose(spark):
         return
     if reason is None:
-        typer.echo("No warm Spark server: no table needs Spark now. A run that does starts a session of its own.")
+        typer.echo("No warm Spark server: no table needs Spark now. A run that needs Spark starts its own session.")
         return
-    without = "each run starts a Spark session of its own, some seconds slower"
+    without = "each run starts its own Spark session, which takes some seconds"
     if find_spec("grpc") is None:
-        typer.echo(f"No warm Spark server, {without}: {how_to_install('connect')} for one.")
+        typer.echo(f"No warm Spark server: {without}. To have one, {how_to_install('connect')}.")
         return
     typer.echo(f"Starting a warm Spark server for all runs: {reason} ...")
     try:
         bring_server(spark, SERVER_FOLDER, free_port())
     except SparkServerError as error:
-        print_problem(Console(stderr=True), "warning", f"{error} So {without}.")
+        print_problem(Console(stderr=True), "warning", f"{error} Without the server, {without}.")
 
 
 @app.command()
 def refresh(
-    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="All where none is named.")] = None,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all tables.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON: the versions of each table, or its error.")
     ] = False,
 ) -> None:
-    """Materialize the new versions of the configured tables, now, in this process.
+    """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 where a table cannot be refreshed; the others are refreshed all the same.
+    Exits with 1 if a table cannot be refreshed. The other tables are refreshed nevertheless.
     """
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.needed import reason_for_spark
@@ -215,70 +215,74 @@ def refresh(
 
 @app.command(name="warm-up")
 def warm_up() -> None:
-    """Make sessions that start in a run's own process start in a fraction of the time, from now on.
+    """Create an archive of Java classes, so that Spark sessions on this machine start faster.
 
     Takes a minute and 200 MB below ~/.cache/deltasnap, once for each Java and PySpark on this machine.
     """
     from deltasnap_assets.spark.warm_up import make_archive
 
     archive = make_archive()
-    typer.echo(f"{archive}: {archive.stat().st_size >> 20} MiB of classes. Sessions use it from now on.")
+    typer.echo(f"{archive}: {archive.stat().st_size >> 20} MiB of classes. New sessions use it.")
 
 
 @spark_server.command()
-def start(port: Annotated[int, typer.Option(min=1, max=65535, help="Where it listens, on 127.0.0.1.")] = 15002) -> None:
-    """Start a server with the Spark settings of the configuration, and wait until it answers."""
+def start(port: Annotated[int, typer.Option(min=1, max=65535, help="The port, on 127.0.0.1.")] = 15002) -> None:
+    """Start a server with the configured Spark settings, and wait until it answers."""
     _require("grpc", "connect")
     from deltasnap_assets.settings.config import load_settings
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, exercise_server, start_server
 
     server = start_server(load_settings().spark, DEFAULT_FOLDER, port)
     exercise_server(server)
-    typer.echo(f"A Spark Connect server answers. In deltasnap.yaml:\n\nspark:\n  remote: {server.url}\n")
-    typer.echo(f"It runs until `deltasnap spark-server stop`. What it prints: {DEFAULT_FOLDER / 'server.log'}")
+    typer.echo(
+        f"The Spark Connect server is ready. To use it, add to deltasnap.yaml:\n\nspark:\n  remote: {server.url}\n"
+    )
+    typer.echo(f"It runs until `deltasnap spark-server stop`. Its log: {DEFAULT_FOLDER / 'server.log'}")
 
 
 @spark_server.command()
 def stop() -> None:
-    """Stop the server that was started in this folder."""
+    """Stop the server of this folder."""
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, stop_server
 
     server = stop_server(DEFAULT_FOLDER)
-    typer.echo("No server runs here." if server is None else f"The server at {server.url} has stopped.")
+    typer.echo("No server is running in this folder." if server is None else f"The server at {server.url} has stopped.")
 
 
 @spark_server.command()
 def status() -> None:
-    """Tell whether the server of this folder runs and answers; exits with 1 unless it does."""
+    """Show whether the server of this folder is running and answers. Exits with 1 unless it does."""
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 
     server = running_server(DEFAULT_FOLDER)
     if server is None:
-        typer.echo("No server runs here.")
+        typer.echo("No server is running in this folder.")
         raise typer.Exit(1)
     if not answers(server.port):
-        typer.echo(f"A server is starting, or does not answer, at {server.url}: {DEFAULT_FOLDER / 'server.log'}")
+        typer.echo(
+            f"The server at {server.url} is starting or does not answer. Its log: {DEFAULT_FOLDER / 'server.log'}"
+        )
         raise typer.Exit(1)
-    typer.echo(f"A server answers at {server.url}")
+    typer.echo(f"The server at {server.url} is ready.")
 
 
 @app.command(name="inspect")
 def inspect_table(
     path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
-    version: Annotated[int | None, typer.Option(min=0, help="Look at this version.")] = None,
+    version: Annotated[int | None, typer.Option(min=0, help="The version to show.")] = None,
     timestamp: Annotated[
-        str | None, typer.Option(help="Look at the version of this time (ISO 8601; without an offset: local time).")
+        str | None, typer.Option(help="Show the version at this time (ISO 8601; without an offset: local time).")
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
     ] = None,
-    commits: Annotated[int, typer.Option(min=1, help="How many commits of the history to show.")] = 10,
+    commits: Annotated[int, typer.Option(min=1, help="The number of commits to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Needs no Dagster.
+    """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Does not need Dagster.
 
-    What is wrong with the table comes first, on stderr. Where the latest version cannot be read, the newest one that
-    can be is shown. Exits with 1 unless all of the version that was asked for is shown.
+    Faults of the table come first, on stderr. If the latest version cannot be read, shows the newest readable one.
+    Exits with 1 unless the requested version is shown completely.
     """
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
@@ -302,7 +306,7 @@ def _settings_in_force() -> Settings:
 
 def _require(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        fail(f"This needs the package {module.replace('_', '-')}: {how_to_install(extra)}.")
+        fail(f"This command needs the package {module.replace('_', '-')}: {how_to_install(extra)}.")
 
 
 def _milliseconds(text: str) -> int:

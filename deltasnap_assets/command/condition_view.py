@@ -42,7 +42,7 @@ def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
     for fault in condition.faults:
         told = fault_line(fault)
         if fault.mark == "error" and condition.loadable:
-            told += f" What can be loaded: {counted_versions(condition.loadable)}."
+            told += f" Loadable: {counted_versions(condition.loadable)}."
         yield fault.mark, told
 
 

@@ -18,8 +18,8 @@ from deltasnap_core import SnapshotStore, TableLog
 
 NEXT_STEPS = """\
 [bold]What to do next[/bold]
-  {command} ui      assets, plots, checks; new commits as they come
-  {command} demo    a few more commits, and only those refreshed
+  {command} ui      browse assets, plots and checks, and follow new commits
+  {command} demo    add a few commits and refresh only those
   {command} inspect {path}
 Your own tables: README.md, "Your own tables"."""
 

@@ -22,7 +22,9 @@ class LargeCommitError(DeltaSnapError):
 
     def __init__(self, *, path: str) -> None:
         self.path = path
-        super().__init__(f"{path} is too large to compare here: compare all_files of the two versions with Spark.")
+        super().__init__(
+            f"{path} is too large to compare in memory. Compare all_files of the two versions with Spark instead."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ def examine() -> Iterator[Finding]:
         return
     file = find_config(os.environ, Path.cwd())
     told = (
-        "none: the demo's settings are in force"
+        "none: using the settings of the demo"
         if file is None
         else f"{file}: {', '.join(table.name for table in settings.tables)}"
     )
@@ -84,7 +84,10 @@ def _settings() -> Settings | Finding:
     except DeltaSnapError as error:
         told = visible(without_secrets(str(error)))
         return Finding(
-            subject="configuration", mark="error", told=told, advice="Correct the file, or `deltasnap init`."
+            subject="configuration",
+            mark="error",
+            told=told,
+            advice="Correct the file, or generate one with `deltasnap init`.",
         )
 
 
@@ -108,17 +111,17 @@ def _archive() -> Finding:
     path = archive_path()
     if path is not None and path.exists():
         return Finding(subject="archive", mark="ok", told=str(path))
-    advice = "`deltasnap warm-up` makes one: sessions start in a fraction of the time."
+    advice = "Run `deltasnap warm-up` to make one, so that sessions start faster."
     return Finding(subject="archive", mark="warning", told="none for this Java and PySpark", advice=advice)
 
 
 def _server() -> Finding:
     server = running_server(DEFAULT_FOLDER)
     if server is None:
-        return Finding(subject="server", mark="ok", told="none runs here")
+        return Finding(subject="server", mark="ok", told="not running")
     if answers(server.port):
         return Finding(subject="server", mark="ok", told=f"answers at {server.url}")
-    advice = f"Wait, or look at {DEFAULT_FOLDER / 'server.log'}; `deltasnap spark-server stop` ends it."
+    advice = f"Wait, read {DEFAULT_FOLDER / 'server.log'}, or run `deltasnap spark-server stop`."
     return Finding(subject="server", mark="error", told=f"does not answer at {server.url}", advice=advice)
 
 
@@ -126,11 +129,11 @@ def _ui() -> Finding:
     home = local_home()
     if left := leftovers(home):
         ids = ", ".join(str(pid_of(process)) for process in left)
-        told = f"was killed; {len(left)} processes of it still run: {ids}"
-        return Finding(subject="ui", mark="warning", told=told, advice="`deltasnap ui` stops them, and starts anew.")
+        told = f"was killed; {len(left)} of its processes are still running: {ids}"
+        return Finding(subject="ui", mark="warning", told=told, advice="`deltasnap ui` stops them and starts again.")
     ui = last_ui(home)
     if ui is None or not ui.is_running:
-        return Finding(subject="ui", mark="ok", told="none runs here")
+        return Finding(subject="ui", mark="ok", told="not running")
     return Finding(subject="ui", mark="ok", told=f"runs at {ui.url}, process {pid_of(ui.process)}")
 
 
@@ -150,14 +153,14 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
     before = instance.get_runs_count(failed)
     run = unfinished_run(instance, table.name)
     if lost := instance.get_runs_count(failed) - before:
-        told = f"{'none' if run is None else run} under way; {lost} lost, recorded as failed"
+        told = f"{'none' if run is None else run} in progress; {lost} lost, recorded as failed"
         return Finding(subject=subject, mark="warning", told=told, advice="The next run stores their versions.")
     last = failed_run(instance, table.name)
     if last is not None and run is None:
-        told = f"the last one failed: run {last.run_id}: {visible(without_secrets(last.reason), _MOST_TOLD)}"
-        advice = f"`deltasnap refresh {table.name}` tries again."
+        told = f"the last run failed, {last.run_id}: {visible(without_secrets(last.reason), _MOST_TOLD)}"
+        advice = f"Run `deltasnap refresh {table.name}` to retry."
         return Finding(subject=subject, mark="warning", told=told, advice=advice)
-    return Finding(subject=subject, mark="ok", told="none under way" if run is None else f"{run} is under way")
+    return Finding(subject=subject, mark="ok", told="none in progress" if run is None else f"{run} is in progress")
 
 
 def _answer_of(remote: str) -> str:
@@ -177,7 +180,7 @@ def _table(table: TableSettings) -> Finding:
         return Finding(subject=subject, mark="ok", told=f"version {condition.latest} can be read", condition=condition)
     told = condition.text
     if condition.loadable:
-        told += f" What can be loaded: {counted_versions(condition.loadable)}."
+        told += f" Loadable: {counted_versions(condition.loadable)}."
     advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
     return Finding(
         subject=subject,

@@ -16,16 +16,16 @@ from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog, ch
 
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
-# The tables that deltasnap follows. What may stand here is in docs/configuration.md.
-storage: .deltasnap/store         # where snapshots are kept: a folder, relative to this file, or a URL
+# The tables that deltasnap follows. All keys: docs/configuration.md.
+storage: .deltasnap/store         # the snapshot store: a folder, relative to this file, or a URL
 # spark:
 #   master: local[*]              # or remote: sc://host:15002, a Spark Connect server
 tables:
 """
 _TABLE_COMMENTS = """\
     # versions: all               # all | latest | {since: 100}
-    # poll_seconds: 30            # how often new commits are looked for
-    # refresh: "0 * * * *"        # cron; null for none
+    # poll_seconds: 30            # interval of polls for new commits
+    # refresh: "0 * * * *"        # cron; null: never
 """
 
 

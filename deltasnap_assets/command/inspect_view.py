@@ -42,7 +42,7 @@ def inspect(
         print_condition(condition)
         problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
         if not as_json:
-            show_facts(Console(), facts, None if problem is None else "the newest that can be loaded")
+            show_facts(Console(), facts, None if problem is None else "the newest loadable version")
         counted: Counted | None = None
         try:
             facts.check_readable()
@@ -82,7 +82,7 @@ def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -
     shown = facts.segment.version
     if not is_latest or condition.latest is None or shown >= condition.latest:
         return None
-    return f"Version {condition.latest} cannot be read: version {shown} is shown."
+    return f"Version {condition.latest} cannot be read. Showing version {shown} instead."
 
 
 def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:

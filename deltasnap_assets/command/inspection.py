@@ -171,7 +171,7 @@ def _segment_rows(segment: LogSegment) -> _Rows:
     checkpoint = segment.checkpoint_provider
     commits = len(segment.deltas)
     if checkpoint.is_empty:
-        base = "none: read from the first commit on"
+        base = "none: all commits are read"
         lag = f"{commits:,} commits, all of them"
     else:
         size = sum(file.size for file in checkpoint.files)

@@ -29,15 +29,15 @@ def init(
     places: Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or URLs of tables; * and ? match.")],
     option: _Options = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("deltasnap.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: _Json = False,
 ) -> None:
-    """Write a commented deltasnap.yaml for tables that are there, after a look at each of them."""
+    """Generate a commented deltasnap.yaml for existing tables. Reads each of them."""
     from deltasnap_assets.command.init import configuration, find_tables, secret_options, variable_of
 
     options = storage_options(option)
     if out.exists() and not force:
-        raise typer.BadParameter(f"{out} is there already; --force writes over it.", param_hint="--out")
+        raise typer.BadParameter(f"{out} exists already. Use --force to overwrite it.", param_hint="--out")
     tables = find_tables(places, options)
     found = [table for table in tables if table.problem is None]
     if found:
@@ -52,21 +52,21 @@ def init(
             else:
                 print_problem(Console(stderr=True), "error", f"{table.path}: {table.problem}")
         if (secrets := secret_options(options)) and found:
-            typer.echo(f"Set before use: {', '.join(map(variable_of, secrets))}.")
-        typer.echo(f"{out} is written. Next: deltasnap ui" if found else "No table was found; nothing is written.")
+            typer.echo(f"Set these environment variables before use: {', '.join(map(variable_of, secrets))}.")
+        typer.echo(f"Wrote {out}. Next: deltasnap ui" if found else "No table found. Nothing was written.")
     if len(found) < max(len(tables), 1):
         raise typer.Exit(1)
 
 
 def history(
     path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many commits, the newest first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of commits, newest first.")] = 20,
     option: _Options = None,
     as_json: _Json = False,
 ) -> None:
     """Show who committed what and when, newest first.
 
-    A commit that is missing or cannot be read has a line too. Exits with 1 where there is one.
+    Missing and unreadable commits have a line too. Exits with 1 if there is one.
     """
     from deltasnap_assets.command.condition_view import explaining, fault_line
     from deltasnap_assets.command.history import history_json, history_table, lost_commits, read_history
@@ -93,9 +93,9 @@ def diff(
     option: _Options = None,
     as_json: _Json = False,
 ) -> None:
-    """Show what is different between two versions: schema, properties, protocol, files.
+    """Show the differences between two versions: schema, properties, protocol, files.
 
-    Exits with 1 where one of them cannot be read, or a commit between them.
+    Exits with 1 if one of the versions, or a commit between them, cannot be read.
     """
     from deltasnap_assets.command.condition_view import explaining
     from deltasnap_assets.command.diff import compare_versions, show_diff
@@ -110,9 +110,9 @@ def diff(
 
 
 def doctor(as_json: _Json = False) -> None:
-    """Check all that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
+    """Check everything that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
 
-    Exits with 1 where something is wrong, a table that other readers cannot read counted in.
+    Exits with 1 if a check fails, or if other readers cannot read a table.
     """
     from deltasnap_assets.command.doctor import Finding, examine, is_well
 

@@ -69,7 +69,7 @@ def _refresh(
         print_problem(console, "error", problem)
         for mark, told in () if condition is None else condition_lines(condition):
             print_problem(console, mark, f"{table.name}: {told}")
-        console.print(shown(f"What Spark and Dagster printed: {log}", style="dim"), soft_wrap=True)
+        console.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
         return Refreshed(error=error_text(problem), condition=None if condition is None else condition.to_json())
     console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
     if health := health_of(instance, table.name):
@@ -88,7 +88,7 @@ def versions_text(versions: Sequence[int]) -> str:
     """Return what was materialized, in words."""
     match versions:
         case []:
-            return "every version was materialized already"
+            return "up to date"
         case [version]:
             return f"version {version} materialized"
         case [first, *_, last] if last - first + 1 == len(versions):

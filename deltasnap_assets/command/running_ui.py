@@ -54,8 +54,8 @@ def last_ui(home: Path) -> Ui | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        advice = "delete it where no `deltasnap ui` runs"
-        raise UiRunsError(f"{home / _RECORD} does not say which `deltasnap ui` runs ({error}): {advice}.") from error
+        advice = "delete it if no `deltasnap ui` is running"
+        raise UiRunsError(f"{home / _RECORD} is invalid ({error}): {advice}.") from error
 
 
 def leftovers(home: Path) -> list[str]:

@@ -21,7 +21,7 @@ def version_table(store: SnapshotStore, table: str, versions: Sequence[int], ope
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         header_style="bold",
-        title=f"{table}: what is stored of each version",
+        title=f"{table}: stored versions",
         title_justify="left",
     )
     for name in ("version", "operation", "files", "size", "tombstones", "what changed"):

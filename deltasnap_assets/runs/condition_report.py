@@ -116,7 +116,9 @@ def report_condition(
     good = metadata.get("latest_version")
     last_good = good.value if lines and good is not None and isinstance(good.value, int) else None
     if not lines:
-        lines = ["The log is sound again: every version can be loaded. The next run judges the rest."]
+        lines = [
+            "The log has no faults any more: every version can be loaded. The next run evaluates the other checks."
+        ]
     entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
     entries |= fault_entries(condition, failed, last_good)
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}

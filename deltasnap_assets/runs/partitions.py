@@ -67,7 +67,7 @@ def version_of(key: str) -> int:
     """Return the version of a partition key. Errors: `ValueError` for a key that is no version."""
     version = _version_or_none(key)
     if version is None:
-        raise ValueError(f"Partition {key!r} is no version of a table: expected a decimal number such as 12.")
+        raise ValueError(f"Partition {key!r} is not a version: expected a decimal number such as 12.")
     return version
 
 

@@ -39,7 +39,7 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
 
     @dg.job(
         name=REFRESH_JOB,
-        description="Materializes every version of every table that is not materialized yet, table by table.",
+        description="Materializes all new and missing versions of all tables, one table after another.",
         executor_def=dg.in_process_executor,
     )
     def refresh_all() -> None:

@@ -39,7 +39,7 @@ def refresh_schedule(
         job_name=job_name(table.name),
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Materializes every version of {table.name} that is not materialized yet.",
+        description=f"Materializes all new and missing versions of {table.name}.",
     )
     @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
@@ -54,7 +54,7 @@ def refresh_schedule(
             report_where_nothing_is_new(context.instance, settings, table)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))
-            return dg.SkipReason(f"Every version of {table.name} is materialized.")
+            return dg.SkipReason(f"All versions of {table.name} are materialized.")
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 
     return refresh

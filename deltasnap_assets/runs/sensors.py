@@ -103,7 +103,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
         jobs=jobs,
         minimum_interval_seconds=minimum_interval(table.poll_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Materializes the versions of {table.name} as its commits arrive.",
+        description=f"Polls the log of {table.name} and materializes its new versions.",
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
@@ -127,7 +127,7 @@ def _shared_sensor(
         jobs=[job for table in tables for job in jobs[table.name]],
         minimum_interval_seconds=minimum_interval(poll_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Materializes the versions of {len(tables)} tables as their commits arrive.",
+        description=f"Polls the logs of {len(tables)} tables and materializes their new versions.",
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
@@ -171,10 +171,10 @@ def _looker(
     def look_at(table: TableSettings, cursor: str | None) -> _Look:
         followed = Followed.from_text(cursor)
         if run_id := unfinished.get(table.name):
-            told = f"Run {run_id} of {table.name} is not finished; its successor takes what is new by then."
+            told = f"Run {run_id} of {table.name} is not finished. The next run takes the new commits."
             return _Look(cursor=cursor, message=told)
         if followed.pause_left > 0:
-            told = f"{table.name} is known to be broken: {followed.fault} Next look in {followed.pause_left:.0f} s."
+            told = f"{table.name} is broken: {followed.fault} Next poll in {followed.pause_left:.0f} s."
             return _Look(cursor=cursor, message=told)
         try:
             news = _report_failed_run(settings, table, instance, last_failures.get(table.name))
@@ -251,7 +251,7 @@ def _look_at_suspect(
     fault = without_secrets(status.condition.text)
     return _Look(
         cursor=followed.broken(fault, found.cursor).to_text(),
-        message=f"Every version of {table.name} that can be loaded is materialized. {fault}",
+        message=f"All loadable versions of {table.name} are materialized. {fault}",
     )
 
 
@@ -285,7 +285,7 @@ def _requested(
             for versions in todo.ranges
         ),
         cursor=log_of(table).cursor(status, todo.last).to_text(),
-        message=f"Every version of {table.name} is materialized.",
+        message=f"All versions of {table.name} are materialized.",
     )
 
 
@@ -295,10 +295,10 @@ def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
     versions = f"{failure.first} to {failure.last}"
     if not failure.may_be_tried_again:
         return (
-            f"Run {failure.run_id} of {table.name} failed, as {MOST_ATTEMPTS} did for versions {versions}. "
-            f"They wait for the schedule, or `deltasnap refresh {table.name}`."
+            f"Run {failure.run_id} of {table.name} failed, after {MOST_ATTEMPTS} attempts at versions {versions}. "
+            f"The schedule or `deltasnap refresh {table.name}` retries them."
         )
     return (
         f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MOST_ATTEMPTS} at versions "
-        f"{versions}; the next one is in {failure.pause_left:.0f} s."
+        f"{versions}. The next attempt is in {failure.pause_left:.0f} s."
     )

@@ -92,7 +92,7 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
         if not (tables := [name for name in table_names if _is_of(run, name)]):
             continue
         if problem := _lost(record):
-            instance.report_run_failed(run, f"{problem} Its versions are taken up by the next run of {tables[0]}.")
+            instance.report_run_failed(run, f"{problem} The next run of {tables[0]} retries its versions.")
         else:
             found.update(dict.fromkeys(tables, run.run_id))
     return found
@@ -185,7 +185,7 @@ def _lost(record: dg.RunRecord) -> str | None:
     process = run.tags.get(PROCESS_TAG, "")
     ended = has_ended(process)
     if ended:
-        return f"The process of this run, {process}, is gone."
+        return f"The process of this run, {process}, does not exist any more."
     patience = _LOST_AFTER_SECONDS.get(run.status)
     silence = time.time() - record.update_timestamp.timestamp()
     if ended is None and patience is not None and silence > patience:

@@ -68,7 +68,7 @@ def contiguous_log(condition: TableCondition) -> Verdict:
     faults = [fault for fault in condition.faults if fault.versions and fault not in unsupported]
     if not faults:
         first = loadable.runs[0][0] if loadable.runs else latest
-        found = f"Every one of versions {first} to {latest} can be loaded."
+        found = f"All versions from {first} to {latest} can be loaded."
         return Verdict(passed=True, description=found, numbers={"missing_versions": 0})
     first = min(loadable.runs[0][0] if loadable.runs else lost.runs[0][0], lost.runs[0][0])
     found = f"Of versions {first} to {latest}, {len(lost):,} cannot be loaded: {lost.text()}. "

@@ -57,7 +57,7 @@ def settings_of(values: dict[str, Any], file: str) -> Settings:
         raise ConfigError(file=file, problems=tuple(problems)) from error
     counts = Counter(table.name.casefold() for table in settings.tables)
     if twice := [name for name, count in counts.items() if count > 1]:
-        reason = f"several tables are named {', '.join(twice)}"
+        reason = f"several tables have the same name: {', '.join(twice)}"
         raise ConfigError(file=file, problems=(ConfigProblem(reason=reason, key="tables"),))
     return settings
 

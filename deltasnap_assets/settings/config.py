@@ -74,46 +74,47 @@ def _versions(value: object) -> object:
 
 
 class CheckSettings(_Settings):
-    """Where the asset checks draw the line."""
+    """The limits of the asset checks."""
 
     small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
-    """A smaller file is a small one."""
+    """A file smaller than this counts as small."""
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
-    """How many of the files may be small."""
+    """The maximum ratio of small files."""
     max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
-    """Tombstones, of all that a checkpoint carries."""
+    """The maximum ratio of tombstones among the files and tombstones of a version."""
     max_commits_since_checkpoint: int = Field(default=200, ge=1)
-    """Commits that have to be read beside the last checkpoint."""
+    """The maximum number of commits since the last checkpoint."""
     fresh_within_hours: float | None = Field(default=None, gt=0)
-    """How old the last commit of a table may be; given, it is a freshness policy of Dagster's too. `null`: three times
-    the longest pause of late, a day at least, and no policy."""
+    """The maximum age of the last commit; also sets a Dagster freshness policy. `null`: three times the longest recent
+    pause, at least a day, and no policy.
+    """
     min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
-    """How many of the files must have statistics."""
+    """The minimum ratio of files with statistics."""
     max_partition_skew: float = Field(default=10, ge=1)
-    """The largest partition over the one in the middle."""
+    """The maximum size of a partition, as a multiple of the median partition."""
     max_expired_ratio: float = Field(default=0.5, ge=0)
-    """Bytes that VACUUM would free, over those of the table."""
+    """The maximum of the bytes that VACUUM would free, as a ratio of the table's size."""
     max_growth_factor: float = Field(default=10, ge=1)
-    """By how much a version may grow or shrink the table, over the most of those before it."""
+    """The maximum change of the size by one version, as a multiple of the largest change in recent versions."""
 
 
 class _FollowedSettings(_Settings):
-    """How a table is followed: what one table and tables that are discovered have in common."""
+    """How to follow a table: the keys shared by tables and discovered tables."""
 
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
-    """Which of the versions that are there to store: `all`, `latest` or `{since: 100}`. New ones always follow."""
+    """Which existing versions to store: `all`, `latest` or `{since: 100}`. New versions are always stored."""
     poll_seconds: int = Field(default=30, ge=1)
-    """How often the sensor looks for new commits."""
+    """How often the sensor polls for new commits, in seconds."""
     refresh: str | None = _HOURLY
-    """When to take up what the sensor missed or a run lost: a cron expression; `null` for never."""
+    """When to materialize versions that the sensor or a failed run left out: a cron expression; `null`: never."""
     materialize_as: Literal["view", "table"] = "view"
-    """`table` stores each version's file lists as plain Parquet too, for readers that know nothing of deltasnap."""
+    """`table` also stores each version's file lists as plain Parquet, for readers without deltasnap."""
     max_versions_per_run: int = Field(default=100, ge=1)
-    """A backlog is worked off in ranges of so many."""
+    """The maximum number of versions in one run. A larger backlog is split into several runs."""
     checks: CheckSettings = CheckSettings()
-    """Where the asset checks draw the line, see below."""
+    """The limits of the asset checks, see below."""
     description: str | None = None
     """Shown on the page of the table."""
     owners: tuple[str, ...] = ()
@@ -132,7 +133,9 @@ class _FollowedSettings(_Settings):
     @classmethod
     def _are_tags(cls, tags: dict[str, str]) -> dict[str, str]:
         if strange := [key for key, value in tags.items() if not (_TAG_KEY.fullmatch(key) and _TAG.fullmatch(value))]:
-            raise ValueError(f"Dagster takes up to 63 letters, digits, _, - and . in a tag, not {', '.join(strange)}")
+            raise ValueError(
+                f"Dagster tags have up to 63 letters, digits, _, - and .; not allowed: {', '.join(strange)}"
+            )
         return tags
 
     @field_validator("refresh")
@@ -147,9 +150,9 @@ class TableSettings(_FollowedSettings):
     """One tracked table. `path` is a URL or an absolute path."""
 
     name: str
-    """Letters, digits and `_`: the first part of its asset keys, their group, and its folder in the store."""
+    """Letters, digits and `_`: the first part of its asset keys, its asset group, and its folder in the store."""
     path: str = Field(min_length=1)
-    """The table's folder, or its URL (`s3://lake/events`)."""
+    """The folder or URL of the table (`s3://lake/events`)."""
     _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
 
     @property
@@ -161,38 +164,38 @@ class TableSettings(_FollowedSettings):
     @classmethod
     def _dagster_accepts(cls, name: str) -> str:
         if not _NAME.fullmatch(name):
-            raise ValueError("Dagster takes letters, digits and underscores only")
+            raise ValueError("Dagster allows only letters, digits and underscores")
         return name
 
 
 class DiscoverSettings(_FollowedSettings):
-    """Tables by a pattern, looked for when the definitions are loaded. Other keys of a table hold for all of them."""
+    """Tables that match a pattern. They are listed when the definitions load. Other keys apply to all of them."""
 
     path: str = Field(min_length=1)
-    """`s3://lake/bronze/*`: each folder that it matches (`*`, `?`, `[...]`) and that has a log is a table."""
+    """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table."""
     exclude: tuple[str, ...] = ()
-    """Patterns of folder names to leave out."""
+    """Patterns of folder names to skip."""
     name: str = "{name}"
-    """The name of each table: `{name}` stands for its folder, `{parent}` for the one above."""
+    """The name of each table: `{name}` is its folder, `{parent}` the folder above."""
 
 
 class SparkSettings(_Settings):
     """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server."""
 
     use: Literal["auto", "always"] = "auto"
-    """`auto`: Spark reconstructs, the driver follows and answers about small tables. `always`: Spark does all of it."""
+    """`auto`: Spark reconstructs; the driver applies new commits and queries small tables. `always`: Spark does all."""
     master: str | None = None
-    """Where a session of its own runs: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
+    """Where a run starts its own session: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None
-    """A Spark Connect server to use instead: `sc://host:15002`."""
+    """The Spark Connect server to use instead: `sc://host:15002`."""
     config: dict[str, str | bool | int | float] = Field(default_factory=dict, repr=False)
-    """Spark's own settings: `{spark.driver.memory: 2g}`."""
+    """Spark properties: `{spark.driver.memory: 2g}`."""
 
     @field_validator("remote")
     @classmethod
     def _is_connect_url(cls, remote: str | None) -> str | None:
         if remote is not None and not remote.startswith("sc://"):
-            raise ValueError("expected a Spark Connect address, sc://HOST:PORT")
+            raise ValueError("expected a Spark Connect address: sc://HOST:PORT")
         return remote
 
     @property
@@ -203,15 +206,15 @@ class SparkSettings(_Settings):
     @model_validator(mode="after")
     def _one_of_both(self) -> SparkSettings:
         if self.master is not None and self.remote is not None:
-            raise ValueError("give master or remote, not both")
+            raise ValueError("set master or remote, not both")
         return self
 
 
 class Settings(_Settings):
-    """Everything a configuration file says. `storage` is a URL or an absolute path."""
+    """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
     storage: str = Field(default=str(DEFAULT_STORAGE), min_length=1)
-    """Where the store lies: a folder, or any fsspec URL."""
+    """The location of the store: a folder, or any fsspec URL."""
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()
@@ -219,7 +222,7 @@ class Settings(_Settings):
     discover: tuple[DiscoverSettings, ...] = ()
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
-    """The tables to follow, see below; may be left out where `discover` is there."""
+    """The tables to follow, see below; optional with `discover`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -273,8 +276,8 @@ def nothing_to_follow(settings: Settings) -> str | None:
     if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
         return None
     return (
-        f"There is no {CONFIG_FILE} here, and no demo table: `deltasnap init PATH...` writes a configuration for your "
-        "tables, `deltasnap demo` makes a table to look at."
+        f"There is no {CONFIG_FILE} and no demo table in this folder. `deltasnap init PATH...` generates a "
+        "configuration for your tables. `deltasnap demo` makes a demo table."
     )
 
 
@@ -310,7 +313,7 @@ def _check_cron(text: str) -> None:
         try:
             dg.ScheduleDefinition(name="refresh", job_name="refresh", cron_schedule=text)
         except dg.DagsterInvalidDefinitionError as error:
-            raise ValueError("no cron expression that Dagster takes: expected five fields, as in 0 * * * *") from error
+            raise ValueError("not a cron expression for Dagster: expected five fields, as in 0 * * * *") from error
 
 
 def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigProblem]:
@@ -321,7 +324,7 @@ def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigPro
         # Names become folders of the store. Some filesystems do not distinguish upper and lower case.
         earlier = first.setdefault(table.name.casefold(), index)
         if earlier != index:
-            reason = f"the name of another table too, {key_text(('tables', earlier, 'name'))}"
+            reason = f"also the name of another table, {key_text(('tables', earlier, 'name'))}"
             problems.append(
                 ConfigProblem(
                     reason=reason, line=source.line_of(location), key=key_text(location), value=repr(table.name)

@@ -48,7 +48,7 @@ def with_discovered(settings: Settings) -> Settings:
                 continue
             if (other := named.setdefault(table.name.casefold(), table.path)) != table.path:
                 both = f"{redacted(table.path)} and {redacted(other)}"
-                reason = f"{both} would both be named {table.name}; see its key name"
+                reason = f"{both} would both be named {table.name}: set the key `name` of the pattern"
                 raise DiscoveryError(pattern=pattern.path, reason=reason)
             tables.append(table)
     return settings.model_copy(update={"tables": tuple(tables)})
@@ -64,7 +64,7 @@ def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
         try:
             yield TableSettings(name=pattern.name.format(**parts), path=path, **shared)
         except (ValidationError, KeyError, IndexError, ValueError) as error:
-            reason = f"{redacted(path)} cannot be named by {pattern.name!r}: it has {{name}} and {{parent}}"
+            reason = f"{redacted(path)} cannot be named {pattern.name!r}: only {{name}} and {{parent}} are resolved"
             raise DiscoveryError(pattern=pattern.path, reason=reason) from error
 
 

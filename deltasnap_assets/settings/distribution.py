@@ -7,4 +7,4 @@ DISTRIBUTION = "dagster-deltasnap"
 
 def how_to_install(extra: str) -> str:
     """Return the instruction for installing an extra."""
-    return f"install {DISTRIBUTION} with its extra {extra}; in its checkout: pip install -e '.[{extra}]'"
+    return f"install {DISTRIBUTION} with the extra {extra} (in a checkout: pip install -e '.[{extra}]')"

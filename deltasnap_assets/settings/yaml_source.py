@@ -127,7 +127,7 @@ class _Reader:
                 )
                 continue
             if key in seen:
-                reason = f"given twice, first on line {seen[key]}"
+                reason = f"duplicate key, first on line {seen[key]}"
                 self.problems.append(ConfigProblem(reason=reason, line=line, key=key_text((*location, key))))
                 continue
             seen[key] = line

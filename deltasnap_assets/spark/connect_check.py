@@ -27,7 +27,7 @@ def check_remote(remote: str) -> None:
     try:
         socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
     except OSError as error:
-        advice = "`deltasnap spark-server start` starts one here."
+        advice = "`deltasnap spark-server start` starts one on this machine."
         raise RemoteError(f"No Spark Connect server at {address_of(remote)} ({error}). {advice}") from error
 
 
@@ -54,5 +54,5 @@ def _host_and_port(remote: str) -> tuple[str, int]:
     except ValueError as error:
         raise RemoteError(f"Expected spark.remote to be sc://HOST:PORT: {error}") from error
     if not url.hostname:
-        raise RemoteError("Expected spark.remote to be sc://HOST:PORT, found no host in it.")
+        raise RemoteError("Expected spark.remote to be sc://HOST:PORT, found no host.")
     return url.hostname, port

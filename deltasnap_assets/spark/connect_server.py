@@ -71,8 +71,8 @@ def running_server(folder: Path) -> SparkServer | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        advice = "delete it where no server runs"
-        raise SparkServerError(f"{file} does not say which server runs ({error}): {advice}.") from error
+        advice = "delete it if no server is running"
+        raise SparkServerError(f"{file} is invalid ({error}): {advice}.") from error
     return server if _processes_of(server) else None
 
 
@@ -84,11 +84,13 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     """
     if running := running_server(folder):
         if running.port != port:
-            raise SparkServerError(f"A server runs here already, on port {running.port}. Stop it first.")
+            raise SparkServerError(
+                f"A server is already running in this folder, on port {running.port}. Stop it first."
+            )
         return running
     use_java()
     if answers(port):
-        raise SparkServerError(f"Another program listens on port {port} of this machine: give another port.")
+        raise SparkServerError(f"Another program listens on port {port} of this machine. Choose another port.")
     folder.mkdir(parents=True, exist_ok=True)
     properties = folder / "spark.properties"
     _write_properties(properties, server_config(spark, port))
@@ -163,7 +165,7 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Pat
     deadline = time.monotonic() + timeout_seconds
     while not answers(port):
         if process.poll() is not None:
-            raise SparkServerError(f"The Spark Connect server ended: {_reason(log)} (all it printed: {log})")
+            raise SparkServerError(f"The Spark Connect server ended: {_reason(log)} (its log: {log})")
         if time.monotonic() > deadline:
             raise SparkServerError(f"The Spark Connect server did not answer within {timeout_seconds:.0f} s: see {log}")
         time.sleep(_POLL_SECONDS)
@@ -173,7 +175,7 @@ def _reason(log: Path) -> str:
     """Return the most useful line of a log: the first one with an error, else the last."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     telling = (line for line in lines if any(word in line for word in _ERRORS))
-    return next(telling, lines[-1] if lines else "it printed nothing")
+    return next(telling, lines[-1] if lines else "its log is empty")
 
 
 def _command() -> list[str]:
@@ -181,7 +183,7 @@ def _command() -> list[str]:
     home = find_spark_home()
     script = None if home is None else home / "bin" / "spark-submit"
     if script is None or not script.is_file():
-        raise SparkServerError(f"Expected {script or 'PySpark'} to start the server with: it is not there.")
+        raise SparkServerError(f"The server needs {script or 'PySpark'}, which does not exist.")
     return ["bash", str(script), "--class", _SERVER_CLASS, "--name", "Spark Connect server"]
 
 
@@ -215,7 +217,9 @@ def _locked(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise SparkServerError(f"A server is being started here already: {file} is held.") from error
+            raise SparkServerError(
+                f"Another command is starting a server in this folder: it holds the lock {file}."
+            ) from error
         yield
     finally:
         os.close(descriptor)

@@ -17,7 +17,7 @@ class SparkStartError(DeltaSnapError):
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
         super().__init__(
-            f"Spark did not start: {reason} What Java printed says why: often it is an option under spark.config."
+            f"Spark did not start: {reason} Read Java's output: often the cause is an option in spark.config."
         )
 
 

@@ -152,4 +152,4 @@ def _place() -> str:
     if os.environ.get(CHOICE_VARIABLE) == "wheel":
         return f"{CHOICE_VARIABLE} is wheel, and {_WHEEL} is not installed"
     home = _own_home(os.environ)
-    return f"JAVA_HOME is {home}, which has no bin/java" if home else "none on PATH, and JAVA_HOME is not set"
+    return f"JAVA_HOME is {home}, which does not contain bin/java" if home else "none on PATH, and JAVA_HOME is not set"

@@ -37,7 +37,7 @@ def make_archive() -> Path:
     java = check_java().path
     archive = archive_path()
     if archive is None:
-        raise WarmUpError("Expected PySpark with its jars beside it, or in SPARK_HOME: found none.")
+        raise WarmUpError("No PySpark with jars found, neither installed nor in SPARK_HOME.")
     archive.parent.mkdir(parents=True, exist_ok=True)
     _remove_strays(archive.parent)
     free_mb = shutil.disk_usage(archive.parent).free // 10**6
@@ -48,8 +48,8 @@ def make_archive() -> Path:
         base = _make_base(archive, java)
         printed = _run_workload(f"{base}-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
         if not partial.is_file():
-            last = next((line for line in reversed(printed.splitlines()) if line.strip()), "nothing was printed")
-            raise WarmUpError(f"The JVM made no archive at {partial}: {last}")
+            last = next((line for line in reversed(printed.splitlines()) if line.strip()), "no output")
+            raise WarmUpError(f"The JVM did not make an archive at {partial}: {last}")
         _check(partial, java)
         partial.replace(archive)
     finally:
@@ -77,7 +77,7 @@ def _make_base(archive: Path, java: Path) -> str:
     try:
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if result.returncode or not partial.is_file():
-            raise WarmUpError(f"{java} made no archive of its own classes: {result.stdout.strip()[-500:]}")
+            raise WarmUpError(f"{java} did not make an archive of its own classes: {result.stdout.strip()[-500:]}")
         partial.replace(base)
     finally:
         partial.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _check(archive: Path, java: Path) -> None:
     command = [str(java), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-version"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=archive.parent)
     if result.returncode:
-        raise WarmUpError(f"The archive is damaged; is there space for {_NEEDED_MB} MB below {archive.parent}?")
+        raise WarmUpError(f"The archive is damaged. Check that there are {_NEEDED_MB} MB free below {archive.parent}.")
 
 
 def _run_workload(java_options: str) -> str:

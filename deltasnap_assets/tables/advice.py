@@ -10,24 +10,25 @@ ADVICE: Mapping[str, str] = {
     "contiguous_log": "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a "
     "later version with a writer that still has the table loaded.",
     "readable_checkpoint": "Move the damaged checkpoint out of _delta_log, and write a new one.",
-    "checkpoint_lag": "Have a checkpoint written (any writer does at its `delta.checkpointInterval`; "
-    "`DeltaTable.create_checkpoint()` of deltalake does at once).",
-    "readable_protocol": "Look for a release of deltasnap that knows the feature, or drop it (`ALTER TABLE ... DROP "
-    "FEATURE`) where readers are to be served that lack it.",
-    "checksum_agrees": "Believe the log, not the checksum: find the writer of that version (its engine is on the page "
-    "of reconstructed_state), and have it upgraded.",
-    "small_files": "Run `OPTIMIZE`, or have the writer make fewer, larger files; where each partition has one file by "
-    "now, partition by something coarser.",
-    "tombstone_ratio": "Lower `delta.deletedFileRetentionDuration` if time travel that far is not needed: tombstones "
-    "go with the first checkpoint after it.",
-    "fresh_table": "Look at the job that writes the table; where it is meant to write seldom, raise "
-    "`fresh_within_hours` among the table's checks.",
-    "schema_unchanged": "See that those who read the table can live with it; nothing has to be done here.",
-    "statistics_coverage": "Have the files written again with statistics (`OPTIMIZE`, or `ANALYZE TABLE ... COMPUTE "
-    "DELTA STATISTICS`): queries cannot skip files without them.",
-    "even_partitions": "Partition by something that divides the rows more evenly, or cluster instead.",
-    "expired_tombstones": "Run `VACUUM`: it deletes what no version within the retention needs.",
-    "steady_growth": "Look at what wrote this version: an import that ran twice, or a delete that took too much?",
+    "checkpoint_lag": "Write a checkpoint: `DeltaTable.create_checkpoint()` of deltalake does so at once, and any "
+    "writer does at its `delta.checkpointInterval`.",
+    "readable_protocol": "Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER "
+    "TABLE ... DROP FEATURE`) for readers that do not support it.",
+    "checksum_agrees": "Trust the log, not the checksum. Find the writer of that version (reconstructed_state shows "
+    "its engine) and upgrade it.",
+    "small_files": "Run `OPTIMIZE`, or configure the writer to make fewer, larger files. If each partition has only "
+    "one file, choose a coarser partitioning.",
+    "tombstone_ratio": "Lower `delta.deletedFileRetentionDuration` if you do not need time travel that far back. The "
+    "next checkpoint then drops expired tombstones.",
+    "fresh_table": "Check the job that writes the table. If it writes rarely on purpose, raise `fresh_within_hours` in "
+    "the checks of the table.",
+    "schema_unchanged": "Check that readers of the table support the new schema. Nothing else to do.",
+    "statistics_coverage": "Rewrite the files with statistics (`OPTIMIZE`), or compute them (`ANALYZE TABLE ... "
+    "COMPUTE DELTA STATISTICS`): queries cannot skip files without statistics.",
+    "even_partitions": "Choose partition columns that divide the rows more evenly, or use clustering instead.",
+    "expired_tombstones": "Run `VACUUM`: it deletes the files that no version within the retention needs.",
+    "steady_growth": "Check the writer of this version: an import may have run twice, or a delete may have removed too "
+    "much.",
 }
 
 

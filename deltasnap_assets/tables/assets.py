@@ -140,7 +140,7 @@ _ASSETS = (
         name="computed_state",
         after="reconstructed_state",
         kinds=frozenset({"json"}),
-        description="What a version amounts to: files, bytes, records, histograms, transactions, protocol and schema.",
+        description="The summary of a version: files, bytes, records, histograms, transactions, protocol and schema.",
         tell=_computed_state,
     ),
     _VersionAsset(

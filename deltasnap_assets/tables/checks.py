@@ -112,12 +112,12 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     ),
     READABLE_PROTOCOL: (
         "log_segment",
-        "The table asks for nothing that deltasnap cannot read.",
+        "deltasnap supports the protocol and schema of the table.",
         lambda facts: _readable_protocol(facts),
     ),
     "checksum_agrees": (
         "computed_state",
-        "The version checksums (`.crc` files) say what the log amounts to.",
+        "The version checksums (`.crc` files) match the states from the log.",
         lambda facts: checksum_agrees(_checksum_differences(facts)),
     ),
     "small_files": (
@@ -127,7 +127,7 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     ),
     "tombstone_ratio": (
         "tombstones",
-        "Not too much of the state is tombstones.",
+        "Tombstones are not too large a part of the state.",
         lambda facts: tombstone_ratio(facts.newest_stored(), facts.table.checks),
     ),
     "fresh_table": (
@@ -139,17 +139,17 @@ _CHECKS: Mapping[str, tuple[str, str, Callable[[_Facts], Verdict]]] = {
     ),
     "statistics_coverage": (
         "all_files",
-        "Most of the files have statistics, by which queries skip files.",
+        "Most of the files have statistics, which queries use to skip files.",
         lambda facts: statistics_coverage(facts.newest_stored(), facts.table.checks),
     ),
     "even_partitions": (
         "all_files",
-        "No partition is many times the size of the others.",
+        "No partition is many times larger than the others.",
         lambda facts: even_partitions(facts.snapshots.file_facts(facts.table, facts.newest), facts.table.checks),
     ),
     "expired_tombstones": (
         "tombstones",
-        "Not too much lies on the storage that no version within the retention needs.",
+        "The storage does not hold too many files with expired tombstones.",
         lambda facts: expired_tombstones(
             facts.snapshots.tombstone_facts(facts.table, facts.newest), facts.newest_stored(), facts.table.checks
         ),

@@ -32,7 +32,7 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     spec = dg.AssetSpec(
         key,
         group_name=table.name,
-        description=table.description or "The Delta table itself, observed as its commits arrive.",
+        description=table.description or "The Delta table itself, observed at each new version.",
         metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name, **code_references(table)},
         kinds={"deltalake"},
         owners=table.owners,

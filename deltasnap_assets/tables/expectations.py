@@ -76,7 +76,7 @@ def checksum_agrees(differences: Mapping[int, Sequence[ChecksumDifference]]) -> 
     )
     return Verdict(
         passed=False,
-        description=f"The log contradicts {counted(len(wrong), 'checksum')}: {texts}.",
+        description=f"The log differs from {counted(len(wrong), 'checksum')}: {texts}.",
         is_error=True,
         numbers=numbers,
     )

@@ -35,8 +35,8 @@ _FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[StoredInput], Any]]] = {
 _VALUES: Mapping[str, type] = {"log_segment": LogSegment, "computed_state": SnapshotState}
 
 _ANY_VERSION = (
-    "a version to load, and this Dagster instance knows of none yet; the table's sensor, its schedule or `deltasnap "
-    "refresh` materializes some"
+    "a version to load, but this Dagster instance has none yet; the table's sensor, its schedule or `deltasnap "
+    "refresh` materializes versions"
 )
 
 
@@ -65,7 +65,7 @@ def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Store
         text = _text(wanted)
         if not versions:
             raise InputTypeError(asset=asset, wanted=text, expected=_ANY_VERSION)
-        found = f"an input of one version, not of {len(versions)}; annotated dict[int, {text}] it may be of any number"
+        found = f"an input of one version, found {len(versions)}; use the annotation dict[int, {text}] for any number"
         raise InputTypeError(asset=asset, wanted=text, expected=found)
     loaded = {version: convert(stored) for version, stored in versions.items()}
     return loaded if is_dict or len(loaded) != 1 else next(iter(loaded.values()))

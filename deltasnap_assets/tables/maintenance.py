@@ -15,14 +15,18 @@ _HOUR_MS = 3_600_000
 
 
 class PruneConfig(dg.Config):
-    """What stays. Without anything said: every version of the table as it is now, and nothing else."""
+    """What to keep. By default: every version of the current table, and nothing else."""
 
-    keep: int | None = Field(default=None, ge=1, description="How many of the latest versions stay; null: all.")
+    keep: int | None = Field(default=None, ge=1, description="How many of the latest versions to keep; null: all.")
     keep_generations: int = Field(
-        default=1, ge=1, description="How many tables stay where one was dropped and created again, the latest ones."
+        default=1,
+        ge=1,
+        description="For a table that was dropped and created again: how many of the latest tables to keep.",
     )
     min_age_hours: float = Field(
-        default=24, ge=0, description="How old files of no version must be to go: older than the longest run."
+        default=24,
+        ge=0,
+        description="Minimum age of files without a version before they are removed; must exceed the longest run.",
     )
 
 

@@ -35,7 +35,7 @@ def fresh_table(commit_times_ms: Sequence[int], limits: CheckSettings, *, now_ms
         patience, why = int(limits.fresh_within_hours * _HOUR_MS), "as configured"
     else:
         patience = max(_PAUSES * max(pauses, default=0), _LEAST_PATIENCE_MS)
-        why = "three times its longest pause of late, a day at least"
+        why = "three times the longest recent pause, at least a day"
     return Verdict(
         passed=age <= patience,
         description=f"The last commit is {span_text(age)} old, at most {span_text(patience)} expected ({why}).",
@@ -69,7 +69,7 @@ def even_partitions(facts: FileFacts, limits: CheckSettings) -> Verdict:
         passed=skew <= limits.max_partition_skew or len(sizes) < _LEAST_HISTORY,
         description=(
             f"The largest of {len(sizes):,} partitions, {visible(largest.label)} with "
-            f"{bytes_text(largest.size_in_bytes)}, is {skew:.1f} times the one in the middle, "
+            f"{bytes_text(largest.size_in_bytes)}, is {skew:.1f} times the median partition, "
             f"at most {limits.max_partition_skew:g} times expected."
         ),
         numbers={"partition_skew": round(skew, 2)},
@@ -97,7 +97,9 @@ def schema_unchanged(states: Mapping[int, SnapshotState], versions: Sequence[int
         if before is None or before.metadata is None or state.metadata is None:
             continue
         changes = [visible(change) for change in schema_changes(before.metadata, state.metadata)]
-        text = f"Version {version} changed the schema: {'; '.join(changes)}." if changes else "The schema is as it was."
+        text = (
+            f"Version {version} changed the schema: {'; '.join(changes)}." if changes else "The schema did not change."
+        )
         verdicts[version] = Verdict(passed=not changes, description=text, numbers={"schema_changes": len(changes)})
     return verdicts
 
@@ -118,7 +120,7 @@ def steady_growth(
         verdicts[version] = Verdict(
             passed=abs(step) <= most,
             description=(
-                f"Version {version} {word} by {bytes_text(abs(step))}; the most in {len(earlier)} versions "
+                f"Version {version} {word} by {bytes_text(abs(step))}; the largest change in {len(earlier)} versions "
                 f"before was {bytes_text(max(earlier))}, at most {limits.max_growth_factor:g} times that is expected."
             ),
             numbers={"growth_bytes": step},

@@ -32,7 +32,7 @@ def newest_again(
             return _as_before(instance, asset_key, highest[0])
     if len(recorded) == 1:
         return None
-    description = "The newest version of this run, once more."
+    description = "The newest version of this run, recorded again."
     return dg.AssetMaterialization(
         asset_key, partition=key_of(newest), metadata=recorded[newest], description=description
     )
@@ -42,7 +42,7 @@ def _as_before(instance: dg.DagsterInstance, asset_key: dg.AssetKey, version: in
     filters = dg.AssetRecordsFilter(asset_key=asset_key, asset_partitions=[key_of(version)])
     for record in instance.fetch_materializations(filters, limit=1).records:
         if (before := record.asset_materialization) is not None:
-            description = "The newest version of all, once more: this run was about earlier ones."
+            description = "The newest version of all, recorded again after a run of earlier versions."
             return dg.AssetMaterialization(
                 asset_key, partition=key_of(version), metadata=before.metadata, description=description
             )

@@ -41,7 +41,7 @@ def log_segment_page(segment: LogSegment) -> Entries:
     checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
     size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
     if checkpoint.is_empty:
-        return {"to_read": text_value(f"{counted(commits, 'commit')}, all there are: no checkpoint; {size}")}
+        return {"to_read": text_value(f"{counted(commits, 'commit')}, no checkpoint; {size}")}
     behind = span_text(segment.last_commit_timestamp - max(file.modification_time for file in checkpoint.files))
     age = f"{counted(commits, 'commit')} and {behind}" if commits else "of this version"
     read = f"{counted(len(checkpoint.files), 'file')} of the checkpoint, {counted(commits, 'commit')}; {size}"
@@ -122,7 +122,7 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
 
     last_vacuum_ms: when VACUUM last ended, as far as the log shows. It has deleted what had expired by then.
     """
-    unsized = f", without the {facts.num_without_size:,} that have no size" if facts.num_without_size else ""
+    unsized = f", except {facts.num_without_size:,} without a size" if facts.num_without_size else ""
     held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
     entries: Entries = {"contents": text_value(held)}
     if facts.first_expires_ms is not None and facts.last_expires_ms is not None:
@@ -164,7 +164,7 @@ def health(
     lines = [*fault_lines(condition), *(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)]
     if not lines:
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
-        return f"Well: {counted(state.num_of_files, 'file')} of {mean} on average, nothing to do."
+        return f"OK: {counted(state.num_of_files, 'file')}, {mean} on average. Nothing to do."
     return "\n\n".join(lines)
 
 

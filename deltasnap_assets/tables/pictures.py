@@ -98,7 +98,7 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
     added, removed = (
         bytes_text(sum(values)) for values in zip(*((each.added, each.removed) for each in shown), strict=True)
     )
-    told = f"versions {shown[0].version} to {shown[-1].version}: {added} came, {removed} went"
+    told = f"versions {shown[0].version} to {shown[-1].version}: {added} added, {removed} removed"
     lines.append(f"<text y='{bottom}'>{told}</text>")
     return _image(title, lines, width=_CHART_WIDTH, height=bottom + 4)
 

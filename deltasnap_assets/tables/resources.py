@@ -29,7 +29,7 @@ def resources(settings: Settings) -> dict[str, Any]:
     its UI, and a Spark setting or a storage option may be a credential.
     """
 
-    @dg.resource(description="The Spark session, started when it is first needed.")
+    @dg.resource(description="The Spark session, started on first use.")
     def pyspark() -> LazyPySparkResource:
         config = session_config(spark_of_run(settings.spark))
         if "spark.remote" not in config:

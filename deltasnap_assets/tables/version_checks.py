@@ -31,10 +31,10 @@ _ASSET = "computed_state"
 _Judge = Callable[[Mapping[int, SnapshotState], Sequence[int], CheckSettings], dict[int, Verdict]]
 _CHECKS: Mapping[str, tuple[str, _Judge]] = {
     "schema_unchanged": (
-        "A version has the schema of the one before it.",
+        "A version has the same schema as the version before.",
         lambda states, versions, _: schema_unchanged(states, versions),
     ),
-    "steady_growth": ("A version does not grow or shrink the table far more than it ever did of late.", steady_growth),
+    "steady_growth": ("A version does not change the table's size far more than recent versions did.", steady_growth),
 }
 
 
@@ -74,7 +74,7 @@ def version_checks(
         for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
             verdicts = _CHECKS[key.name][1](states, versions, table.checks)
             if len(versions) > 1:
-                nothing = Verdict(passed=True, description="There is nothing to compare it with.")
+                nothing = Verdict(passed=True, description="There is no version to compare with.")
                 _record(context, key, {version: verdicts.get(version, nothing) for version in versions})
             if verdicts and verdicts[newest := max(verdicts)].passed:
                 _record(context, key, _settled(context, key, newest))
@@ -91,7 +91,8 @@ def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckRe
 def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
     failed = [verdict.description for _, verdict in sorted(verdicts.items()) if not verdict.passed]
     told = " ".join(failed) or next(
-        (verdict.description for _, verdict in sorted(verdicts.items(), reverse=True)), "There is nothing to compare."
+        (verdict.description for _, verdict in sorted(verdicts.items(), reverse=True)),
+        "There is no version to compare with.",
     )
     return dg.AssetCheckResult(
         check_name=key.name,
@@ -119,7 +120,7 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
     infos = storage.get_asset_check_partition_info([key], partition_keys=earlier) if earlier else ()
     return {
         version_of(info.partition_key): Verdict(
-            passed=True, description=f"{told[info.partition_key]} Version {newest} is as expected again."
+            passed=True, description=f"{told[info.partition_key]} Version {newest} passes again."
         )
         for info in infos
         if info.partition_key is not None and info.latest_execution_status == failed

@@ -117,7 +117,7 @@ def test_page_of_a_broken_table_says_so_first(page: Page, table: str, sentence: 
     if last_good is not None:
         page.get_by_text(f"version {last_good}, the last good one").first.wait_for()
     page.get_by_text("num_of_files").first.wait_for()
-    assert not page.get_by_text(re.compile("^Well:")).count()
+    assert not page.get_by_text(re.compile("^OK:")).count()
 
 
 @pytest.mark.parametrize(

@@ -159,9 +159,9 @@ def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good
     assert problem.startswith("error: ")
     assert expected in problem
     if newest is not None:
-        assert f"What can be loaded: versions 0 to {newest}." in problem
+        assert f"Loadable: versions 0 to {newest}." in problem
         assert f"version         {newest}, committed" in out
-        assert "the newest that can be loaded" in " ".join(out.split())
+        assert "the newest loadable version" in " ".join(out.split())
         assert f"files           {newest + 1} of" in out
     code, found = parsed(table, "inspect", "events")
     assert code == 1
@@ -222,7 +222,7 @@ def test_version_that_a_gap_took_is_explained_by_the_gap(table: Path) -> None:
     assert "The commit of version 6 is missing" in problems[0]
     code, problems, out = run(table, "inspect", "events", "--version", "5")
     assert code == 0
-    assert "the newest that can be loaded" not in out
+    assert "the newest loadable version" not in out
     assert len(problems) == 1
 
 

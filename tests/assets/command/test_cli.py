@@ -136,18 +136,20 @@ def test_command_that_fails_prints_its_error_as_json_where_json_is_wanted(case: 
 @pytest.mark.parametrize("command", ["ui", "refresh"])
 def test_empty_folder_is_told_with_the_two_ways_out(command: str, tmp_path: Path) -> None:
     result = deltasnap(command, folder=tmp_path)
-    assert_one_line_of_error(result, "no deltasnap.yaml here", "`deltasnap init PATH...`", "`deltasnap demo`")
+    assert_one_line_of_error(
+        result, "no deltasnap.yaml and no demo table in this folder", "`deltasnap init PATH...`", "`deltasnap demo`"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 WRONG_USES = {
     "no such command": (
         ["inspct"],
-        "No such command 'inspct'. Did you mean 'inspect', 'init'? `deltasnap -h` says more.",
+        "No such command 'inspct'. Did you mean 'inspect', 'init'? See `deltasnap -h`.",
     ),
-    "argument missing": (["inspect"], "Missing argument 'path'. `deltasnap inspect -h` says more."),
-    "no such option": (["history", "t", "--nope"], "`deltasnap history -h` says more."),
-    "not a number": (["diff", "t", "1", "two"], "`deltasnap diff -h` says more."),
+    "argument missing": (["inspect"], "Missing argument 'path'. See `deltasnap inspect -h`."),
+    "no such option": (["history", "t", "--nope"], "See `deltasnap history -h`."),
+    "not a number": (["diff", "t", "1", "two"], "See `deltasnap diff -h`."),
     "option without value": (["inspect", "t", "-o", "nonsense"], "Expected KEY=VALUE."),
 }
 

@@ -125,7 +125,7 @@ def test_init_keeps_storage_options_out_of_the_file(tmp_path: Path, monkeypatch:
     text = (tmp_path / "deltasnap.yaml").read_text()
     assert "hunter2" not in text
     assert yaml.safe_load(text)["tables"][0]["storage_options"] == {"auto_mkdir": "${DELTASNAP_AUTO_MKDIR}"}
-    assert "Set before use: DELTASNAP_AUTO_MKDIR." in result.stdout
+    assert "Set these environment variables before use: DELTASNAP_AUTO_MKDIR." in result.stdout
 
 
 def test_init_tells_what_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_doctor_in_an_empty_folder_says_what_makes_a_table_to_follow(
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     result = run("doctor", "--json")
     assert result.exit_code == 1
-    assert "`deltasnap demo` makes a table" in findings(result)["configuration"]["told"]
+    assert "`deltasnap demo` makes a demo table" in findings(result)["configuration"]["told"]
     assert not any(subject.startswith("table") for subject in findings(result))
 
 
@@ -196,14 +196,14 @@ def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.Mo
         run_of_it = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=run_tags("events", 0, 1))
         monkeypatch.setattr("deltasnap_assets.runs.table_runs._lost", lambda _: "gone.")
     found = findings(run("doctor", "--json"))["runs of events"]
-    assert (found["mark"], found["told"]) == ("warning", "none under way; 1 lost, recorded as failed")
+    assert (found["mark"], found["told"]) == ("warning", "none in progress; 1 lost, recorded as failed")
     with dg.DagsterInstance.from_config(str(home)) as instance:
         ended = instance.get_run_by_id(run_of_it.run_id)
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
     found = findings(run("doctor", "--json"))["runs of events"]
-    assert (found["mark"], found["advice"]) == ("warning", "`deltasnap refresh events` tries again.")
-    assert found["told"].startswith(f"the last one failed: run {run_of_it.run_id}: ")
+    assert (found["mark"], found["advice"]) == ("warning", "Run `deltasnap refresh events` to retry.")
+    assert found["told"].startswith(f"the last run failed, {run_of_it.run_id}: ")
 
 
 def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_table_that_fails_keeps_no_other_waiting(
 
 
 TEXTS = {
-    "none": ((), "every version was materialized already"),
+    "none": ((), "up to date"),
     "one": ((7,), "version 7 materialized"),
     "a range": ((7, 8, 9), "versions 7 to 9 materialized"),
     "with gaps": ((1, 3, 9), "3 versions between 1 and 9 materialized"),

@@ -22,7 +22,7 @@ def test_versions_sort_as_numbers() -> None:
 
 @pytest.mark.parametrize("key", ["", "x", "-1", "01", "1.0", "٣"])
 def test_key_that_is_no_version_is_refused(key: str) -> None:
-    with pytest.raises(ValueError, match="is no version of a table"):
+    with pytest.raises(ValueError, match="is not a version"):
         version_of(key)
 
 

@@ -102,7 +102,7 @@ def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: P
     write(tmp_path, 0, 4)
     ticks.tick()
     ticks.cursor = None
-    assert ticks.tick() == "Every version of events is materialized."
+    assert ticks.tick() == "All versions of events are materialized."
     write(tmp_path, 5, 5)
     assert ticks.tick() == [("5", "5")]
 
@@ -151,7 +151,7 @@ def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
         asset_selection=frozenset({dg.AssetKey(["events", "all_files"])}),
     )
     ticks.instance.add_run(run)
-    assert ticks.tick() == f"Run {run.run_id} of events is not finished; its successor takes what is new by then."
+    assert ticks.tick() == f"Run {run.run_id} of events is not finished. The next run takes the new commits."
 
 
 def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(
@@ -173,7 +173,7 @@ def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(
     assert attempts == ["2", "3", "4", "5"]
     failed_run(ticks.instance, 0, 2, MOST_ATTEMPTS)
     monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + 7_200)
-    assert "They wait for the schedule" in ticks.tick()
+    assert "The schedule or `deltasnap refresh events` retries them." in ticks.tick()
 
 
 def test_new_commit_takes_failed_versions_with_it(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
     result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
     assert isinstance(result, dg.SensorResult)
     assert result.skip_reason is not None
-    assert "t0 is known to be broken: No Delta table" in (result.skip_reason.skip_message or "")
+    assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
 
 
 @pytest.mark.spark  # a server
@@ -286,5 +286,5 @@ def test_sensor_without_a_cursor_does_not_observe_again_what_was_observed(tmp_pa
     write(tmp_path, 0, 3)
     ticks.tick()
     ticks.cursor = None
-    assert ticks.tick() == "Every version of events is materialized."
+    assert ticks.tick() == "All versions of events are materialized."
     assert len(ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records) == 1

@@ -58,7 +58,7 @@ def test_template_is_left_to_dagster(case: str) -> None:
 def test_value_of_a_template_is_checked_when_it_is_filled_in() -> None:
     with pytest.raises(ConfigError, match=r"defs.yaml: tables\[0\].poll_seconds: expected a valid integer"):
         settings_of({"tables": [{**TABLE, "poll_seconds": "often"}]}, "defs.yaml")
-    with pytest.raises(ConfigError, match="several tables are named events"):
+    with pytest.raises(ConfigError, match="several tables have the same name: events"):
         settings_of({"tables": [TABLE, {**TABLE, "name": "Events"}]}, "defs.yaml")
 
 

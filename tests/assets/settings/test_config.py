@@ -62,11 +62,11 @@ MISTAKES = {
     "no table": ("tables: []\n", ":1: tables: expected at least one table"),
     "two tables of one name": (
         "tables:\n  - {name: a, path: /a}\n  - name: A\n    path: /b\n",
-        ":3: tables[1].name: the name of another table too, tables[0].name (found: 'A')",
+        ":3: tables[1].name: also the name of another table, tables[0].name (found: 'A')",
     ),
     "a name Dagster refuses": (
         "tables:\n  - name: my-table\n    path: /a\n",
-        ":2: tables[0].name: Dagster takes letters, digits and underscores only (found: 'my-table')",
+        ":2: tables[0].name: Dagster allows only letters, digits and underscores (found: 'my-table')",
     ),
     "a name that is not text": (
         "tables:\n  - name: 2024\n    path: /a\n",
@@ -74,7 +74,7 @@ MISTAKES = {
     ),
     "bad cron": (
         'tables:\n  - name: a\n    path: /a\n    refresh: "61 * * * *"\n',
-        ":4: tables[0].refresh: no cron expression that Dagster takes: expected five fields, as in 0 * * * * "
+        ":4: tables[0].refresh: not a cron expression for Dagster: expected five fields, as in 0 * * * * "
         "(found: '61 * * * *')",
     ),
     "half a character": (
@@ -100,11 +100,11 @@ MISTAKES = {
     ),
     "master and remote": (
         "spark:\n  master: local\n  remote: sc://h\ntables: [{name: a, path: /a}]\n",
-        ":1: spark: give master or remote, not both",
+        ":1: spark: set master or remote, not both",
     ),
     "remote without scheme": (
         "spark: {remote: host}\ntables: [{name: a, path: /a}]\n",
-        ":1: spark.remote: expected a Spark Connect address, sc://HOST:PORT (found: 'host')",
+        ":1: spark.remote: expected a Spark Connect address: sc://HOST:PORT (found: 'host')",
     ),
     "variable not set": (
         "tables:\n  - name: a\n    path: ${LAKE}/a\n",
@@ -112,7 +112,7 @@ MISTAKES = {
     ),
     "key given twice": (
         "tables:\n  - name: a\n    path: /a\n    path: /b\n",
-        ":4: tables[0].path: given twice, first on line 3",
+        ":4: tables[0].path: duplicate key, first on line 3",
     ),
     "not YAML": ("tables: [\n", ":2: not YAML: expected the node content, but found '<stream end>'"),
     "not a mapping": ("- a\n", ": expected keys such as tables: ..."),

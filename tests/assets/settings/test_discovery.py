@@ -60,7 +60,7 @@ def test_two_tables_of_one_name_are_told(tmp_path: Path) -> None:
 
 def test_name_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/clicks")
-    with pytest.raises(DiscoveryError, match=r"cannot be named by '\{nam\}'"):
+    with pytest.raises(DiscoveryError, match=r"cannot be named '\{nam\}'"):
         load(tmp_path, 'discover: [{path: lake/*/*, name: "{nam}"}]')
 
 

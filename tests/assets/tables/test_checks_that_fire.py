@@ -23,11 +23,11 @@ DAYS = [f"2026-03-0{number}" for number in range(1, 7)]
 LIMITS = {"max_commits_since_checkpoint": 3, "max_growth_factor": 2}
 EXPECTED = {
     "checkpoint_lag": "9 commits since the last checkpoint, at most 3 expected.",
-    "checksum_agrees": "The log contradicts 1 checksum: version 8: table_size_bytes, num_files.",
+    "checksum_agrees": "The log differs from 1 checksum: version 8: table_size_bytes, num_files.",
     "small_files": "files are smaller than 16 MiB (100%, at most 50% expected).",
     "tombstone_ratio": "tombstones beside",
     "expired_tombstones": "30 files of 2.9 KiB are past their retention",  # by now; the last version was made in time
-    "fresh_table": "expected (three times its longest pause of late, a day at least).",
+    "fresh_table": "expected (three times the longest recent pause, at least a day).",
     "statistics_coverage": "files have no statistics (0% have some, at least 90% expected).",
     "even_partitions": "day=2026-03-06",
     "schema_unchanged": "Version 7 changed the schema: column more added (bigint)",
@@ -103,7 +103,7 @@ def test_version_that_failed_is_settled_by_the_next_good_one(unkempt: App, told:
         settled = evaluations(unkempt, version)[name]
         assert settled.passed
         assert was in settled.description
-        assert settled.description.endswith("Version 9 is as expected again.")
+        assert settled.description.endswith("Version 9 passes again.")
 
 
 def evaluated(app: App, asset: str, name: str) -> Any:

@@ -47,4 +47,4 @@ def test_checksums_that_contradict_the_log_are_named() -> None:
     assert checksum_agrees({1: (), 2: ()}).description == "The log agrees with 2 checksums."
     verdict = checksum_agrees({1: (), 2: (ChecksumDifference(field="num_files", in_checksum=3, in_log=4),)})
     assert (verdict.passed, verdict.is_error) == (False, True)
-    assert verdict.description == "The log contradicts 1 checksum: version 2: num_files."
+    assert verdict.description == "The log differs from 1 checksum: version 2: num_files."

@@ -49,13 +49,13 @@ def test_dict_is_one_whatever_the_number_of_versions() -> None:
 
 
 def test_one_frame_for_several_versions_is_refused_saying_what_to_annotate() -> None:
-    expected = r"of one version, not of 2; annotated dict\[int, pandas.DataFrame\]"
+    expected = r"of one version, found 2; use the annotation dict\[int, pandas.DataFrame\]"
     with pytest.raises(InputTypeError, match=expected):
         files(pd.DataFrame, 3, 4)
 
 
 def test_one_frame_where_no_version_is_known_yet_is_refused_saying_what_makes_some() -> None:
-    with pytest.raises(InputTypeError, match=r"knows of none yet; .*`deltasnap refresh` materializes some"):
+    with pytest.raises(InputTypeError, match=r"has none yet; .*`deltasnap refresh` materializes versions"):
         files(pd.DataFrame)
 
 

@@ -44,7 +44,7 @@ def test_log_segment_tells_the_age_of_its_checkpoint() -> None:
     assert plain(log_segment_page(segment()))["checkpoint_age"] == "2 commits and 2 minutes"
     assert plain(log_segment_page(segment(last=10)))["checkpoint_age"] == "of this version"
     (told,) = plain(log_segment_page(segment(last=2, at=None))).values()
-    assert told == "3 commits, all there are: no checkpoint; 303 B"
+    assert told == "3 commits, no checkpoint; 303 B"
 
 
 def test_what_changed_besides_files_is_told_where_the_version_before_is_known() -> None:
@@ -55,12 +55,12 @@ def test_what_changed_besides_files_is_told_where_the_version_before_is_known() 
 
 
 def test_table_well_kept_is_said_to_be() -> None:
-    assert health(state(), segment(), CheckSettings()).startswith("Well: 4 files of ")
+    assert health(state(), segment(), CheckSettings()).startswith("OK: 4 files, ")
 
 
 def test_table_with_problems_is_told_what_to_do() -> None:
     told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
-    assert "2 commits since the last checkpoint, at most 1 expected. Have a checkpoint written" in told
+    assert "2 commits since the last checkpoint, at most 1 expected. Write a checkpoint" in told
 
 
 def test_what_each_check_of_the_table_finds_is_told_with_what_to_do() -> None:
@@ -77,7 +77,7 @@ def test_what_each_check_of_the_table_finds_is_told_with_what_to_do() -> None:
     lag, expired = told.split("\n\n")
     assert lag.startswith("2 commits since the last checkpoint")
     assert expired.startswith("20 files of 58.6 KiB are past their retention")
-    assert expired.endswith("Run `VACUUM`: it deletes what no version within the retention needs.")
+    assert expired.endswith("Run `VACUUM`: it deletes the files that no version within the retention needs.")
 
 
 def test_page_of_the_table_begins_with_its_health_and_what_is_in_it_and_ends_with_numbers_to_plot() -> None:
@@ -136,7 +136,7 @@ def test_tombstones_tell_what_vacuum_would_free() -> None:
     )
     values = plain(tombstones_page(facts, last_vacuum_ms=None))
     assert values["vacuum_would_free_now"] == "2 files, 2 KiB"
-    assert values["contents"] == "3 files, 2.9 KiB, without the 1 that have no size"
+    assert values["contents"] == "3 files, 2.9 KiB, except 1 without a size"
     assert "size_in_bytes" not in values
     assert (values["first_expires"], values["last_expires"]) == (1.0, 2.0)
 

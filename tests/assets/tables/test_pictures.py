@@ -79,5 +79,5 @@ def test_last_versions_are_shown_as_what_came_and_went() -> None:
     steps = [VersionStep(version=n, operation="WRITE", added=n * KIB, removed=n % 3) for n in range(100)]
     picture = versions_picture("bytes", steps)
     assert len(picture) <= MOST_CHARACTERS
-    assert texts(picture) == ["versions 70 to 99: 2.5 MiB came, 30 B went"]
+    assert texts(picture) == ["versions 70 to 99: 2.5 MiB added, 30 B removed"]
     assert versions_picture("bytes", []) == "no changes"
