@@ -43,7 +43,7 @@ class RunFailedError(RuntimeError):
 def run(bench: Bench) -> list[Finding]:
     """Measure `deltasnap ui` with default settings, on a machine without an archive or a running server."""
     with caches_in(bench.scratch("caches")):
-        return _latency(bench, "as it comes", {}, at_most=8)
+        return _latency(bench, "by default", {}, at_most=8)
 
 
 def run_connect(bench: Bench) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The parts of the documentation that are made from the code: tables of keys, assets, checks, jobs."""
+"""The generated parts of the documentation: tables of keys, assets, checks, jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PART = re.compile(r"(?<=<!-- made from the code: )(?P<name>\w+) -->\n.*?(?=<!--
 
 
 def filled_in(text: str) -> str:
-    """Return a document with its parts made anew."""
+    """Return a document with its generated parts updated."""
     return _PART.sub(lambda match: f"{match['name']} -->\n{_PARTS[match['name']]()}\n", text)
 
 
@@ -50,7 +50,7 @@ def _keys() -> str:
 
 
 def _keys_of(model: type[BaseModel], first: Sequence[str]) -> str:
-    """The keys of a model, those named before the others; of tables by pattern, only those that they do not share."""
+    """Return the keys of a model, the `first` ones first; for tables by pattern, only keys that tables do not have."""
     shared = TableSettings.model_fields if model is DiscoverSettings else {}
     names = [*first, *(name for name in model.model_fields if name not in (*first, *shared))]
     fields = [(name, model.model_fields[name]) for name in names]

@@ -92,7 +92,7 @@ def _answer(question: str, version: int | None, answer: Callable[[], Any]) -> An
         return Answer(question, version, value=answer())
     except DeltaSnapError as error:
         return Answer(question, version, refusal=error)
-    except Exception as error:  # noqa: BLE001  it is what is looked for
+    except Exception as error:  # noqa: BLE001  the fuzzer looks for any error
         return Answer(question, version, failure=error)
 
 

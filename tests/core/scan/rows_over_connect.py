@@ -24,7 +24,7 @@ def main() -> None:
         (expected,) = case.values
         try:
             assert_rows(spark, Path(golden), expected)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test tells of it
+        except Exception as error:  # noqa: BLE001 - the test reports any error
             wrong[case.id] = f"{type(error).__name__}: {error}"[:2000]
     found = {"session": type(spark).__module__, "cases": len(list(cases())), "wrong": wrong}
     Path(answers).write_text(json.dumps(found), encoding="utf-8")

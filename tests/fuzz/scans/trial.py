@@ -150,7 +150,7 @@ class _Trial:
                 except PySparkException:
                     continue
                 self._tell(where, f"refused: {error}")
-            except Exception as error:  # noqa: BLE001 - that is what is looked for
+            except Exception as error:  # noqa: BLE001 - the fuzzer looks for any error
                 self._tell(where, f"{type(error).__name__}: {error}")
         return scans
 
