@@ -107,9 +107,10 @@ def _machine() -> str:
 def _started(pid: int) -> str:
     """Return the start time of the process with an id, as text; empty if there is none or it has ended."""
     if _PID_NAMESPACE.exists():
-        # The program name, in parentheses, can contain anything. After it: state (3), ..., starttime (22).
+        # The program name, in parentheses, can contain anything. After it: state (3), ..., num_threads (20), -,
+        # starttime (22). If the first thread has ended and others have not, the process still has its files and ports.
         fields = _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
-        return "" if not fields or fields[0] in _DEAD else fields[19]
+        return "" if not fields or (fields[0] in _DEAD and int(fields[17]) < 2) else fields[19]
     listing = ["ps", "-o", "lstart=", "-p", str(pid)]
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     return subprocess.run(listing, capture_output=True, text=True, check=False, env=environment).stdout.strip()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,24 @@ def test_signal_reaches_the_process(program: subprocess.Popen[bytes]) -> None:
     send(name_of(program.pid), signal.SIGTERM)
     assert program.wait() == -signal.SIGTERM
     send(name_of(program.pid), signal.SIGTERM)
+
+
+@needs_proc
+def test_process_has_not_ended_while_one_of_its_threads_runs() -> None:
+    script = (
+        "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start();"
+        "print('up', flush=True); ctypes.CDLL(None).pthread_exit(None)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    name = name_of(process.pid)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    while ") Z " not in Path(f"/proc/{process.pid}/stat").read_text():
+        assert process.poll() is None
+    assert has_ended(name) is False
+    process.kill()
+    process.wait()
+    assert has_ended(name) is True
 
 
 @needs_proc

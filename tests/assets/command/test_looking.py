@@ -216,7 +216,7 @@ def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypat
     assert result.exit_code == 1
     told = json.loads(result.stdout)
     assert told["gone"]["versions"] == []
-    assert told["gone"]["error"].startswith("gone: No Delta table found at")
+    assert told["gone"]["error"].startswith("gone: No Delta table at")
 
 
 def test_init_tells_of_a_table_that_a_pattern_matches_and_nobody_can_read(
