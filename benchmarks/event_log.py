@@ -11,7 +11,7 @@ import dagster as dg
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding, Samples
-from deltasnap_assets.command.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.partitions import version_partitions
 from deltasnap_assets.runs.plan import job_name, run_tags

@@ -19,7 +19,7 @@ import yaml
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Aim, Finding, Samples
-from deltasnap_assets.command.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import CONFIG_VARIABLE, Settings, TableSettings

@@ -16,7 +16,7 @@ import dagster as dg
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding, Samples
-from deltasnap_assets.command.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.partitions import key_of, version_partitions
 from deltasnap_assets.runs.plan import ASSET_NAMES, job_name, run_tags

@@ -20,10 +20,10 @@ from deltasnap_assets.runs.refresh_job import refresh_job
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings, load_settings
-from deltasnap_assets.tables.assets import table_assets
-from deltasnap_assets.tables.checks import report_freshness, table_checks
-from deltasnap_assets.tables.delta_log_asset import observe_job
-from deltasnap_assets.tables.maintenance import prune_job
+from deltasnap_assets.tables.assets.delta_log_asset import observe_job
+from deltasnap_assets.tables.assets.table_assets import table_assets
+from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
+from deltasnap_assets.tables.checks.maintenance import prune_job
 from deltasnap_assets.tables.resources import resources
 
 if TYPE_CHECKING:

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
         VersionGapError,
         VersionNotFoundError,
     )
-    from deltasnap_core.log.catalog_commits import CatalogCommits
     from deltasnap_core.log.checksum_file import read_checksum
-    from deltasnap_core.log.commit_batch import ChangedFile
-    from deltasnap_core.log.commit_reader import read_commits
-    from deltasnap_core.log.commit_summary import CommitSummary
-    from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
-    from deltasnap_core.log.log_listing import LogListing
-    from deltasnap_core.log.log_poll import LogCursor, LogStatus
-    from deltasnap_core.log.log_segment import LogSegment
-    from deltasnap_core.log.table_condition import Fault, FaultKind, TableCondition
+    from deltasnap_core.log.commits.commit_batch import ChangedFile
+    from deltasnap_core.log.commits.commit_reader import read_commits
+    from deltasnap_core.log.commits.commit_summary import CommitSummary
+    from deltasnap_core.log.condition.table_condition import Fault, FaultKind, TableCondition
+    from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
+    from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+    from deltasnap_core.log.listing.log_listing import LogListing
+    from deltasnap_core.log.listing.log_segment import LogSegment
+    from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus
     from deltasnap_core.log.table_log import TableLog
     from deltasnap_core.log.version_log import VersionLog
     from deltasnap_core.protocol.actions import (
@@ -76,10 +76,10 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.spark.table_schema import parse_schema
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
-    from deltasnap_core.scan.metadata_tables import MetadataTables
     from deltasnap_core.scan.options import ScanOptions
-    from deltasnap_core.scan.planning import ScanReport
     from deltasnap_core.scan.scan import Scan
+    from deltasnap_core.scan.skipping.planning import ScanReport
+    from deltasnap_core.scan.tables.metadata_tables import MetadataTables
     from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
@@ -154,22 +154,22 @@ _MODULES = {
         "learn_url",
         "redacted",
     ),
-    "log.catalog_commits": ("CatalogCommits",),
+    "log.listing.catalog_commits": ("CatalogCommits",),
     "log.checksum_file": ("read_checksum",),
-    "log.commit_batch": ("ChangedFile",),
-    "log.commit_reader": ("read_commits",),
-    "log.commit_summary": ("CommitSummary",),
-    "log.delta_history_manager": (
+    "log.commits.commit_batch": ("ChangedFile",),
+    "log.commits.commit_reader": ("read_commits",),
+    "log.commits.commit_summary": ("CommitSummary",),
+    "log.history.delta_history_manager": (
         "DeltaHistory",
         "DeltaHistoryManager",
     ),
-    "log.log_listing": ("LogListing",),
-    "log.log_poll": (
+    "log.listing.log_listing": ("LogListing",),
+    "log.polling.log_poll": (
         "LogCursor",
         "LogStatus",
     ),
-    "log.log_segment": ("LogSegment",),
-    "log.table_condition": (
+    "log.listing.log_segment": ("LogSegment",),
+    "log.condition.table_condition": (
         "Fault",
         "FaultKind",
         "TableCondition",
@@ -191,9 +191,9 @@ _MODULES = {
         "ChangeSummary",
         "FileChanges",
     ),
-    "scan.metadata_tables": ("MetadataTables",),
+    "scan.tables.metadata_tables": ("MetadataTables",),
     "scan.options": ("ScanOptions",),
-    "scan.planning": ("ScanReport",),
+    "scan.skipping.planning": ("ScanReport",),
     "scan.scan": ("Scan",),
     "snapshot.checksum_validation": ("ChecksumDifference", "compare_with_log"),
     "snapshot.delta_log": ("DeltaLog",),

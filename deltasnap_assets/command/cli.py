@@ -128,8 +128,8 @@ def ui(
     If a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
     """
     _require("dagster_webserver", "ui")
-    from deltasnap_assets.command.local_instance import use_local_instance
-    from deltasnap_assets.command.running_ui import take_instance
+    from deltasnap_assets.command.local.local_instance import use_local_instance
+    from deltasnap_assets.command.local.running_ui import take_instance
     from deltasnap_assets.spark.java import check_java
     from deltasnap_assets.spark.needed import reason_for_spark
 
@@ -288,7 +288,7 @@ def inspect_table(
         raise typer.BadParameter("Give --version or --timestamp, not both.")
     options = storage_options(option)
     timestamp_ms = None if timestamp is None else _milliseconds(timestamp)
-    from deltasnap_assets.command.inspect_view import inspect
+    from deltasnap_assets.command.views.inspect_view import inspect
 
     if not inspect(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits, as_json=as_json):
         raise typer.Exit(1)

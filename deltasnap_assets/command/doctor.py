@@ -11,9 +11,9 @@ from typing import Literal
 
 import dagster as dg
 
-from deltasnap_assets.command.condition_view import counted_versions
-from deltasnap_assets.command.local_instance import local_home
-from deltasnap_assets.command.running_ui import last_ui, leftovers
+from deltasnap_assets.command.local.local_instance import local_home
+from deltasnap_assets.command.local.running_ui import last_ui, leftovers
+from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings, find_config, load_settings, nothing_to_follow

@@ -68,8 +68,8 @@ def history(
 
     Missing and unreadable commits have a line too. Exits with 1 if there is one.
     """
-    from deltasnap_assets.command.condition_view import explaining, fault_line
-    from deltasnap_assets.command.history import history_json, history_table, lost_commits, read_history
+    from deltasnap_assets.command.views.condition_view import explaining, fault_line
+    from deltasnap_assets.command.views.history import history_json, history_table, lost_commits, read_history
     from deltasnap_core import TableLog
 
     options = storage_options(option)
@@ -97,8 +97,8 @@ def diff(
 
     Exits with 1 if one of the versions, or a commit between them, cannot be read.
     """
-    from deltasnap_assets.command.condition_view import explaining
-    from deltasnap_assets.command.diff import compare_versions, show_diff
+    from deltasnap_assets.command.views.condition_view import explaining
+    from deltasnap_assets.command.views.diff import compare_versions, show_diff
 
     options = storage_options(option)
     with explaining(path, options, *range(min(one, other), max(one, other) + 1)):

@@ -20,7 +20,7 @@ class Verdict:
 
     is_error: the log itself is faulty, not only badly maintained.
     is_evaluated: False: the check could not run. It neither passed nor failed; the description gives the reason.
-    advice: what to do if the check failed; empty: the text in `tables/advice.py`.
+    advice: what to do if the check failed; empty: the text in `tables/checks/advice.py`.
     """
 
     passed: bool

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from deltasnap_assets.tables.pictures import SizeBin
+from deltasnap_assets.tables.pages.pictures import SizeBin
 from deltasnap_core import SnapshotStore, VersionManifest
 
 MOST_PARTITIONS = 5_000

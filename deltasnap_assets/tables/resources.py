@@ -17,7 +17,7 @@ from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.spark.ui_server import spark_of_run
-from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY, SnapshotIOManager
+from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import redacted
 

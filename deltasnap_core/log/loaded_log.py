@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
-from deltasnap_core.log.commit_batch import EMPTY_BATCH, CommitBatch
-from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.redaction import logger_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.log.commit_timestamps import version_timestamps
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.history.commit_timestamps import version_timestamps
+from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.log.log_listing import LogListing, list_log, table_path
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
 from deltasnap_core.protocol.commit_info import CommitInfo

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.action_lines import action_at, lines_with
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, read_non_file_actions
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, read_non_file_actions
+from deltasnap_core.log.commits.action_lines import action_at, lines_with
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.table_config import set_transaction_retention_ms
 from deltasnap_core.storage.log_store import LogStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltasnap_core.errors import ActionNotFoundError
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.table_features import (

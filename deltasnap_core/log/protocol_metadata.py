@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from deltasnap_core.log.checkpoint_contents import open_checkpoint
-from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
-from deltasnap_core.log.commit_batch import EMPTY_BATCH
-from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.storage.log_store import LogStore

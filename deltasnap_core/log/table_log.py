@@ -14,18 +14,18 @@ from deltasnap_core.errors import (
     CorruptLogError,
     DeltaTableNotFoundError,
 )
-from deltasnap_core.log.catalog_commits import NO_CATALOG, CatalogCommits
-from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.condition.log_examination import examine_log
+from deltasnap_core.log.condition.table_condition import TableCondition
+from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LogLoader
-from deltasnap_core.log.log_examination import examine_log
-from deltasnap_core.log.log_listing import LogListing, table_path
-from deltasnap_core.log.log_poll import LogCursor, LogStatus, cursor_at, goes_on_from
 from deltasnap_core.log.log_range import LogRange, read_log_range
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.new_commits import look_from
+from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus, cursor_at, goes_on_from
+from deltasnap_core.log.polling.new_commits import look_from
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
-from deltasnap_core.log.table_condition import TableCondition
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.redaction import safe_repr

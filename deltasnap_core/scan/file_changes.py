@@ -10,7 +10,7 @@ from typing import TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.log.delta_history_manager import DeltaHistory
+from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.statistics_schema import StatisticPath

@@ -13,9 +13,9 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_core.log.catalog_commits import CatalogCommits
-from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_clock
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo

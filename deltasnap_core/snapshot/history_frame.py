@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from deltasnap_core.log.delta_history_manager import DeltaHistory
+from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.replay.spark.local_rows import local_rows
 
 _TEXTS = MapType(StringType(), StringType())

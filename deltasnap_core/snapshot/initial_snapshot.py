@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from deltasnap_core.errors import DeltaTableNotFoundError
-from deltasnap_core.log.checkpoint_provider import EmptyCheckpointProvider
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.snapshot.snapshot import Snapshot

@@ -7,11 +7,11 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.action_lines import CHANGE_DATA_ACTION
-from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.log.log_listing import list_log
-from deltasnap_core.scan.vacuum_candidates import NamedFiles
+from deltasnap_core.log.commits.action_lines import CHANGE_DATA_ACTION
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.log_listing import list_log
+from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.table_context import TableContext
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.catalog_commits import CatalogCommits
-from deltasnap_core.log.log_listing import table_path
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.log_listing import table_path
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.file_names import commit_file, commit_version
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import FileStatus

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import forget, once, value_if_computed
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
@@ -32,12 +32,12 @@ from deltasnap_core.replay.spark.state_reconstruction import live_files, state_a
 from deltasnap_core.replay.spark.table_schema import parse_schema
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.statistics_schema import StatisticPath
-from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.vacuum_candidates import NamedFiles
+from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.snapshot.named_files import named_files
 from deltasnap_core.snapshot.snapshot_tables import snapshot_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.version_checksum import VersionChecksum

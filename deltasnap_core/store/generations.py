@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, CorruptStoreError
-from deltasnap_core.log.commit_batch import LARGE_COMMIT_BYTES
-from deltasnap_core.log.commit_digest import digest_of, digest_of_file
-from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.commits.commit_batch import LARGE_COMMIT_BYTES
+from deltasnap_core.log.commits.commit_digest import digest_of, digest_of_file
+from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore

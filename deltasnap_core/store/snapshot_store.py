@@ -42,8 +42,8 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_core.log.log_listing import LogListing
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
@@ -53,10 +53,10 @@ from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
-from deltasnap_core.scan.metadata_tables import MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles

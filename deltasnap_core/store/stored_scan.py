@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
-from deltasnap_core.log.delta_history_manager import DeltaHistory, DeltaHistoryManager
-from deltasnap_core.log.log_listing import table_path
+from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
+from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import deleted_file_retention_ms
@@ -20,12 +20,12 @@ from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.rules.statistics_schema import StatisticPath
-from deltasnap_core.scan.log_tables import log_files_table, versions_table
-from deltasnap_core.scan.metadata_tables import LogFacts, MetadataTables
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.vacuum_candidates import NamedFiles
+from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
+from deltasnap_core.scan.tables.metadata_tables import LogFacts, MetadataTables
+from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.named_files import named_files
 from deltasnap_core.snapshot.options import SnapshotOptions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url

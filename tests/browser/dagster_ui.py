@@ -17,7 +17,7 @@ from pathlib import Path
 import dagster as dg
 from playwright.sync_api import Page, sync_playwright
 
-from deltasnap_assets.command.local_instance import DEFAULT_HOME, dagster_yaml
+from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.runs.refresh import refresh_table

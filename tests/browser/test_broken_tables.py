@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pytest
 
-from deltasnap_assets.command.local_instance import DEFAULT_HOME, dagster_yaml
+from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import load_settings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pytest
 
-from deltasnap_assets.command.local_instance import DEFAULT_HOME
+from deltasnap_assets.command.local.local_instance import DEFAULT_HOME
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("deltalake")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
-from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.spark.load_actions import ActionReader

@@ -21,7 +21,7 @@ from deltasnap_assets.settings.config import (
     TableSettings,
     demo_settings,
 )
-from deltasnap_assets.tables.advice import ADVICE
+from deltasnap_assets.tables.checks.advice import ADVICE
 from deltasnap_core.replay.engine import LIMITS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile, one_line
+from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointFile, one_line
 from deltasnap_core.storage.log_store import LogStore
 
 BATCH_ROWS = 1 << 16

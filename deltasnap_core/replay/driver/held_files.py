@@ -8,7 +8,7 @@ from threading import Lock, RLock
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures

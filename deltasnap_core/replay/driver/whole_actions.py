@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.action_lines import lines_with
-from deltasnap_core.log.checkpoint_contents import UNREADABLE, CheckpointFile
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointFile
+from deltasnap_core.log.commits.action_lines import lines_with
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable

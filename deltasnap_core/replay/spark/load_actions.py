@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
-from deltasnap_core.log.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, CheckpointFile
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
+from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.replay.spark.file_action_layout import keyed_measures, measured
 from deltasnap_core.replay.spark.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.spark.schemas import ADD, DELETION_VECTOR, REMOVE

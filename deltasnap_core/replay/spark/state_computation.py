@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.engine import Answer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.commit_summary import CommitSummary, summaries
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_summary import CommitSummary, summaries
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
 from deltasnap_core.store.format.manifest import VersionManifest

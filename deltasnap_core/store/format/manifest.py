@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltasnap_core.log.commit_summary import CommitSummary
+from deltasnap_core.log.commits.commit_summary import CommitSummary
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.format.log_identity import VersionIdentity

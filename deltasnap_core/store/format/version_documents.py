@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from deltasnap_core.log.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.snapshot_state import SnapshotState

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.state_delta import StateDelta

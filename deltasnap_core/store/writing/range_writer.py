@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import (
     LogRange,

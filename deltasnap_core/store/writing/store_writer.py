@@ -8,10 +8,10 @@ from itertools import groupby
 from typing import overload
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
+from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_listing import LogListing
 from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
-from deltasnap_core.log.unchanged_log import check_unchanged
+from deltasnap_core.log.polling.unchanged_log import check_unchanged
 from deltasnap_core.ranges import contiguous_runs
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.delta_log import DeltaLog

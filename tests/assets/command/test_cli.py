@@ -20,7 +20,7 @@ FORKS = Forks(
     "dagster",
     "pyspark.sql",
     "deltasnap_assets.command.cli",
-    "deltasnap_assets.command.counting",
+    "deltasnap_assets.command.views.counting",
     "deltasnap_assets.command.refresh_view",
     "deltasnap_assets.settings.config",
     "deltasnap_assets.spark.connect_server",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from deltasnap_assets.command.inspection import read_facts, show_facts
+from deltasnap_assets.command.views.inspection import read_facts, show_facts
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 

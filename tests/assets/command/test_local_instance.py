@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.command.local_instance import use_local_instance
+from deltasnap_assets.command.local.local_instance import use_local_instance
 from tests.assets.jobs import idle_job
 
 _RECORDS = """\

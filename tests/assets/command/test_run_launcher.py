@@ -11,8 +11,8 @@ import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository  # no public name
 from dagster._core.launcher.base import LaunchRunContext  # no public name
 
-from deltasnap_assets.command.local_instance import use_local_instance
-from deltasnap_assets.command.run_launcher import MODULE, StandbyRunLauncher
+from deltasnap_assets.command.local.local_instance import use_local_instance
+from deltasnap_assets.command.local.run_launcher import MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.runs.run_process import PROCESS_TAG

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_assets.command.running_ui import MARK_VARIABLE, UiRunsError, last_ui, leftovers, take_instance
+from deltasnap_assets.command.local.running_ui import MARK_VARIABLE, UiRunsError, last_ui, leftovers, take_instance
 from deltasnap_assets.processes import has_ended, name_of, pid_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
@@ -23,7 +23,7 @@ URL = "http://127.0.0.1:3000"
 UI = '''\
 import os, sys
 from pathlib import Path
-from deltasnap_assets.command.running_ui import take_instance
+from deltasnap_assets.command.local.running_ui import take_instance
 take_instance(Path(sys.argv[1]), sys.argv[2])
 script = """
 import subprocess, time

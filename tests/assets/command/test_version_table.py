@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deltasnap_assets.command.version_table import files_changed, metadata_changed, operation_text
+from deltasnap_assets.command.views.version_table import files_changed, metadata_changed, operation_text
 from deltasnap_core import CommitInfo, Metadata, VersionChanges
 
 

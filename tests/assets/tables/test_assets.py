@@ -17,7 +17,7 @@ from deltasnap_assets.demo.demo_table import grow  # noqa: E402
 from deltasnap_assets.runs.plan import ASSET_NAMES, run_tags  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table  # noqa: E402
 from deltasnap_assets.settings.config import Settings, TableSettings  # noqa: E402
-from deltasnap_assets.tables.table_observation import health_of  # noqa: E402
+from deltasnap_assets.tables.pages.table_observation import health_of  # noqa: E402
 from deltasnap_core.errors import StoredVersionNotFoundError  # noqa: E402
 from tests.builders import commit_info, protocol, write_log  # noqa: E402
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from deltasnap_assets.tables.changes import state_changes
-from deltasnap_assets.tables.table_columns import columns_of
+from deltasnap_assets.tables.pages.table_columns import columns_of
 from deltasnap_core import Metadata, Protocol
 from tests.assets.tables.test_metadata import state
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from deltasnap_assets.settings.config import CheckSettings
-from deltasnap_assets.tables.expectations import (
+from deltasnap_assets.tables.checks.expectations import (
     checkpoint_lag,
     checksum_agrees,
     small_files,
     tombstone_ratio,
 )
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference
 from tests.assets.tables.test_metadata import state

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from deltasnap_assets.tables.input_forms import InputTypeError, given_as
+from deltasnap_assets.tables.assets.input_forms import InputTypeError, given_as
 
 FRAME = object()
 """Stands for a DataFrame of Spark."""

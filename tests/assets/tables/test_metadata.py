@@ -7,7 +7,7 @@ import pytest
 from dagster import serialize_value
 
 from deltasnap_assets.tables.byte_units import bytes_text
-from deltasnap_assets.tables.metadata import (
+from deltasnap_assets.tables.pages.metadata import (
     commit_metadata,
     computed_state_metadata,
     log_segment_metadata,
@@ -15,8 +15,8 @@ from deltasnap_assets.tables.metadata import (
     sample_metadata,
     time_value,
 )
-from deltasnap_core.log.commit_batch import ChangedFile
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.commits.commit_batch import ChangedFile
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram

@@ -6,11 +6,9 @@ from dataclasses import replace
 import pytest
 
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
-from deltasnap_assets.tables.advice import ADVICE, with_advice
-from deltasnap_assets.tables.checks import table_checks
-from deltasnap_assets.tables.durations import span_text
-from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
-from deltasnap_assets.tables.more_expectations import (
+from deltasnap_assets.tables.checks.advice import ADVICE, with_advice
+from deltasnap_assets.tables.checks.asset_checks import table_checks
+from deltasnap_assets.tables.checks.more_expectations import (
     even_partitions,
     expired_tombstones,
     fresh_table,
@@ -18,6 +16,8 @@ from deltasnap_assets.tables.more_expectations import (
     statistics_coverage,
     steady_growth,
 )
+from deltasnap_assets.tables.durations import span_text
+from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
 from tests.assets.tables.test_metadata import state
 
 HOUR = 3_600_000

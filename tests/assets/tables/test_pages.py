@@ -8,7 +8,7 @@ import pytest
 
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
-from deltasnap_assets.tables.pages import (
+from deltasnap_assets.tables.pages.asset_pages import (
     all_files_page,
     changes_page,
     health,
@@ -17,9 +17,9 @@ from deltasnap_assets.tables.pages import (
     table_page,
     tombstones_page,
 )
-from deltasnap_assets.tables.pictures import MOST_CHARACTERS, SizeBin, VersionStep
+from deltasnap_assets.tables.pages.pictures import MOST_CHARACTERS, SizeBin, VersionStep
 from deltasnap_core import CommitInfo, FileSizeHistogram, LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from tests.assets.tables.test_metadata import plain, state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 

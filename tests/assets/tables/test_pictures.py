@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deltasnap_assets.tables.pictures import (
+from deltasnap_assets.tables.pages.pictures import (
     MOST_CHARACTERS,
     Bar,
     SizeBin,

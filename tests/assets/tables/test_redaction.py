@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.assets import table_assets
-from deltasnap_assets.tables.io_manager import IO_MANAGER_KEY
+from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
+from deltasnap_assets.tables.assets.table_assets import table_assets
 
 SECRET = "hunter2"  # not in the line that raises, which a stack trace shows
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log import action_lines
-from deltasnap_core.log.action_lines import LINES_SCHEMA, read_lines, structs
+from deltasnap_core.log.commits import action_lines
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, read_lines, structs
 from deltasnap_core.rules.measures import MEASURED_ACTION
 from tests.builders import add, commit_info, content, protocol, remove
 

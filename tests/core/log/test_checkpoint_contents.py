@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint, read_column
-from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint, read_column
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
 from tests.builders import (
     LOG_PATH,

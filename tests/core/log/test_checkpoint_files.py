@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log import action_lines, commit_batch, commit_reader
-from deltasnap_core.log.commit_batch import EMPTY_BATCH, ChangedFile
-from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.log.commit_scan import read_commit_infos
+from deltasnap_core.log.commits import action_lines, commit_batch, commit_reader
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, ChangedFile
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from tests.builders import CountingLogStore, MemoryLogStore, add, commit_info, commits, content, metadata, remove
 
 

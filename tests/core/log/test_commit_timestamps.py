@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.log.commit_timestamps import last_at_or_before
+from deltasnap_core.log.history.commit_timestamps import last_at_or_before
 
 TIMES = {3: 100, 4: 200, 5: 200, 6: 300}
 

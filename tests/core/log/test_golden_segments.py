@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.catalog_commits import CatalogCommits
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import join_url, to_url
 

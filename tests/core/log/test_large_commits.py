@@ -7,9 +7,9 @@ from typing import BinaryIO
 
 import pytest
 
-from deltasnap_core.log import commit_batch
-from deltasnap_core.log.commit_reader import read_commits
-from deltasnap_core.log.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.commits import commit_batch
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, commit_info, content, metadata, protocol
 
 MIB = 1 << 20

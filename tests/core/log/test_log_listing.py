@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deltasnap_core.log.catalog_commits import CatalogCommits
-from deltasnap_core.log.log_listing import list_log
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.log_listing import list_log
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from tests.builders import (
     LOG_PATH,
     MemoryLogStore,

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.log_range import list_again, reaches_back, read_log_range
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.table_log import TableLog
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits
 

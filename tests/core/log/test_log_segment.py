@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.file_names import CheckpointKind, commit_version
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import pytest
 
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.log.catalog_commits import CatalogCommits
-from deltasnap_core.log.log_segment import LogSegment
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.file_names import commit_version
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus

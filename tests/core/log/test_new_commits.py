@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.new_commits import NewCommits, commit_of, look_from
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.polling.new_commits import NewCommits, commit_of, look_from
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, checksum, commits
 

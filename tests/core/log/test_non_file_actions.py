@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import load_non_file_actions, non_file_actions_by_version
 from tests.builders import Action, MemoryLogStore, add, metadata, protocol
 

@@ -16,7 +16,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.protocol.file_names import checkpoint_file, checksum_file, commit_file, uuid_checkpoint_file
 from tests.builders import (
     LOG_PATH,

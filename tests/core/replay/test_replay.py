@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_core.log.checkpoint_contents import open_checkpoint
-from deltasnap_core.log.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
 from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from deltasnap_core.log.commit_batch import CommitBatch
-from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.errors import DataPathError
-from deltasnap_core.scan.data_paths import data_file_url, is_hidden, spark_name
+from deltasnap_core.scan.files.data_paths import data_file_url, is_hidden, spark_name
 
 TABLE = "file:///data/my table"
 

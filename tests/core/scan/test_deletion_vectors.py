@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.scan.deletion_vectors import DeletionVectors, decode_z85, vector_file
+from deltasnap_core.scan.files.deletion_vectors import DeletionVectors, decode_z85, vector_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
 

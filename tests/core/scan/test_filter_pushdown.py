@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from deltasnap_core import DeltaLog
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.scan.filter_pushdown import EVERY_OPERATOR, WITH_ROOM, may_push_down, pushed_conditions
+from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_ROOM, may_push_down, pushed_conditions
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.core.scan.test_scan import field, file, found, schema, snapshot_of
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from deltasnap_core.scan.metadata_tables import NAMES
+from deltasnap_core.scan.tables.metadata_tables import NAMES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

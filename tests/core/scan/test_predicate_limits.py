@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sqlglot.dialects import Spark
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.scan.predicate_limits import MOST_CHARACTERS, MOST_CONDITIONS, MOST_DEPTH, check_tokens
-from deltasnap_core.scan.skipping import skipping_of
+from deltasnap_core.scan.predicates.predicate_limits import MOST_CHARACTERS, MOST_CONDITIONS, MOST_DEPTH, check_tokens
+from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.test_scan import file, ids, snapshot_of, stats
 from tests.core.scan.test_skipping import columns
 
@@ -155,7 +155,7 @@ def test_stack_that_overflows_in_spite_of_the_limits_is_a_predicate_error(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
-    monkeypatch.setattr("deltasnap_core.scan.predicate.check_tokens", lambda where, tokens: None)
+    monkeypatch.setattr("deltasnap_core.scan.predicates.predicate.check_tokens", lambda where, tokens: None)
     with pytest.raises(PredicateError, match="StackOverflowError"):
         snapshot.scan("(" * 3_000 + "id = 1" + ")" * 3_000)
 

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from deltasnap_core.scan.roaring import MAGIC, decode_rows
+from deltasnap_core.scan.files.roaring import MAGIC, decode_rows
 
 
 def array_container(key: int, values: list[int]) -> tuple[bytes, bytes]:

@@ -10,8 +10,8 @@ import pytest
 
 from deltasnap_core.errors import DeltaSnapError, PredicateError
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.scan.predicate import NotParsedError
-from deltasnap_core.scan.skipping import Skipping, skipping_of
+from deltasnap_core.scan.predicates.predicate import NotParsedError
+from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.table_columns import TableColumns
 
 

@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from deltasnap_core.scan import vacuum_candidates as reasons
+from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core import CorruptLogError, DeltaLog, SnapshotStore, TableLog
-from deltasnap_core.log import commit_batch
+from deltasnap_core.log.commits import commit_batch
 from tests.builders import add, commit_info, content, metadata, protocol, remove, write_log
 
 if TYPE_CHECKING:

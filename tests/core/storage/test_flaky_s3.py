@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core.errors import StorageError
-from deltasnap_core.log.log_listing import list_log
+from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.protocol.file_names import commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import join_url

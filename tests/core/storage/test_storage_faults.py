@@ -12,7 +12,7 @@ import pytest
 
 from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, StorageError, VersionGapError
-from deltasnap_core.log.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles

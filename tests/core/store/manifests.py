@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deltasnap_core.log.log_listing import LogListing
+from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.log_store import LogStore

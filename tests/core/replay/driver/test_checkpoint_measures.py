@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core.log.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
 from deltasnap_core.replay.driver import checkpoint_measures, checkpoint_shares
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures

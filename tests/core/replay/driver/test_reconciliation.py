@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core.log.action_lines import read_lines
+from deltasnap_core.log.commits.action_lines import read_lines
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.log.commit_batch import ChangedFile
-from deltasnap_core.log.commit_summary import CommitSummary
+from deltasnap_core.log.commits.commit_batch import ChangedFile
+from deltasnap_core.log.commits.commit_summary import CommitSummary
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
 from deltasnap_core.store.format.manifest import DataFile, DataSet, PlainParquetFiles, VersionChanges, VersionManifest

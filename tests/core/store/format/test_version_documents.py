@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.log_range import read_log_range
-from deltasnap_core.log.log_segment import LogSegment
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.snapshot.delta_log import DeltaLog

@@ -1,0 +1,1 @@
+"""The local Dagster instance and the processes of `deltasnap ui`."""

@@ -1,0 +1,112 @@
+"""The condition of a table on the terminal: faults of its log, advice, loadable versions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+
+from deltasnap_assets.command.terminal import print_problem
+from deltasnap_core import DeltaSnapError, Fault, FaultKind, TableCondition, TableLog
+
+_EXAMINED = ("deltasnap_core.log.loaded_log", "deltasnap_core.log.listing.log_segment_builder")
+_UNREACHABLE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
+
+
+class FaultyTableError(DeltaSnapError):
+    """A table cannot be read because of the faults in `condition`."""
+
+    def __init__(self, condition: TableCondition) -> None:
+        self.condition = condition
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The message, one line for each fault that keeps a version from loading."""
+        return tuple(text for mark, text in condition_lines(self.condition) if mark == "error")
+
+
+def condition_of(path: str, storage_options: Mapping[str, Any]) -> TableCondition:
+    """Return the condition of a table. Reads every page of its newest checkpoint.
+
+    Errors: those of a path without a usable storage.
+    """
+    return TableLog.for_path(path, storage_options).condition()
+
+
+def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
+    """Yield for each fault its mark, and one line with the fault and the advice."""
+    for fault in condition.faults:
+        told = fault_line(fault)
+        if fault.mark == "error" and condition.loadable:
+            told += f" Loadable: {counted_versions(condition.loadable)}."
+        yield fault.mark, told
+
+
+def fault_line(fault: Fault) -> str:
+    """Return the fault and the advice."""
+    return f"{fault.text} {fault.advice}"
+
+
+def counted_versions(versions: Any) -> str:
+    """Return versions in words: "version 3", "versions 0 to 5, 8 to 9". versions: ranges of the core."""
+    return f"{'version' if len(versions) == 1 else 'versions'} {versions.text()}"
+
+
+def print_condition(condition: TableCondition) -> None:
+    """Print the faults of a table on stderr, one line each."""
+    for mark, told in condition_lines(condition):
+        print_problem(Console(stderr=True), mark, told)
+
+
+@contextmanager
+def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) -> Iterator[None]:
+    """Raise FaultyTableError, with advice, if reading a table fails because of a fault of its log.
+
+    versions: the versions that are read; empty: the latest.
+    """
+    try:
+        yield
+    except DeltaSnapError as error:
+        condition = condition_of(path, storage_options)
+        if not explains(condition, *versions):
+            raise
+        raise FaultyTableError(condition) from error
+
+
+def explains(condition: TableCondition, *versions: int) -> bool:
+    """Return whether the faults of a table explain why one of these versions, or the latest, cannot be read."""
+    read = versions or (() if condition.latest is None else (condition.latest,))
+    return bool(condition.faults_of(*_UNREACHABLE)) or any(condition.faults_at(version) for version in read)
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Suppress warnings of the core about checkpoints and hints that it skips: the condition already lists them.
+
+    For commands that print a condition for which all pages were read.
+    """
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return record.name not in _EXAMINED
+
+    handlers = logging.getLogger("deltasnap_core").handlers
+    for handler in handlers:
+        handler.addFilter(is_news)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_news)
+
+
+def fault_of_commit(condition: TableCondition, version: int) -> Fault | None:
+    """Return why the commit of a version is missing or unreadable; None: no fault is known."""
+    for fault in condition.faults_of(FaultKind.MISSING_COMMIT, FaultKind.CORRUPT_COMMIT):
+        first = fault.versions.runs[0][0] if fault.versions else None
+        if version in fault.missing or (not fault.missing and version == first):
+            return fault
+    return None

@@ -1,0 +1,137 @@
+"""`deltasnap history`: who committed what and when, newest first, and which commits are lost. Does not use Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from rich.table import Table
+
+from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.views.condition_view import counted_versions, fault_of_commit
+from deltasnap_core import CorruptLogError, DeltaHistory, DeltaTableNotFoundError, Fault, LogListing, TableLog
+
+_LEAST_WIDTH = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostCommits:
+    """The commits first to last, which are missing or unreadable, and the reason."""
+
+    version: int
+    last: int
+    fault: Fault
+
+    @property
+    def text(self) -> str:
+        """The reason, in a few words."""
+        if self.fault.missing:
+            return f"missing: {counted_versions(self.fault.versions)} cannot be loaded"
+        line = "" if self.fault.line is None else f"line {self.fault.line}: "
+        return f"cannot be read: {line}{self.fault.reason}"
+
+
+Entry = DeltaHistory | LostCommits
+
+
+def read_history(log: TableLog, limit: int, end: int | None = None) -> tuple[Entry, ...]:
+    """Return the last commits of a table up to a version, newest first. Lost commits keep their place.
+
+    Errors: those of finding the table, and of reading its commits if none of them can be read.
+    """
+    listing = log.list()
+    if listing.latest_version is None:
+        raise DeltaTableNotFoundError(path=log.table_path)
+    versions = [v for v in sorted(listing.commits, reverse=True) if end is None or v <= end][:limit]
+    holes = [(older + 1, newer - 1) for newer, older in pairwise(versions) if newer - older > 1]
+    if versions and len(versions) < limit and not listing.checkpoints and versions[-1] > 0:
+        holes.append((0, versions[-1] - 1))
+    found: dict[int, Entry] = {}
+    try:
+        found |= {each.version: each for each in log.history_of(listing).get_history(limit, end=end)}
+    except CorruptLogError:
+        found |= {each.version: each for each in _one_by_one(log, listing, versions)}
+        if not found:
+            raise
+        holes += [(version, version) for version in versions if version not in found]
+    if holes:
+        condition = log.condition(listing, first=versions[-1], read_pages=False)
+        for first, last in holes:
+            if (fault := fault_of_commit(condition, first)) is not None:
+                found[first] = LostCommits(version=first, last=last, fault=fault)
+    return tuple(found[version] for version in sorted(found, reverse=True))
+
+
+def lost_commits(history: Sequence[Entry]) -> tuple[LostCommits, ...]:
+    """Return the lost commits of a history."""
+    return tuple(entry for entry in history if isinstance(entry, LostCommits))
+
+
+def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Return commits as JSON: `version`, `committedAt` (ISO 8601, UTC), then the fields of the commit.
+
+    Lost commits have `version` and `lastVersion`, the first and the last of them, and `fault`.
+    """
+    return [_json(entry) for entry in history]
+
+
+def history_table(history: Sequence[Entry]) -> Table:
+    """Return commits as a table for the terminal."""
+    table = Table("version", "committed (UTC)", "by", box=None, header_style="dim", expand=True)
+    # This column wraps and gets most of the width, because a truncated metric name is useless.
+    table.add_column("operation and metrics", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
+    for entry in history:
+        if isinstance(entry, LostCommits):
+            table.add_row(lost_versions(entry), "", "", shown(entry.text), style="red")
+            continue
+        told = ", ".join(f"{name}={value}" for name, value in _counts(entry.operation_metrics or {}))
+        operation = entry.operation or "unknown"
+        table.add_row(
+            str(entry.version),
+            iso_time(entry.timestamp).removesuffix("+00:00").replace("T", " "),
+            shown(entry.user_name or entry.user_id or entry.engine_info or ""),
+            shown(f"{operation}: {told}" if told else operation),
+        )
+    return table
+
+
+def lost_versions(lost: LostCommits) -> str:
+    """Return the versions of lost commits as text for a column."""
+    return f"{lost.version}" if lost.version == lost.last else f"{lost.version}-{lost.last}"
+
+
+def _json(entry: Entry) -> dict[str, Any]:
+    if isinstance(entry, LostCommits):
+        return {"version": entry.version, "lastVersion": entry.last, "fault": entry.fault.to_json()}
+    return {"version": entry.version, "committedAt": iso_time(entry.timestamp), **entry.to_json()}
+
+
+def _one_by_one(log: TableLog, listing: LogListing, versions: Sequence[int]) -> Iterator[DeltaHistory]:
+    """Yield the commits that can be read."""
+    newest = log.condition(listing, read_pages=False).newest_loadable
+    # The properties of the latest version decide where timestamps are stored, and may be unreadable.
+    properties = {} if newest is None else log.at(newest).metadata.configuration
+    history = log.history_of(listing, lambda: properties)
+    for version in versions:
+        with suppress(CorruptLogError):
+            yield from history.get_history(start=version, end=version)
+
+
+def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Yield the metrics that are counts. Times, settings and objects are only in `--json`."""
+    for name, value in sorted(metrics.items()):
+        is_count = value is not None and value.isdecimal() and int(value) > 0
+        if is_count and "time" not in name.lower():
+            yield name, str(value)
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """Return a time as ISO 8601 in UTC; the number of ms if it is outside the calendar's range."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"

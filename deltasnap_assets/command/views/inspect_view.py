@@ -1,0 +1,93 @@
+"""`deltasnap inspect`: the condition of a table, the facts about one version, then the counts of a replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from deltasnap_assets.command.terminal import error_text, print_problem
+from deltasnap_assets.command.views.condition_view import (
+    FaultyTableError,
+    condition_of,
+    explains,
+    print_condition,
+    told_once,
+)
+from deltasnap_assets.command.views.inspection import Counted, TableFacts, read_facts, show_facts, show_state
+from deltasnap_assets.command.views.inspection_json import inspection_json
+from deltasnap_core import DeltaSnapError, TableCondition
+
+
+def inspect(
+    path: str,
+    storage_options: Mapping[str, Any],
+    *,
+    version: int | None,
+    timestamp_ms: int | None,
+    commits: int,
+    as_json: bool,
+) -> bool:
+    """Print the facts about a version: the given one, the one at a time, or the latest. Return whether all are shown.
+
+    If the latest version cannot be read, the newest readable one is shown.
+    Errors: FaultyTableError if a fault of the log keeps any version from being shown; those of finding the version.
+    """
+    condition = condition_of(path, storage_options)
+    with told_once():
+        facts = _facts(path, storage_options, condition, version, timestamp_ms, commits)
+        print_condition(condition)
+        problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
+        if not as_json:
+            show_facts(Console(), facts, None if problem is None else "the newest loadable version")
+        counted: Counted | None = None
+        try:
+            facts.check_readable()
+            counted = _counted(facts, storage_options)
+        except DeltaSnapError as error:
+            problem = error_text(str(error))
+            if not condition.faults_at(facts.segment.version):  # else the message was printed already
+                print_problem(Console(stderr=True), "error", problem)
+    if as_json:
+        typer.echo(json.dumps(inspection_json(facts, counted, condition, problem), default=str))
+    elif counted is not None:
+        show_state(Console(), counted)
+    return problem is None
+
+
+def _facts(
+    path: str,
+    storage_options: Mapping[str, Any],
+    condition: TableCondition,
+    version: int | None,
+    timestamp_ms: int | None,
+    commits: int,
+) -> TableFacts:
+    try:
+        return read_facts(path, storage_options, version=version, timestamp_ms=timestamp_ms, commits=commits)
+    except DeltaSnapError as error:
+        wanted = () if version is None else (version,)
+        if timestamp_ms is not None or not explains(condition, *wanted):
+            raise
+        if version is not None or condition.newest_loadable is None:
+            raise FaultyTableError(condition) from error
+    return read_facts(path, storage_options, version=condition.newest_loadable, commits=commits)
+
+
+def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -> str | None:
+    """Return why the latest version is not shown; None: it is shown, or another one was requested."""
+    shown = facts.segment.version
+    if not is_latest or condition.latest is None or shown >= condition.latest:
+        return None
+    return f"Version {condition.latest} cannot be read. Showing version {shown} instead."
+
+
+def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
+    with Console(stderr=True).status("Counting"):
+        # Loading PySpark takes as long as everything before. The facts are on the terminal by now.
+        from deltasnap_assets.command.views.counting import count  # noqa: PLC0415
+
+        return count(facts, storage_options)

@@ -1,0 +1,223 @@
+"""The output of `deltasnap inspect`, in two steps: the facts without a replay, then the results of the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.views.history import Entry, LostCommits, lost_versions, read_history
+from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_core import (
+    DeltaHistory,
+    LogSegment,
+    Metadata,
+    Protocol,
+    SnapshotState,
+    TableLog,
+    check_readable,
+    parse_schema,
+)
+
+_Rows = list[tuple[str, str]]
+
+_MOST_ROWS = 200
+_MOST_OF_A_VALUE = 2000
+_MOST_OF_PARAMETERS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """The facts about a version that need no file actions.
+
+    timestamp_ms: of the version. earliest, latest: the versions that the log has commits for.
+    history: the newest commits up to the version, newest first.
+    """
+
+    path: str
+    segment: LogSegment
+    timestamp_ms: int
+    protocol: Protocol
+    metadata: Metadata
+    earliest: int
+    latest: int
+    history: tuple[Entry, ...]
+
+    def check_readable(self) -> None:
+        """Raise UnsupportedProtocolError unless the file actions can be read too."""
+        check_readable(self.protocol, path=self.path, version=self.segment.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """The computed state of a version, and the engine that computed it."""
+
+    state: SnapshotState
+    computed_by: str
+
+
+def read_facts(
+    path: str,
+    storage_options: Mapping[str, Any],
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    commits: int = 10,
+) -> TableFacts:
+    """Read the facts about a version: the given one, the one at a time (ms since the epoch), or the latest.
+
+    Does not start Spark. Raises every error of loading a version except UnsupportedProtocolError.
+    """
+    table = TableLog.for_path(path, storage_options)
+    if timestamp_ms is not None:
+        log = table.at(timestamp=timestamp_ms)
+    else:
+        log = table.latest() if version is None else table.at(version)
+    segment, manager = log.segment, table.history
+    history = read_history(table, commits, segment.version)
+    newest = history[0] if history else None
+    return TableFacts(
+        path=table.table_path,
+        segment=segment,
+        timestamp_ms=newest.timestamp if isinstance(newest, DeltaHistory) else segment.last_commit_timestamp,
+        protocol=log.protocol,
+        metadata=log.metadata,
+        earliest=manager.earliest_version(),
+        latest=manager.latest_version(),
+        history=history,
+    )
+
+
+def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
+    """Print the facts. note: on the version shown; None: no note."""
+    title = shown(facts.path, style="bold")
+    if facts.metadata.name:
+        title = Text.assemble(title, "  ", shown(facts.metadata.name, style="cyan"))
+    console.print(title)
+    if facts.metadata.description:
+        console.print(shown(facts.metadata.description, style="italic"))
+    console.print(_pairs(_table_rows(facts, note)))
+    console.print(_schema(facts.metadata))
+    console.print(_history(facts.history))
+
+
+def show_state(console: Console, counted: Counted) -> None:
+    """Print the results of the replay, and the engine that computed them."""
+    state = counted.state
+    rows: _Rows = [
+        ("files", f"{state.num_of_files:,} of {bytes_text(state.size_in_bytes)}"),
+        ("records", "unknown (a file has no statistics)" if state.num_records is None else f"{state.num_records:,}"),
+        ("tombstones", f"{state.num_of_removes:,}"),
+        ("computed by", counted.computed_by),
+    ]
+    if state.num_deletion_vectors:
+        rows.append(("deletion vectors", f"{state.num_deletion_vectors:,} deleting {state.num_deleted_records:,} rows"))
+    rows += _most([(f"transaction {txn.app_id}", f"{txn.version}") for txn in state.set_transactions])
+    rows += _most([(f"domain {domain.domain}", domain.configuration) for domain in state.domain_metadata])
+    console.print(_pairs(rows))
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Return a timestamp in UTC, to the second; the number of ms if it is outside the calendar's range."""
+    try:
+        return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def _most(rows: _Rows) -> _Rows:
+    """Return the first of many rows, and the number of rows left out."""
+    left_out = len(rows) - _MOST_ROWS
+    return rows if left_out <= 0 else [*rows[:_MOST_ROWS], ("...", f"and {left_out:,} more")]
+
+
+def _pairs(rows: _Rows) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", min_width=14)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        grid.add_row(shown(name), shown(value, _MOST_OF_A_VALUE))
+    return grid
+
+
+def _table_rows(facts: TableFacts, note: str | None) -> _Rows:
+    protocol, metadata = facts.protocol, facts.metadata
+    rows: _Rows = [
+        ("version", f"{facts.segment.version}, committed {time_text(facts.timestamp_ms)}{f', {note}' if note else ''}"),
+        ("in the log", f"versions {facts.earliest} to {facts.latest}"),
+        ("table id", metadata.id),
+        ("protocol", f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"),
+    ]
+    if protocol.reader_features:
+        rows.append(("reader features", ", ".join(protocol.reader_features)))
+    if protocol.writer_features:
+        rows.append(("writer features", ", ".join(protocol.writer_features)))
+    if metadata.partition_columns:
+        rows.append(("partitioned by", ", ".join(metadata.partition_columns)))
+    if metadata.configuration:
+        properties = _most([("", f"{name} = {value}") for name, value in sorted(metadata.configuration.items())])
+        rows += [("properties" if index == 0 else "", text) for index, (_, text) in enumerate(properties)]
+    rows += _segment_rows(facts.segment)
+    return rows
+
+
+def _segment_rows(segment: LogSegment) -> _Rows:
+    checkpoint = segment.checkpoint_provider
+    commits = len(segment.deltas)
+    if checkpoint.is_empty:
+        base = "none: all commits are read"
+        lag = f"{commits:,} commits, all of them"
+    else:
+        size = sum(file.size for file in checkpoint.files)
+        parts = f"{len(checkpoint.files)} files, " if len(checkpoint.files) > 1 else ""
+        base = f"version {checkpoint.version}, {checkpoint.kind} {checkpoint.format}, {parts}{bytes_text(size)}"
+        lag = f"{commits:,} commits, {bytes_text(sum(file.size for file in segment.deltas))}"
+    rows: _Rows = [("checkpoint", base), ("commits since", lag)]
+    if segment.compactions:
+        rows.append(("compactions", f"{len(segment.compactions):,}"))
+    rows.append(("checksum file", segment.checksum_file.name if segment.checksum_file else "none"))
+    return rows
+
+
+def _schema(metadata: Metadata) -> RenderableType:
+    kinds = Column("type", overflow="fold")  # types of nested columns are long, and useless when truncated
+    table = Table("column", kinds, "nullable", title="schema", title_justify="left", box=None, header_style="dim")
+    try:
+        fields = parse_schema(metadata.schema_string).fields
+    except (ValueError, RecursionError) as error:
+        return Text.assemble(("schema", "italic"), " cannot be read: ", shown(error or type(error).__name__))
+    for field in fields[:_MOST_ROWS]:
+        partition = " (partition)" if field.name in metadata.partition_columns else ""
+        kind = shown(field.dataType.simpleString())
+        table.add_row(shown(field.name + partition), kind, "yes" if field.nullable else "no")
+    if len(fields) > _MOST_ROWS:
+        table.add_row("...", f"and {len(fields) - _MOST_ROWS:,} more")
+    return table
+
+
+def _history(history: tuple[Entry, ...]) -> RenderableType:
+    table = Table("version", "committed (UTC)", "operation", "by", box=None, header_style="dim", expand=True)
+    table.add_column("parameters", ratio=1, overflow="fold")
+    for entry in history:
+        if isinstance(entry, LostCommits):
+            table.add_row(lost_versions(entry), "", "", "", shown(entry.text), style="red")
+            continue
+        table.add_row(
+            str(entry.version),
+            time_text(entry.timestamp).removesuffix(" UTC"),
+            shown(entry.operation or "unknown"),
+            shown(entry.user_name or entry.engine_info or ""),
+            shown(_parameters_text(entry.operation_parameters or {}), _MOST_OF_PARAMETERS),
+        )
+    title = Text(f"last {len(history)} commits", style="italic")
+    return Group(title, table)
+
+
+def _parameters_text(parameters: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value not in (None, "", "[]"))

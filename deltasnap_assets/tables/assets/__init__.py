@@ -1,0 +1,1 @@
+"""The assets, and how their values are stored and loaded."""

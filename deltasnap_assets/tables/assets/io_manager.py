@@ -1,0 +1,84 @@
+"""The IO manager: stored versions as inputs of other assets, and as results of `defs.load_asset_value`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import dagster as dg
+import pyarrow as pa
+
+from deltasnap_assets.runs.partitions import versions_of
+from deltasnap_assets.tables.assets.input_forms import given_as
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import VersionManifest
+
+IO_MANAGER_KEY = "snapshot_io_manager"
+
+
+class SnapshotIOManager(dg.IOManager):
+    """Reads stored versions. It writes nothing: the assets write the store themselves.
+
+    `reconstructed_state`, `all_files` and `tombstones` become the kind of DataFrame in the annotation of the input;
+    `computed_state` and `log_segment` become values. One version is a single value, several are a dict by version.
+    """
+
+    def __init__(self, snapshots: RunSnapshots) -> None:
+        self._snapshots = snapshots
+
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        """Do nothing: the store already has the output."""
+
+    @secrets_hidden()
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Return the stored versions of the input's partitions, in the type of its annotation.
+
+        Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support.
+        """
+        table_name, name = context.asset_key.path[-2:]
+        versions, store = versions_of(context.asset_partition_keys), self._snapshots.store
+        # A log segment that was materialized alone is not in the store. It is then read from the log.
+        wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
+        manifests = store.manifests(table_name, wanted) if wanted else {}
+        stored = {v: _Stored(self._snapshots, table_name, name, v, manifests.get(v)) for v in versions}
+        return given_as(context.dagster_type.typing_type, context.asset_key.to_user_string(), name, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """One version of one asset, in any form. manifest: None: a log segment that is not stored. StoredInput."""
+
+    snapshots: RunSnapshots
+    table: str
+    name: str
+    version: int
+    manifest: VersionManifest | None
+
+    def value(self) -> Any:
+        """Return a Spark DataFrame; for `computed_state` and `log_segment`, the value."""
+        store = self.snapshots.store
+        if self.manifest is None:
+            log = self.snapshots.log(self.snapshots.table(self.table))
+            return log.get_snapshot_at(version=self.version).log_segment
+        readers: dict[str, Callable[[str, VersionManifest], Any]] = {
+            "log_segment": store.log_segment,
+            "reconstructed_state": store.state,
+            "computed_state": store.computed_state,
+            "all_files": store.all_files,
+            "tombstones": store.tombstones,
+        }
+        return readers[self.name](self.table, self.manifest)
+
+    def arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table. A small version does not use Spark."""
+        assert self.manifest is not None  # only log segments have no manifest, and they have no rows
+        return self.snapshots.store.read_arrow(self.table, self.manifest, _KINDS[self.name])
+
+
+_KINDS: Mapping[str, Literal["state", "all_files", "tombstones"]] = {
+    "reconstructed_state": "state",
+    "all_files": "all_files",
+    "tombstones": "tombstones",
+}

@@ -1,0 +1,236 @@
+"""The assets of one table: the table itself (external), and five assets with a partition for each version.
+
+Each of the five can be materialized alone or with the others, for one version or a range. The first one that needs the
+store writes the whole range to it in one pass, and the others read it. They differ only in the metadata that they
+return for each version: one function each, listed in `_ASSETS`.
+"""
+
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
+# ruff: noqa: I002
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import dagster as dg
+
+from deltasnap_assets.runs.partitions import key_of, keys_read_once, version_partitions, versions_of
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.spark.failures import using_spark
+from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
+from deltasnap_assets.tables.assets.newest_again import newest_again
+from deltasnap_assets.tables.assets.steps import asset_step
+from deltasnap_assets.tables.pages.asset_pages import (
+    all_files_page,
+    changes_page,
+    log_segment_page,
+    state_page,
+    tombstones_page,
+)
+from deltasnap_assets.tables.pages.file_columns import FILE_COLUMNS
+from deltasnap_assets.tables.pages.metadata import (
+    Entries,
+    all_files_metadata,
+    column_schema,
+    commit_metadata,
+    computed_by_metadata,
+    computed_state_metadata,
+    log_segment_metadata,
+    operation_metadata,
+    sample_metadata,
+    stored_metadata,
+    tombstones_metadata,
+)
+from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms, recent_commits, table_observation
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, SnapshotState
+
+_LEAST_WINDOW = timedelta(minutes=1)  # Dagster rejects a shorter one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The versions of a table that one asset is materialized for, ascending, and the resources it uses."""
+
+    table: TableSettings
+    versions: Sequence[int]
+    snapshots: RunSnapshots
+    report: Callable[[str, int, int], None]
+
+    def states(self) -> dict[int, SnapshotState]:
+        """Return the computed states of the versions; missing ones are written to the store first."""
+        return self.snapshots.computed_states(self.table, self.versions, self.report)
+
+    def computed_by(self) -> dict[int, Entries]:
+        """Return the engine that computed each version, as metadata."""
+        manifests = self.snapshots.stored(self.table, self.versions, self.report)
+        return {version: computed_by_metadata(manifest) for version, manifest in manifests.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _VersionAsset:
+    """One of the five assets: its spec, and the function that returns the metadata of each version.
+
+    columns: the columns of its rows; None: the asset has no rows.
+    """
+
+    name: str
+    after: str
+    kinds: frozenset[str]
+    description: str
+    tell: Callable[[_Run], dict[int, Entries]]
+    columns: dg.TableSchemaMetadataValue | None = None
+
+
+def _log_segment(run: _Run) -> dict[int, Entries]:
+    segments = run.snapshots.log_segments(run.table, run.versions)
+    return {v: log_segment_page(segment) | log_segment_metadata(segment) for v, segment in segments.items()}
+
+
+def _reconstructed_state(run: _Run) -> dict[int, Entries]:
+    manifests, states = run.snapshots.stored(run.table, run.versions, run.report), run.states()
+    told = {}
+    for version, manifest in manifests.items():
+        commit = manifest.commit or CommitSummary()
+        before = states.get(version - 1) or run.snapshots.stored_state(run.table, version - 1)
+        changed = changes_page(before, states[version]) | stored_metadata(manifest)
+        sample = sample_metadata(commit.sample)
+        told[version] = commit_metadata(commit.info) | changed | sample | operation_metadata(commit.info)
+    return told
+
+
+def _computed_state(run: _Run) -> dict[int, Entries]:
+    states = run.states()
+    newest = max(states)
+    facts = run.snapshots.file_facts(run.table, newest)
+    return {
+        version: state_page(state, facts if version == newest else None) | computed_state_metadata(state)
+        for version, state in states.items()
+    }
+
+
+def _all_files(run: _Run) -> dict[int, Entries]:
+    computed_by = run.computed_by()
+    told = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
+    newest = max(told)
+    told[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest))
+    return told
+
+
+def _tombstones(run: _Run) -> dict[int, Entries]:
+    computed_by = run.computed_by()
+    told = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
+    newest = max(told)
+    vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
+    told[newest] |= tombstones_page(run.snapshots.tombstone_facts(run.table, newest), last_vacuum_ms=vacuum)
+    return told
+
+
+_ASSETS = (
+    _VersionAsset(
+        name="log_segment",
+        after="delta_log",
+        kinds=frozenset({"json"}),
+        description="The files of the log that make up a version.",
+        tell=_log_segment,
+    ),
+    _VersionAsset(
+        name="reconstructed_state",
+        after="log_segment",
+        kinds=frozenset({"pyspark", "parquet"}),
+        description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
+        tell=_reconstructed_state,
+    ),
+    _VersionAsset(
+        name="computed_state",
+        after="reconstructed_state",
+        kinds=frozenset({"json"}),
+        description="The summary of a version: files, bytes, records, histograms, transactions, protocol and schema.",
+        tell=_computed_state,
+    ),
+    _VersionAsset(
+        name="all_files",
+        after="reconstructed_state",
+        kinds=frozenset({"pyspark", "table"}),
+        description="The live files of a version, with the columns of Delta's `add` action.",
+        tell=_all_files,
+        columns=column_schema(ALL_FILES_SCHEMA, FILE_COLUMNS),
+    ),
+    _VersionAsset(
+        name="tombstones",
+        after="reconstructed_state",
+        kinds=frozenset({"pyspark", "table"}),
+        description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
+        tell=_tombstones,
+        columns=column_schema(TOMBSTONES_SCHEMA, FILE_COLUMNS),
+    ),
+)
+_TELLS_OF_THE_TABLE = "all_files"  # the last asset that reads the store: its materialization completes the page
+
+
+def table_assets(table: TableSettings) -> list[dg.AssetsDefinition]:
+    """Return `<table>/delta_log` and the five assets derived from it."""
+    return [delta_log_asset(table), *(_definition(table, asset) for asset in _ASSETS)]
+
+
+def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefinition:
+    """Return an asset with one partition per version. One run can materialize any range of them."""
+    is_parquet = table.materialize_as == "table" and "table" in asset.kinds
+    columns = {} if asset.columns is None else {"dagster/column_schema": asset.columns}
+
+    spec = dg.AssetSpec(
+        [table.name, asset.name],
+        deps=[[table.name, asset.after]],
+        group_name=table.name,
+        partitions_def=version_partitions(table.name),
+        kinds={"pyspark", "parquet"} if is_parquet else set(asset.kinds),
+        owners=table.owners,
+        tags=table.tags,
+        description=asset.description,
+        metadata={"dagster/table_name": table.name, **columns, **code_references(table)},
+        freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
+    )
+
+    def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
+        versions, snapshots = versions_of(context.partition_keys), context.resources.snapshots
+        run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
+        with secrets_hidden(), using_spark(table.name):
+            told = asset.tell(run)
+            page = _page(context.instance, run) if asset.name == _TELLS_OF_THE_TABLE else None
+        with keys_read_once():
+            for version, entries in told.items():
+                context.add_asset_metadata(entries, partition_key=key_of(version))
+        yield dg.Output(None)
+        # Dagster shows the event recorded last, so the newest version of the table goes last.
+        if (again := newest_again(context.instance, context.asset_key, told)) is not None:
+            context.log_event(again)
+        if page is not None:
+            context.log_event(page)
+
+    return asset_step(spec, materialize)
+
+
+def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None:
+    """Return the observation of the table itself; None: nothing to record."""
+    newest = max(run.versions)
+    commits = recent_commits(run.snapshots, run.table, newest)
+    facts, gone = run.snapshots.file_facts(run.table, newest), run.snapshots.tombstone_facts(run.table, newest)
+    return table_observation(instance, run.snapshots, run.table, newest, commits, facts, gone)
+
+
+def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
+    """Return the freshness policy of `log_segment`, which is materialized as commits arrive; None: no policy."""
+    hours = table.checks.fresh_within_hours
+    if hours is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=max(timedelta(hours=hours), _LEAST_WINDOW))
+
+
+def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], None]:
+    """Return a function that logs the progress of the store as messages of the run."""
+
+    def report(what: str, done: int, total: int) -> None:
+        context.log.info(f"{what} ({done} of {total} versions done)")
+
+    return report

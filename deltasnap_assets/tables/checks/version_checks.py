@@ -1,0 +1,154 @@
+"""The asset checks that judge single versions. Their results have the partitions of the versions."""
+
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
+# ruff: noqa: I002
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import dagster as dg
+
+# No public names: they link a check result to the materialization it judges, and select failed results.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+
+from deltasnap_assets.runs.partitions import key_of, known_versions, version_of, version_partitions
+from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.tables.assets.steps import checks_step
+from deltasnap_assets.tables.checks.advice import with_advice
+from deltasnap_assets.tables.checks.expectations import Verdict
+from deltasnap_assets.tables.checks.more_expectations import schema_unchanged, steady_growth
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import DeltaSnapError, SnapshotState
+
+HISTORY = 30
+"""The number of versions before a run's first version that define the usual range."""
+
+_MOST_SETTLED = 100
+_ASSET = "computed_state"
+_Judge = Callable[[Mapping[int, SnapshotState], Sequence[int], CheckSettings], dict[int, Verdict]]
+_CHECKS: Mapping[str, tuple[str, _Judge]] = {
+    "schema_unchanged": (
+        "A version has the same schema as the version before.",
+        lambda states, versions, _: schema_unchanged(states, versions),
+    ),
+    "steady_growth": ("A version does not change the table's size far more than recent versions did.", steady_growth),
+}
+
+
+def version_checks(
+    table: TableSettings,
+    versions_of_run: Callable[[dg.AssetCheckExecutionContext, RunSnapshots, TableSettings], Sequence[int]],
+) -> dg.AssetChecksDefinition:
+    """Return the checks of a table that judge its versions, as one step of its runs.
+
+    Each version of the run has its own result, passed or a warning. The result of the run is the worst of them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
+        specs = [
+            dg.AssetCheckSpec(
+                name,
+                asset=[table.name, _ASSET],
+                description=description,
+                partitions_def=version_partitions(table.name),
+            )
+            for name, (description, _) in _CHECKS.items()
+        ]
+
+    def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
+        snapshots = context.resources.snapshots
+        versions = versions_of_run(context, snapshots, table)
+        earlier = range(max(min(versions, default=0) - HISTORY, 0), min(versions, default=0))
+        if not versions:
+            context.log.warning("not evaluated: no version of the run is stored.")
+            return  # Dagster shows them as skipped
+        try:
+            found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+        except DeltaSnapError as error:
+            yield from (_of_failure(key, error) for key in context.selected_asset_check_keys)
+            return
+        states = {version: state for version, state in found.items() if state is not None}
+        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
+            verdicts = _CHECKS[key.name][1](states, versions, table.checks)
+            if len(versions) > 1:
+                nothing = Verdict(passed=True, description="There is no version to compare with.")
+                _record(context, key, {version: verdicts.get(version, nothing) for version in versions})
+            if verdicts and verdicts[newest := max(verdicts)].passed:
+                _record(context, key, _settled(context, key, newest))
+            yield _of_run(key, verdicts)
+
+    return checks_step(f"{table.name}_version_expectations", specs, expectations)
+
+
+def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:
+    told = f"The check could not be evaluated: {visible(without_secrets(str(error)))}"
+    return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=told)
+
+
+def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
+    failed = [verdict.description for _, verdict in sorted(verdicts.items()) if not verdict.passed]
+    told = " ".join(failed) or next(
+        (verdict.description for _, verdict in sorted(verdicts.items(), reverse=True)),
+        "There is no version to compare with.",
+    )
+    return dg.AssetCheckResult(
+        check_name=key.name,
+        asset_key=key.asset_key,
+        passed=not failed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=with_advice(key.name, told, passed=not failed),
+        metadata={"versions_judged": len(verdicts), "versions_failed": len(failed)},
+    )
+
+
+def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newest: int) -> dict[int, Verdict]:
+    """Return passing results for versions that failed in earlier runs, when a later version, `newest`, passes.
+
+    Dagster shows a check as failed while any of its partitions is failed. An old failure should not stay visible.
+    """
+    storage, failed = context.instance.event_log_storage, AssetCheckExecutionRecordStatus.FAILED
+    records = storage.get_asset_check_execution_history(key, limit=_MOST_SETTLED, status={failed})
+    told = {
+        record.partition: (record.evaluation.description or "").partition("\n")[0]
+        for record in reversed(records)
+        if record.partition is not None and record.evaluation is not None and record.run_id != context.run.run_id
+    }
+    earlier = [key_of(version) for version in known_versions(told) if version < newest]
+    infos = storage.get_asset_check_partition_info([key], partition_keys=earlier) if earlier else ()
+    return {
+        version_of(info.partition_key): Verdict(
+            passed=True, description=f"{told[info.partition_key]} Version {newest} passes again."
+        )
+        for info in infos
+        if info.partition_key is not None and info.latest_execution_status == failed
+    }
+
+
+def _record(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> None:
+    """Record one result per version. Dagster itself records one result for all versions of a run."""
+    keys = {key_of(version) for version in verdicts}
+    materialized = context.instance.get_latest_storage_id_by_partition(
+        key.asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, keys
+    )
+    for version, verdict in verdicts.items():
+        target = materialized.get(key_of(version))
+        # Recorded inside the run: Dagster accepts a result outside a run only once per version.
+        context.op_execution_context.log_event(
+            dg.AssetCheckEvaluation(  # type: ignore[arg-type]  # taken, not declared
+                asset_key=key.asset_key,
+                check_name=key.name,
+                passed=verdict.passed,
+                severity=dg.AssetCheckSeverity.WARN,
+                description=with_advice(key.name, verdict.description, passed=verdict.passed),
+                metadata=dict(verdict.numbers),
+                partition=key_of(version),
+                target_materialization_data=None
+                if target is None
+                else AssetCheckEvaluationTargetMaterializationData(
+                    storage_id=target, run_id=context.run.run_id, timestamp=time.time()
+                ),
+            )
+        )

@@ -1,0 +1,294 @@
+"""The page of each asset beyond its numbers: pictures, lists and sentences about one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition_report import fault_entries, fault_lines
+from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.checks.advice import ADVICE
+from deltasnap_assets.tables.checks.expectations import Verdict, checkpoint_lag, small_files, tombstone_ratio
+from deltasnap_assets.tables.checks.more_expectations import even_partitions, expired_tombstones, statistics_coverage
+from deltasnap_assets.tables.counts import counted
+from deltasnap_assets.tables.durations import span_text
+from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
+from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, text_value, time_value
+from deltasnap_assets.tables.pages.metadata import _noting_problems as noting_problems
+from deltasnap_assets.tables.pages.pictures import (
+    MOST_BARS,
+    MOST_CHARACTERS,
+    Bar,
+    VersionStep,
+    file_sizes_picture,
+    most_bars_picture,
+    sizes_picture,
+    versions_picture,
+)
+from deltasnap_assets.tables.pages.table_columns import MOST_COLUMNS, columns_of, table_schema
+from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
+from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
+
+_MOST_PROPERTIES = 100
+
+
+@noting_problems
+def log_segment_page(segment: LogSegment) -> Entries:
+    """Return the files to read for a version, in words, and the age of its checkpoint."""
+    checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
+    size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
+    if checkpoint.is_empty:
+        return {"to_read": text_value(f"{counted(commits, 'commit')}, no checkpoint; {size}")}
+    behind = span_text(segment.last_commit_timestamp - max(file.modification_time for file in checkpoint.files))
+    age = f"{counted(commits, 'commit')} and {behind}" if commits else "of this version"
+    read = f"{counted(len(checkpoint.files), 'file')} of the checkpoint, {counted(commits, 'commit')}; {size}"
+    return {"to_read": text_value(read), "checkpoint_age": text_value(age)}
+
+
+@noting_problems
+def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
+    """Return the changes of schema, properties and protocol since the version before (None: not known)."""
+    if before is None:
+        return {}
+    changes = state_changes(before, state)
+    lines = "\n".join(f"- {markdown_text(change)}" for change in changes)
+    return {"changed_besides_files": dg.MetadataValue.md(lines) if changes else dg.MetadataValue.text("nothing")}
+
+
+@noting_problems
+def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
+    """Return the contents of a version in words, and a picture of its file sizes.
+
+    facts: about its live files; None: not known. The picture then uses the histogram, whose bins are wider. There is no
+    picture if all files are in one bin: a single bar shows nothing.
+    """
+    entries: Entries = {"contents": text_value(contents_text(state))}
+    if facts is not None:
+        entries["file_sizes"] = dg.MetadataValue.md(sizes_picture(facts.bins))
+    elif sum(count > 0 for count in state.file_size_histogram.file_counts) > 1:
+        entries["file_sizes"] = dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram))
+    return entries
+
+
+@noting_problems
+def all_files_page(facts: FileFacts) -> Entries:
+    """Return pictures of the sizes and partitions of the live files, and the largest and smallest files."""
+    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(facts.bins))}
+    if picture := partitions_picture(facts):
+        entries["bytes_by_partition"] = dg.MetadataValue.md(picture)
+    if facts.largest:
+        entries["largest_and_smallest"] = dg.MetadataValue.md(_largest_and_smallest(facts))
+    return entries
+
+
+def _largest_and_smallest(facts: FileFacts) -> str:
+    """Return as many files as Dagster shows beside the key, at least one of each kind."""
+    table = ""
+    for most in range(len(facts.largest), 0, -1):
+        rows = [("largest", *each) for each in facts.largest[:most]]
+        rows += [("smallest", *each) for each in facts.smallest[:most]]
+        table = markdown_table(
+            ("", "size", "file"),
+            [(what, bytes_text(size), markdown_code(without_secrets(path))) for what, path, size in rows],
+        )
+        if len(table) <= MOST_CHARACTERS:
+            break
+    return table
+
+
+def partitions_picture(facts: FileFacts) -> str | None:
+    """Return the partitions with the most bytes as bars; None: the table has no partitions."""
+    if not any(partition.values for partition in facts.partitions):
+        return None
+    bars = [
+        Bar(
+            label=partition.label,
+            value=partition.size_in_bytes,
+            text=f"{bytes_text(partition.size_in_bytes)}, {counted(partition.num_files, 'file')}",
+        )
+        for partition in facts.partitions[:MOST_BARS]
+    ]
+    picture, shown = most_bars_picture("bytes by partition", bars, MOST_CHARACTERS - 50)
+    more = facts.num_partitions - shown
+    return f"{picture}\n\nand {more:,} smaller ones" if more else picture
+
+
+@noting_problems
+def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Entries:
+    """Return the size of the tombstones, when they expire, and what VACUUM would free now.
+
+    last_vacuum_ms: when VACUUM last ended, as far as the log shows. It has deleted what had expired by then.
+    """
+    unsized = f", except {facts.num_without_size:,} without a size" if facts.num_without_size else ""
+    held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
+    entries: Entries = {"contents": text_value(held)}
+    if facts.first_expires_ms is not None and facts.last_expires_ms is not None:
+        entries |= {
+            "first_expires": time_value(facts.first_expires_ms),
+            "last_expires": time_value(facts.last_expires_ms),
+        }
+    freed = f"{counted(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
+    entries["vacuum_would_free_now"] = text_value(freed if facts.num_expired else "nothing: none has expired")
+    if last_vacuum_ms is not None:
+        entries["last_vacuum"] = time_value(last_vacuum_ms)
+    return entries
+
+
+def health(
+    state: SnapshotState,
+    segment: LogSegment,
+    limits: CheckSettings,
+    *,
+    facts: FileFacts | None = None,
+    gone: TombstoneFacts | None = None,
+    condition: TableCondition | None = None,
+) -> str:
+    """Return the health of the table with advice: faults of the log first.
+
+    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
+    """
+    verdicts: dict[str, Verdict] = {
+        "small_files": small_files(state, limits),
+        "statistics_coverage": statistics_coverage(state, limits),
+        "checkpoint_lag": checkpoint_lag(segment, limits),
+        "tombstone_ratio": tombstone_ratio(state, limits),
+    }
+    if facts is not None:
+        verdicts["even_partitions"] = even_partitions(facts, limits)
+    if gone is not None:
+        verdicts["expired_tombstones"] = expired_tombstones(gone, state, limits)
+    problems = [(name, verdict) for name, verdict in verdicts.items() if not verdict.passed]
+    lines = [*fault_lines(condition), *(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)]
+    if not lines:
+        mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
+        return f"OK: {counted(state.num_of_files, 'file')}, {mean} on average. Nothing to do."
+    return "\n\n".join(lines)
+
+
+@noting_problems
+def table_page(
+    table: TableSettings,
+    *,
+    state: SnapshotState,
+    segment: LogSegment,
+    commit: CommitInfo | None,
+    steps: Sequence[VersionStep],
+    facts: FileFacts | None,
+    gone: TombstoneFacts | None,
+    condition: TableCondition | None = None,
+) -> Entries:
+    """Return the page of the current table: health, contents, last writer, pictures.
+
+    The numbers come last: they are for plots, and `contents` repeats them in words.
+    commit: the last one; None: the log has lost it. steps: the changes of the latest versions. facts: of the live
+    files.
+    gone: of the tombstones. condition: of the log; None: not known.
+    """
+    told = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition)
+    entries: Entries = {"health": dg.MetadataValue.md(told)}
+    if condition is not None:
+        last_good = None if condition.is_readable else segment.version
+        entries |= fault_entries(condition, None, last_good)
+    entries["contents"] = text_value(contents_text(state))
+    if commit is not None:
+        entries["last_commit"] = text_value(commit_text(segment.version, commit))
+    entries |= {
+        "committed_at": time_value(segment.last_commit_timestamp),
+        "file_sizes": dg.MetadataValue.md(
+            file_sizes_picture(state.file_size_histogram) if facts is None else sizes_picture(facts.bins)
+        ),
+    }
+    if facts is not None and (partitions := partitions_picture(facts)):
+        entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
+    if steps:
+        entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
+        entries["operations"] = dg.MetadataValue.md(_operations(steps))
+    if state.metadata is not None:
+        entries |= _schema_told(state.metadata) | _described(state.metadata)
+    if state.protocol is not None:
+        entries["protocol"] = text_value(protocol_text(state.protocol))
+    links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
+    return {**entries, **links, "dagster/uri": text_value(redacted(table.path)), **_numbers(state, segment)}
+
+
+def contents_text(state: SnapshotState) -> str:
+    """Return the contents of a version: "1,537 rows in 10 files, 25.9 KiB"."""
+    rows = "" if state.num_records is None else f"{counted(state.num_records - state.num_deleted_records, 'row')} in "
+    return f"{rows}{counted(state.num_of_files, 'file')}, {bytes_text(state.size_in_bytes)}"
+
+
+def protocol_text(protocol: Protocol) -> str:
+    """Return the protocol requirements of a table for its readers and writers."""
+    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    return f"{versions}: {', '.join(features)}" if features else versions
+
+
+def commit_text(version: int, commit: CommitInfo) -> str:
+    """Return who made a version and how: "version 12: WRITE (append) by ada, delta-rs"."""
+    mode = (commit.operation_parameters or {}).get("mode")
+    operation = (commit.operation or "unknown") + (f" ({mode.lower()})" if mode else "")
+    user = f" by {commit.user_name or commit.user_id}" if commit.user_name or commit.user_id else ""
+    engine = f", {commit.engine_info}" if commit.engine_info else ""
+    return f"version {version}: {operation}{user}{engine}"
+
+
+def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
+    """Return the numbers to plot, the most important first. Names are short: Dagster fits the column to the longest."""
+    entries: Entries = {}
+    if state.num_records is not None:
+        entries["dagster/row_count"] = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
+    return entries | {
+        "num_of_files": dg.MetadataValue.int(state.num_of_files),
+        "dagster/size_bytes": dg.MetadataValue.int(state.size_in_bytes),
+        "size_per_file": dg.MetadataValue.int(state.size_in_bytes // max(state.num_of_files, 1)),
+        "tombstones": dg.MetadataValue.int(state.num_of_removes),
+        "checkpoint_lag": dg.MetadataValue.int(len(segment.deltas)),
+    }
+
+
+@noting_problems
+def _schema_told(metadata: Metadata) -> Entries:
+    """Return the columns twice: Dagster shows its own column view only for materializations."""
+    rows = []
+    for column in columns_of(metadata)[:MOST_COLUMNS]:
+        remarks = [
+            *(["partition column"] if column.is_partition else []),
+            *([column.comment] if column.comment else []),
+        ]
+        kind = column.type if column.nullable else f"{column.type}, not null"
+        rows.append((markdown_code(column.name), markdown_text(kind), markdown_text("; ".join(remarks))))
+    schema = markdown_table(("column", "type", ""), rows)
+    return {"schema": dg.MetadataValue.md(schema), "dagster/column_schema": table_schema(metadata)}
+
+
+def _described(metadata: Metadata) -> Entries:
+    entries: Entries = {"table_id": text_value(metadata.id)}
+    if metadata.partition_columns:
+        entries["partitioned_by"] = text_value(", ".join(metadata.partition_columns))
+    if metadata.description:
+        entries["description"] = text_value(metadata.description)
+    if metadata.configuration:
+        rows = [(markdown_code(name), markdown_code(value)) for name, value in sorted(metadata.configuration.items())]
+        entries["properties"] = dg.MetadataValue.md(markdown_table(("property", "value"), rows[:_MOST_PROPERTIES]))
+    return entries
+
+
+def _operations(steps: Iterable[VersionStep]) -> str:
+    """Return the number of each operation, the most frequent first, with the bytes that it added and removed."""
+    by_name: dict[str, list[VersionStep]] = {}
+    for step in steps:
+        by_name.setdefault(step.operation, []).append(step)
+    rows = [
+        (
+            markdown_text(visible(name)),
+            f"{len(found):,}",
+            bytes_text(sum(step.added for step in found)),
+            bytes_text(sum(step.removed for step in found)),
+        )
+        for name, found in sorted(by_name.items(), key=lambda each: -len(each[1]))
+    ]
+    return markdown_table(("operation", "versions", "added", "removed"), rows[:MOST_BARS])

@@ -1,0 +1,109 @@
+"""The page of the table itself, `<table>/delta_log`, recorded in full when its latest version is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition_report import condition_tag, fault_lines
+from deltasnap_assets.runs.plan import (
+    CHECKPOINT_TAG,
+    CONDITION_TAG,
+    checkpoint_read,
+    delta_log_key,
+    observation_tags,
+)
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
+from deltasnap_assets.tables.pages.asset_pages import table_page
+from deltasnap_assets.tables.pages.pictures import MOST_STEPS, VersionStep
+from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id
+from deltasnap_core import DeltaHistory, FaultKind
+
+
+def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
+    """Return the last stored commits up to a version, newest first."""
+    stored = [v for v in snapshots.stored_versions(table) if version - MOST_STEPS < v <= version]
+    manifests = snapshots.manifests(table, stored)
+    return tuple(
+        DeltaHistory.of(v, manifests[v].timestamp, None if (told := manifests[v].commit) is None else told.info)
+        for v in reversed(stored)
+    )
+
+
+def last_vacuum_ms(commits: Sequence[DeltaHistory]) -> int | None:
+    """Return when VACUUM last ended (ms since the epoch); None: not in these commits."""
+    return max((commit.timestamp for commit in commits if commit.operation == "VACUUM END"), default=None)
+
+
+def table_observation(
+    instance: dg.DagsterInstance,
+    snapshots: RunSnapshots,
+    table: TableSettings,
+    version: int,
+    commits: Sequence[DeltaHistory],
+    facts: FileFacts | None,
+    gone: TombstoneFacts | None,
+) -> dg.AssetObservation | None:
+    """Return the observation of the table if `version` is the newest stored version; None: it is not.
+
+    It is the only observation for a batch of commits. It has all the numbers, so that plots have a point for each
+    batch.
+    """
+    if version != max(snapshots.stored_versions(table), default=None):
+        return None
+    before = checkpoint_read(instance, table.name)
+    condition = snapshots.condition(table, before)
+    state = snapshots.states_of(table, [version])[version]
+    (manifest,) = snapshots.manifests(table, [version]).values()
+    told = table_page(
+        table,
+        state=state,
+        segment=snapshots.store.log_segment(table.name, manifest),
+        commit=next((commit for commit in commits if commit.version == version), None),
+        steps=_steps(snapshots, table, commits),
+        facts=facts,
+        gone=gone,
+        condition=condition,
+    )
+    table_id = "" if state.metadata is None else state.metadata.id
+    tags = observation_tags(instance, table, version, table_id)
+    if (tag := condition_tag(fault_lines(condition), None)) is not None:
+        tags[CONDITION_TAG] = tag
+    is_sound = condition.latest is not None and not condition.faults_of(FaultKind.CORRUPT_CHECKPOINT)
+    if is_sound and (condition.pages_read or before is not None):
+        tags[CHECKPOINT_TAG] = checkpoint_id(snapshots.listing(table))
+    return dg.AssetObservation(
+        asset_key=delta_log_key(table.name),
+        description=f"Latest version: {version}",
+        metadata={"health": told["health"], "latest_version": version, **told},  # faults come first
+        tags=tags,
+    )
+
+
+def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    """Return the health line of a table's page; None: nothing is recorded yet."""
+    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
+        seen = record.asset_observation
+        told = None if seen is None else seen.metadata.get("health")
+        return None if told is None else " ".join(str(told.value).split())
+    return None
+
+
+def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
+    """Return the changes of those versions that are stored with their changes, ascending."""
+    steps: list[VersionStep] = []
+    manifests = snapshots.manifests(table, [commit.version for commit in commits])
+    for commit in sorted(commits, key=lambda each: each.version):
+        changes = manifests[commit.version].version_changes
+        if changes is not None:
+            steps.append(
+                VersionStep(
+                    version=commit.version,
+                    operation=commit.operation or "unknown",
+                    added=changes.added_bytes,
+                    removed=changes.removed_bytes,
+                )
+            )
+    return tuple(steps)

@@ -1,0 +1,263 @@
+"""The files and statistics columns of a checkpoint, as read from its Parquet footers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import SEEK_END
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoints.checkpoint_laws import (
+    NON_FILE_COLUMNS,
+    check_footer,
+    check_rows,
+    check_schema,
+    leaves_of_groups,
+)
+from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, null_counts
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.listing.log_listing import table_path
+from deltasnap_core.protocol.file_names import SIDECAR_FOLDER
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.trusted_paths import resolve_path
+from deltasnap_core.storage.urls import join_url
+
+FOOTER_READERS = 8
+
+# Errors of reading damaged Parquet. ValueError: invalid UTF-8; ArithmeticError: invalid dates; TypeError: invalid map
+# keys.
+UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFile:
+    """A Parquet file of a checkpoint with its parsed footer.
+
+    has_stats:    whether every add has its statistics as JSON; if not, `stats_parsed` holds them as a struct.
+    stats_parsed: the Arrow type of `add.stats_parsed`; None: no such column.
+    """
+
+    file: FileStatus
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    has_stats: bool
+    stats_parsed: pa.DataType | None
+
+    @property
+    def has_file_actions(self) -> bool:
+        """Whether the schema has a column for file actions."""
+        return "add" in self.schema.names or "remove" in self.schema.names
+
+    @property
+    def has_num_records(self) -> bool:
+        """Whether `stats_parsed` has the number of records of every add, so that the JSON is not needed for it."""
+        missing = null_count(self.metadata, "add.stats_parsed.numRecords")
+        return missing is not None and missing == null_count(self.metadata, "add.path")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointContents:
+    """An opened checkpoint. It is reconciled already, so its rows need no shuffle.
+
+    top_level:  the Parquet files of the checkpoint itself; empty for a JSON checkpoint.
+    sidecars:   the files that a V2 checkpoint names; they hold file actions only.
+    lines:      the actions of a JSON checkpoint (LINES_SCHEMA); empty for a Parquet checkpoint.
+    lines_path: URL of the JSON checkpoint; None: the checkpoint is Parquet.
+    Source: PROTOCOL.md, Checkpoints; V2 Checkpoint Table Feature.
+    """
+
+    version: int
+    top_level: tuple[CheckpointFile, ...]
+    sidecars: tuple[CheckpointFile, ...]
+    lines: pa.Table
+    lines_path: str | None
+
+    @property
+    def files_with_file_actions(self) -> tuple[CheckpointFile, ...]:
+        """The Parquet files that contain add or remove actions."""
+        return tuple(file for file in (*self.top_level, *self.sidecars) if file.has_file_actions)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """URLs of all files, including sidecars."""
+        files = tuple(part.file.path for part in (*self.top_level, *self.sidecars))
+        return files if self.lines_path is None else (self.lines_path, *files)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the top-level files."""
+        if self.lines_path is not None:
+            return frozenset({self.lines_path.rpartition("/")[2]})
+        return frozenset(part.file.name for part in self.top_level)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of actions, including those of sidecars."""
+        rows = [file.metadata.num_rows for file in (*self.top_level, *self.sidecars)]
+        return int(self.lines.num_rows + sum(rows))
+
+
+def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str) -> CheckpointContents:
+    """Return a checkpoint with its footers read and its sidecars resolved.
+
+    Errors: CorruptLogError naming the file that is missing, unreadable, truncated or has another schema, or the file
+    that names a sidecar outside the table.
+    Source: PROTOCOL.md, Checkpoints; Sidecar Files.
+    """
+    if provider.format == "json":
+        (file,) = provider.files
+        lines = read_lines(file.path, provider.version, _read(store, file.path))
+        top_level: tuple[CheckpointFile, ...] = ()
+        named = _sidecars_of_lines(file.path, lines)
+    else:
+        file = provider.files[0]
+        lines = LINES_SCHEMA.empty_table()
+        top_level = _open_all(store, provider.files)
+        named = [name for part in top_level for name in _sidecars_of_parquet(store, part)]
+    sidecars = _open_all(store, [_sidecar_status(log_path, file.path, name) for name in named])
+    return CheckpointContents(
+        version=provider.version,
+        top_level=top_level,
+        sidecars=sidecars,
+        lines=lines,
+        lines_path=file.path if provider.format == "json" else None,
+    )
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an error without line breaks."""
+    return " ".join(str(error).split())
+
+
+def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
+    """Return the values of a struct column that are not null. Skips row groups without values, by their statistics.
+
+    witness: a field of the struct that is set whenever the struct is.
+    Errors: CorruptLogError naming the file.
+    """
+    if column not in part.schema.names:
+        return []
+    groups = _groups_with(part.metadata, f"{column}.{witness}")
+    if not groups:
+        return []
+    rows: list[dict[str, Any]] = []
+    try:
+        with _opened(store, part) as parquet:
+            for group in groups:
+                rows += _values(parquet.read_row_group(group, columns=[column]), column)
+    except UNREADABLE as error:
+        raise CorruptLogError(
+            path=part.file.path, reason=f"column {column} could not be read: {one_line(error)}"
+        ) from error
+    return [row for row in rows if row.get(witness) is not None]
+
+
+def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[str, dict[str, Any]]]:
+    """Return the column and the value of each non-file action. Reads only the row groups that have some.
+
+    Errors: CorruptLogError if the file cannot be read, or if a row holds a non-file action and another action.
+    """
+    wanted = [(group, leaves) for group, leaves in enumerate(leaves_of_groups(part.metadata)) if leaves]
+    if not wanted:
+        return []
+    found: list[tuple[str, dict[str, Any]]] = []
+    try:
+        with _opened(store, part) as parquet:
+            for group, leaves in wanted:
+                columns = [column for column in NON_FILE_COLUMNS if column in leaves]
+                rows = parquet.read_row_group(group, columns=[*columns, *leaves.values()])
+                check_rows(part.file.path, rows, leaves)
+                found += [(column, value) for column in columns for value in _values(rows, column)]
+    except UNREADABLE as error:
+        raise CorruptLogError(
+            path=part.file.path, reason=f"its actions could not be read: {one_line(error)}"
+        ) from error
+    return [(column, value) for column, value in found if value.get(NON_FILE_COLUMNS[column]) is not None]
+
+
+def _values(rows: pa.Table, column: str) -> list[dict[str, Any]]:
+    values: list[dict[str, Any]] = rows[column].combine_chunks().drop_null().to_pylist(maps_as_pydicts="lossy")
+    return values
+
+
+@contextmanager
+def _opened(store: LogStore, part: CheckpointFile) -> Iterator[pq.ParquetFile]:
+    with store.open(part.file.path) as stream:
+        # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
+        yield pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
+
+
+def _groups_with(metadata: pq.FileMetaData, leaf: str) -> list[int]:
+    counts = null_counts(metadata, leaf) or ()
+    return [group for group, (values, nulls) in enumerate(counts) if nulls != values]
+
+
+def _open_all(store: LogStore, files: Iterable[FileStatus]) -> tuple[CheckpointFile, ...]:
+    files = list(files)
+    if len(files) < 2:
+        return tuple(_open(store, file) for file in files)
+    with ThreadPoolExecutor(max_workers=FOOTER_READERS) as pool:
+        return tuple(pool.map(lambda file: _open(store, file), files))
+
+
+def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
+    try:
+        with store.open(file.path) as stream:
+            parquet = pq.ParquetFile(stream)
+            metadata, schema = checked(parquet.metadata, stream.seek(0, SEEK_END)), parquet.schema_arrow
+    except FileNotFoundError as error:
+        raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
+    except UNREADABLE as error:
+        raise CorruptLogError(path=file.path, reason=f"expected Parquet: {one_line(error)}") from error
+    check_schema(file.path, schema)
+    check_footer(file.path, metadata, schema)
+    add = schema.field("add").type if "add" in schema.names else None
+    parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
+    has_stats = add is not None and add.get_field_index("stats") >= 0
+    if has_stats and parsed is not None:
+        has_stats = null_count(metadata, "add.stats") == null_count(metadata, "add.path")
+    return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
+
+
+def _sidecars_of_parquet(store: LogStore, part: CheckpointFile) -> list[str]:
+    return [_text(part.file.path, row["path"]) for row in read_column(store, part, "sidecar", "path")]
+
+
+def _text(path: str, value: Any) -> str:
+    try:
+        return value.decode() if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError as error:
+        raise CorruptLogError(path=path, reason=f"expected the path of a sidecar, found {value!r}") from error
+
+
+def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
+    names = []
+    for row in lines_with(lines, "sidecar").to_pylist():
+        number = row["line_number"]
+        sidecar = action_at(path, number, row["line"])["sidecar"]
+        if not isinstance(sidecar.get("path"), str):
+            raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
+        names.append(sidecar["path"])
+    return names
+
+
+def _sidecar_status(log_path: str, named_in: str, name: str) -> FileStatus:
+    """Return the file of a sidecar from its path in the checkpoint: URI-encoded, below `_sidecars` unless absolute."""
+    folder = join_url(log_path, SIDECAR_FOLDER)
+    path = resolve_path(table_path(log_path), name, named_in=named_in, base=folder)
+    return FileStatus(path=path, size=0, modification_time=0)
+
+
+def _read(store: LogStore, path: str) -> bytes:
+    try:
+        return store.read_bytes(path)
+    except FileNotFoundError as error:
+        raise CorruptLogError(path=path, reason="expected a checkpoint, found no file") from error

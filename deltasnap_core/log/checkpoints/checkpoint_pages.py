@@ -1,0 +1,46 @@
+"""Reads every page of a checkpoint: only this detects damaged pages."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointContents, CheckpointFile
+from deltasnap_core.storage.log_store import LogStore
+
+_BATCH_BYTES = 32 << 20
+_MOST_ROWS = 1 << 16
+_MOST_THREADS = 4
+
+
+def read_every_page(store: LogStore, contents: CheckpointContents) -> None:
+    """Read every page of a checkpoint, in batches of rows. Errors: CorruptLogError naming the file; StorageError."""
+    parts = (*contents.top_level, *contents.sidecars)
+    threads = min(os.cpu_count() or 1, _MOST_THREADS, len(parts))
+    if threads < 2:
+        for part in parts:
+            _read(store, part)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-pages") as pool:
+        list(pool.map(lambda part: _read(store, part), parts))
+
+
+def _read(store: LogStore, part: CheckpointFile) -> None:
+    groups = [part.metadata.row_group(index) for index in range(part.metadata.num_row_groups)]
+    row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
+    rows = max(1, min(_MOST_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+    try:
+        with store.open(part.file.path) as stream:
+            # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
+            parquet = pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
+            for batch in parquet.iter_batches(rows):
+                batch.validate(full=True)
+    except pa.ArrowNotImplementedError:
+        return  # a type that Arrow cannot read is not damage
+    except UNREADABLE as error:
+        reason = f"its pages could not be read: {' '.join(str(error).split())}"
+        raise CorruptLogError(path=part.file.path, reason=reason) from error

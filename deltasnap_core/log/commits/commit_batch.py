@@ -1,0 +1,224 @@
+"""A batch of commits, each read once: actions for the driver and for Spark, provenance, a sample of files, digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.commits.action_lines import (
+    FILE_ACTIONS,
+    LINES_SCHEMA,
+    MEASURED_LINES,
+    action_at,
+    lines_with,
+    structs,
+)
+from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.storage.log_store import FileStatus
+
+LARGE_COMMIT_BYTES = 16 << 20
+"""Larger commits are not held in memory: Spark reads them by path."""
+
+SAMPLE_FILES = 20
+"""The number of added or removed files that can be shown for any commit."""
+
+_MOST_PIECES = 64
+_SAMPLE_SCHEMA = pa.schema(
+    [
+        ("add", pa.struct([("path", pa.string()), ("size", pa.int64())])),
+        ("remove", pa.struct([("path", pa.string()), ("size", pa.int64())])),
+    ]
+)
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """A file that a commit added (`change` is "+") or removed ("-").
+
+    size: bytes; None: the commit does not state it.
+    """
+
+    change: str
+    path: str
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCommit:
+    """Facts about a commit that was read, without its lines.
+
+    digest:       SHA-256 of its bytes, in hex.
+    file_actions: the number of files that it adds and removes.
+    sample:       the first SAMPLE_FILES of these files, for a commit that is not held in memory; otherwise empty.
+    is_large:     whether its file actions are not held in memory.
+    """
+
+    file: FileStatus
+    digest: str
+    file_actions: int
+    sample: tuple[ChangedFile, ...] = ()
+    is_large: bool = False
+
+    @property
+    def version(self) -> int:
+        """The version that the commit creates."""
+        return commit_version(self.file.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitBatch:
+    """Commits in ascending order of version.
+
+    commits: every commit of the batch, ascending.
+    lines:   LINES_SCHEMA; the lines with actions, in log order, as `action_lines` parses them. Large commits have no
+             lines of file actions here.
+    large_measures: MEASURED_LINES; the file actions of the large commits; None: too many to hold.
+    """
+
+    commits: tuple[ReadCommit, ...]
+    lines: pa.Table
+    large_measures: pa.Table | None
+
+    def __add__(self, newer: CommitBatch) -> CommitBatch:
+        """Return these commits followed by newer ones."""
+        measures = (self.large_measures, newer.large_measures)
+        return CommitBatch(
+            commits=self.commits + newer.commits,
+            lines=in_one_piece([self.lines, newer.lines], LINES_SCHEMA),
+            large_measures=None if any(each is None for each in measures) else in_one_piece(measures, MEASURED_LINES),
+        )
+
+    def after(self, version: int) -> CommitBatch:
+        """Return the commits above a version."""
+        return CommitBatch(
+            commits=tuple(commit for commit in self.commits if commit.version > version),
+            lines=_where(self.lines, version, above=True),
+            large_measures=None if self.large_measures is None else _where(self.large_measures, version, above=True),
+        )
+
+    def up_to(self, version: int) -> CommitBatch:
+        """Return the commits up to a version."""
+        return CommitBatch(
+            commits=tuple(commit for commit in self.commits if commit.version <= version),
+            lines=_where(self.lines, version, above=False),
+            large_measures=None if self.large_measures is None else _where(self.large_measures, version, above=False),
+        )
+
+    @property
+    def files(self) -> tuple[FileStatus, ...]:
+        """The file of every commit, ascending."""
+        return tuple(commit.file for commit in self.commits)
+
+    @property
+    def large(self) -> tuple[FileStatus, ...]:
+        """The large commits that have file actions, ascending.
+
+        Spark reads them by path: all their lines have the usual form.
+        """
+        return tuple(commit.file for commit in self.commits if commit.is_large and commit.file_actions)
+
+    @property
+    def digests(self) -> dict[int, str]:
+        """SHA-256 of the bytes of each commit, in hex, by version."""
+        return {commit.version: commit.digest for commit in self.commits}
+
+    @property
+    def num_file_actions(self) -> int:
+        """The number of file actions, including those of large commits."""
+        return sum(commit.file_actions for commit in self.commits)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all lines, including those of large commits."""
+        return int(self.lines["line"].nbytes) + sum(file.size for file in self.large)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the commits are large enough for more than one Spark task."""
+        return self.size_in_bytes > LARGE_COMMIT_BYTES
+
+    @property
+    def measures(self) -> pa.Table | None:
+        """The file actions of all commits (MEASURED_LINES), in any order. None: too many to hold."""
+        if self.large_measures is None:
+            return None
+        held = lines_with(self.lines.drop_columns("line"), *FILE_ACTIONS).select(MEASURED_LINES.names)
+        return pa.concat_tables([held, self.large_measures])
+
+    def lines_with(self, *actions: str) -> pa.Table:
+        """Return the lines that hold one of these actions (LINES_SCHEMA).
+
+        File actions of large commits are not included.
+        """
+        return lines_with(self.lines, *actions)
+
+    def actions(self, *names: str) -> Iterator[tuple[ReadCommit, int, str, Any]]:
+        """Yield the commit, line number, name and decoded value of each of these actions, in log order.
+
+        Errors: CorruptLogError naming file and line.
+        """
+        commits = {commit.version: commit for commit in self.commits}
+        for row in self.lines_with(*names).to_pylist():
+            commit, number, name = commits[row["commit_version"]], row["line_number"], row["action"]
+            yield commit, number, name, action_at(commit.file.path, number, row["line"])[name]
+
+    def commit_infos(self) -> dict[int, CommitInfo | None]:
+        """Return the first commitInfo of each commit, by version; None: it has none.
+
+        Errors: CorruptLogError naming file and line.
+        """
+        found: dict[int, CommitInfo | None] = {}
+        for commit, number, _, values in self.actions("commitInfo"):
+            if commit.version not in found:
+                found[commit.version] = commit_info(commit.file.path, number, values)
+        return {commit.version: found.get(commit.version) for commit in self.commits}
+
+    def sample(self, version: int, most: int = 5) -> tuple[ChangedFile, ...]:
+        """Return the first `most` files that a commit adds or removes, in commit order; at most SAMPLE_FILES."""
+        commit = next(commit for commit in self.commits if commit.version == version)
+        if commit.is_large:
+            return commit.sample[:most]
+        lines = self.lines_with(*FILE_ACTIONS)
+        return changed_files(lines.filter(pc.equal(lines["commit_version"], version)), min(most, SAMPLE_FILES))
+
+
+EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_measures=MEASURED_LINES.empty_table())
+
+
+def changed_files(lines: pa.Table, most: int) -> tuple[ChangedFile, ...]:
+    """Return the files of the first `most` file actions among some lines (LINES_SCHEMA)."""
+    rows = structs(lines_with(lines, *FILE_ACTIONS).slice(0, most), _SAMPLE_SCHEMA).to_pylist()
+    return tuple(
+        ChangedFile(change=change, **row[name])
+        for row in rows
+        for name, change in (("add", "+"), ("remove", "-"))
+        if row[name] is not None
+    )
+
+
+def commit_info(path: str, number: int, values: Any) -> CommitInfo:
+    """Return the commitInfo of a line from its decoded value. Errors: CorruptLogError naming file and line."""
+    try:
+        return CommitInfo.from_json(values)
+    except ValueError as error:
+        raise CorruptLogError(path=path, line=number, reason=str(error)) from error
+
+
+def in_one_piece(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return one table from several, with a limited number of chunks: Spark takes one batch for each chunk."""
+    joined = pa.concat_tables([schema.empty_table(), *tables])
+    # Combine chunks only now and then, so that an update does not copy all rows.
+    return joined.combine_chunks() if joined.column(0).num_chunks > _MOST_PIECES else joined
+
+
+def _where(table: pa.Table, version: int, *, above: bool) -> pa.Table:
+    compare = pc.greater if above else pc.less_equal
+    return table.filter(compare(table["commit_version"], version))

@@ -1,0 +1,88 @@
+"""A summary of a commit for people: author, time, operation, engine, and some of the changed files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from deltasnap_core.log.commits.commit_batch import ChangedFile, CommitBatch
+from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.redaction import safe_repr
+
+MOST_FILES = 5
+MOST_CHARACTERS = 2000
+MOST_ENTRIES = 50
+
+_NUMBERS = ("version", "in_commit_timestamp", "timestamp", "read_version", "is_blind_append")
+_TEXTS = (
+    "user_id",
+    "user_name",
+    "operation",
+    "cluster_id",
+    "isolation_level",
+    "user_metadata",
+    "engine_info",
+    "txn_id",
+)
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSummary:
+    """The provenance of a commit and a sample of its files, both limited in size.
+
+    info:   None: the commit has no commitInfo. Long texts are cut, maps keep their first entries. `job`, `notebook`,
+            `tags` and unknown fields are left out.
+    sample: the first files that the commit adds or removes, in commit order.
+    """
+
+    info: CommitInfo | None = None
+    sample: tuple[ChangedFile, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> CommitSummary:
+        """Return the summary from the result of `to_json`."""
+        info = values.get("info")
+        sample = tuple(ChangedFile(change=change, path=path, size=size) for change, path, size in values["sample"])
+        return cls(info=None if info is None else CommitInfo.from_json(info), sample=sample)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values. `from_json` returns an equal summary."""
+        sample = [[file.change, file.path, file.size] for file in self.sample]
+        return {"info": None if self.info is None else self.info.to_json(), "sample": sample}
+
+
+def summaries(batch: CommitBatch) -> dict[int, CommitSummary]:
+    """Return the summary of each commit of a batch, by version. Errors: CorruptLogError naming file and line."""
+    infos = batch.commit_infos()
+    return {
+        commit.version: CommitSummary(info=_bounded(infos[commit.version]), sample=_sample(batch, commit.version))
+        for commit in batch.commits
+    }
+
+
+def _sample(batch: CommitBatch, version: int) -> tuple[ChangedFile, ...]:
+    return tuple(replace(file, path=_cut(file.path)) for file in batch.sample(version, MOST_FILES))
+
+
+def _bounded(info: CommitInfo | None) -> CommitInfo | None:
+    """Return a commitInfo of at most some kilobytes, whatever the writer put into it."""
+    if info is None:
+        return None
+    shown: dict[str, Any] = {name: getattr(info, name) for name in _NUMBERS}
+    shown |= {name: _cut(text) for name in _TEXTS if (text := getattr(info, name)) is not None}
+    shown |= {name: _first_entries(getattr(info, name)) for name in ("operation_parameters", "operation_metrics")}
+    return CommitInfo(**shown)
+
+
+def _first_entries(values: Mapping[str, str | None] | None) -> dict[str, str | None] | None:
+    if values is None:
+        return None
+    first = islice(values.items(), MOST_ENTRIES)
+    return {_cut(name): None if text is None else _cut(text) for name, text in first}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"

@@ -1,0 +1,401 @@
+"""Examines a log: reads the newest checkpoint and the commits after it, and finds which versions can be loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    StorageError,
+    UnsupportedProtocolError,
+)
+from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.condition.table_condition import (
+    Fault,
+    FaultKind,
+    TableCondition,
+    corrupt_checkpoint,
+    corrupt_commit,
+    joined,
+    missing_commits,
+)
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.non_file_actions import (
+    NonFileActions,
+    load_non_file_actions,
+    non_file_actions_by_version,
+)
+from deltasnap_core.log.protocol_gate import check_no_manifest_commits
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import redacted
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import join_url
+
+_COMMITS_AT_ONCE = 64
+# A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
+_ANY_PROTOCOL = Protocol(min_reader_version=1, min_writer_version=1)
+_ANY_METADATA = Metadata(id="")
+_DENIED = re.compile(
+    r"(?i)permission denied|access ?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|\b40[13]\b|credential"
+    r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|authentication"
+)
+
+
+def examine_log(
+    store: LogStore,
+    builder: LogSegmentBuilder,
+    *,
+    listing: LogListing | None = None,
+    first: int | None = None,
+    sound_until: int = -1,
+    read_pages: bool = True,
+) -> TableCondition:
+    """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
+
+    listing:     of the whole log; None: list it here.
+    first:       the first version whose commit is read; None: read only what the latest version needs.
+    sound_until: the commits up to this version are known to be sound and are not read.
+    read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
+    """
+    table = table_path(builder.log_path)
+    try:
+        listing = builder.list_versions(0) if listing is None else listing
+        if listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=table)
+        return _Examination(store, builder, listing, read_pages=read_pages).condition(first, sound_until)
+    except DeltaTableNotFoundError:
+        return TableCondition(table=redacted(table), faults=(_no_table(store, table),))
+    except StorageError as error:
+        return TableCondition(table=redacted(table), faults=(storage_fault(error),))
+
+
+def storage_fault(error: StorageError, versions: VersionRanges | None = None) -> Fault:
+    """Return the fault for a storage error of a file or folder."""
+    is_denied = isinstance(error.__cause__, PermissionError) or _DENIED.search(error.reason) is not None
+    path, reason = redacted(error.path), redacted(" ".join(error.reason.split()))
+    if is_denied:
+        kind, text = FaultKind.ACCESS_DENIED, f"Access to {path} is denied: {reason}"
+        advice = "Grant read access, or correct the credentials in storage_options."
+    else:
+        kind, text = FaultKind.STORAGE_FAILED, f"The storage failed at {path}: {reason}"
+        advice = "Try again later. If it fails again, check the path, storage_options and the network."
+    text = text if text.endswith(".") else f"{text}."
+    return Fault(kind=kind, text=text, advice=advice, file=path, reason=reason, versions=versions or VersionRanges())
+
+
+def _no_table(store: LogStore, table: str) -> Fault:
+    if table.rstrip("/").endswith(f"/{LOG_FOLDER}"):
+        found, advice = "the path names a log folder", f"Give the table's folder, without {LOG_FOLDER}."
+    elif _is_folder(store, join_url(table, LOG_FOLDER)):
+        found = f"its {LOG_FOLDER} has neither a commit nor a checkpoint"
+        advice = "Restore the log from a backup, or correct the path."
+    elif _is_folder(store, table):
+        found = f"the folder has no {LOG_FOLDER}"
+        advice = "Correct the path, or create the table."
+    else:
+        found, advice = "there is no such folder", "Correct the path. If the table was dropped, remove it here too."
+    return Fault(
+        kind=FaultKind.NO_TABLE, text=f"No Delta table at {redacted(table)}: {found}.", advice=advice, reason=found
+    )
+
+
+def _is_folder(store: LogStore, path: str) -> bool:
+    try:
+        return next(iter(store.list_from(f"{path}/")), None) is not None or not path.startswith("s3")
+    except (FileNotFoundError, StorageError):
+        return False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Blame:
+    """The reason why versions from `start` on cannot be loaded.
+
+    error: of a file; None: the commits `missing` are missing.
+    """
+
+    start: int
+    end: int | None = None
+    error: DeltaSnapError | None = None
+    missing: tuple[int, int] | None = None
+
+    @property
+    def versions(self) -> VersionRanges:
+        return VersionRanges(((self.start, self.start if self.end is None else self.end),))
+
+
+@dataclass(slots=True)
+class _Commits:
+    """The commits that were read. broken: by version, the reason why a commit is not usable."""
+
+    read: list[int] = field(default_factory=list)
+    broken: dict[int, DeltaSnapError] = field(default_factory=dict)
+    actions: dict[int, list[object]] = field(default_factory=dict)
+
+
+class _Examination:
+    def __init__(self, store: LogStore, builder: LogSegmentBuilder, listing: LogListing, *, read_pages: bool) -> None:
+        assert listing.latest_version is not None
+        self._store = store
+        self._builder = builder
+        self._listing = listing
+        self._table = table_path(builder.log_path)
+        self._latest = listing.latest_version
+        self._read_pages = read_pages
+        self._broken: dict[CheckpointProvider, DeltaSnapError] = {}
+        self._sound: CheckpointProvider | None = None
+        self._base = NonFileActions()
+        self._names: list[str] = []
+
+    def condition(self, first: int | None, sound_until: int) -> TableCondition:
+        self._read_checkpoints()
+        start = -1 if self._sound is None else self._sound.version
+        wanted = start + 1 if first is None else min(first, start + 1)
+        commits = self._read_commits(max(wanted, sound_until + 1))
+        loadable, blames = self._walk(commits.broken)
+        readable = VersionRanges.of(loadable)
+        unsupported = list(self._protocol_faults(commits, start, sound_until, readable))
+        lost = joined(fault.versions for fault in unsupported)
+        faults = [*self._commit_faults(blames), *unsupported, *self._checkpoint_faults(blames), *self._hint_faults()]
+        faults.sort(key=lambda fault: fault.mark != "error")
+        found = TableCondition(
+            table=redacted(self._table),
+            latest=self._latest,
+            loadable=VersionRanges.of([v for v in loadable if v not in lost]),
+            faults=tuple(faults),
+            commits_read=VersionRanges.of(commits.read),
+            checkpoints_read=tuple(self._names),
+            pages_read=self._read_pages,
+        )
+        return found.with_schema_of(self._newest_metadata(commits, start, sound_until, readable))
+
+    def _newest_metadata(
+        self, commits: _Commits, start: int, sound_until: int, readable: VersionRanges
+    ) -> Metadata | None:
+        """Return the metadata of the newest readable version; None: unknown, or it has none."""
+        state = self._base if start >= sound_until else NonFileActions()
+        for version in sorted(v for v in commits.actions if v > max(start, sound_until) and v in readable):
+            state = state.advanced(commits.actions[version])
+        return state.metadata
+
+    def _read_checkpoints(self) -> None:
+        """Read checkpoints, newest first, until one is sound."""
+        for provider in self._listing.checkpoints:
+            self._names += [file.name for file in provider.files]
+            try:
+                contents = open_checkpoint(self._store, provider, self._builder.log_path)
+                self._base = load_non_file_actions(self._store, contents, EMPTY_BATCH)
+                if self._read_pages:
+                    read_every_page(self._store, contents)
+            except (CorruptLogError, StorageError) as error:
+                self._broken[provider] = error
+            else:
+                self._sound = provider
+                return
+
+    def _read_commits(self, first: int) -> _Commits:
+        found = _Commits()
+        wanted = self._listing.commits_between(first, self._latest)
+        for place in range(0, len(wanted), _COMMITS_AT_ONCE):
+            commits = wanted[place : place + _COMMITS_AT_ONCE]
+            try:
+                found.actions |= _actions_of(self._store, commits, self._table)
+            except (CorruptLogError, StorageError, UnsupportedProtocolError):
+                self._read_one_by_one(commits, found)
+            found.read += [commit_version(commit.path) for commit in commits]
+        return found
+
+    def _read_one_by_one(self, commits: Iterable[FileStatus], found: _Commits) -> None:
+        for commit in commits:
+            try:
+                found.actions |= _actions_of(self._store, [commit], self._table)
+            except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
+                found.broken[commit_version(commit.path)] = error
+
+    def _walk(self, broken: Mapping[int, DeltaSnapError]) -> tuple[list[int], list[_Blame]]:
+        """Return the loadable versions, ascending, and why the others are not loadable."""
+        # A storage failure is not damage: a load does not fall back to an older checkpoint.
+        refused = {p.version: e for p, e in self._broken.items() if isinstance(e, StorageError)}
+        starts = {p.version for p in self._listing.checkpoints if p not in self._broken}
+        commits, loadable = self._listing.commits, list[int]()
+        blames, blamed = list[_Blame](), list[_Blame]()
+        previous = -1
+        for version in sorted({*commits, *(p.version for p in self._listing.checkpoints)}):
+            if version > previous + 1 and (version not in starts or loadable):
+                blamed.append(_Blame(start=previous + 1, missing=(previous + 1, version - 1)))
+            if version in starts:
+                for blame in blamed:
+                    blame.end = version - 1
+                # Versions before the first loadable version were cleaned up: this is no fault, unless a file is
+                # damaged.
+                blames += [blame for blame in blamed if loadable or blame.error is not None]
+                blamed = []
+            elif version not in commits and not blamed:
+                blamed.append(_Blame(start=version, missing=(version, version)))
+            elif version in broken:
+                blamed.append(_Blame(start=version, error=broken[version]))
+            if version in refused:
+                blamed.append(_Blame(start=version, error=refused[version]))
+            if not blamed:
+                loadable.append(version)
+            previous = version
+        for blame in blamed:
+            blame.end = self._latest
+        if self._broken and not loadable:  # the cleanup assumed that the checkpoint is sound
+            blamed = [blame for blame in blamed if blame.missing is None or blame.start > 0]
+        return loadable, [*blames, *blamed]
+
+    def _commit_faults(self, blames: Iterable[_Blame]) -> Iterator[Fault]:
+        for blame in blames:
+            match blame.error:
+                case None if blame.missing is not None:
+                    yield missing_commits(self._table, VersionRanges((blame.missing,)), blame.versions)
+                case CorruptLogError(path=path, line=line, reason=reason):
+                    yield corrupt_commit(blame.start, path, line, reason, blame.versions)
+                case UnsupportedProtocolError() as error:
+                    yield _unsupported(error, blame.versions)
+                case StorageError() as error:
+                    yield storage_fault(error, blame.versions)
+
+    def _checkpoint_faults(self, blames: Sequence[_Blame]) -> Iterator[Fault]:
+        lost = joined(blame.versions for blame in blames)
+        for provider, error in self._broken.items():
+            if isinstance(error, CorruptLogError):
+                yield self._checkpoint_fault(provider.version, error.path, error.reason, lost)
+        sound = -1 if self._sound is None else self._sound.version
+        for unusable in self._listing.unusable_checkpoints:
+            if unusable.version > sound:
+                yield self._checkpoint_fault(unusable.version, unusable.files[0].path, unusable.reason, lost)
+
+    def _checkpoint_fault(self, version: int, path: str, reason: str, lost: VersionRanges) -> Fault:
+        is_lost = version in lost or (not lost and not self._has_start(version))
+        if is_lost or not self._has_start(version):
+            return corrupt_checkpoint(version, path, reason, None, VersionRanges(((version, self._latest),)))
+        start = None if self._sound is None or self._sound.version > version else self._sound.version
+        count = sum(1 for commit in self._listing.commits if commit > (-1 if start is None else start))
+        commits = "1 commit" if count == 1 else f"{count:,} commits"
+        instead = f"the {commits} from version 0 on" if start is None else f"the checkpoint of version {start}"
+        instead += f" and the {commits} after it" if start is not None and count else ""
+        return corrupt_checkpoint(version, path, reason, instead, VersionRanges())
+
+    def _has_start(self, version: int) -> bool:
+        """Return whether a replay of the version can start from an older sound checkpoint or from commit 0."""
+        return 0 in self._listing.commits or (self._sound is not None and self._sound.version <= version)
+
+    def _protocol_faults(
+        self, commits: _Commits, start: int, sound_until: int, loadable: VersionRanges
+    ) -> Iterator[Fault]:
+        """Yield the faults of versions that have all files but are not readable, by protocol or missing action."""
+        state, problem = self._base, self._problem_of(self._base, start) if start >= 0 else None
+        if sound_until > start:  # the commits in between were not read: check only the later ones
+            commits = _Commits(actions={v: a for v, a in commits.actions.items() if _has_protocol(a)})
+            start, problem = sound_until, None
+            state = state.advanced([_ANY_PROTOCOL, _ANY_METADATA])
+        since: int | None = start if problem is not None else None
+        ends = [run for run in loadable.runs if run[1] >= start]
+        if not ends:
+            return
+        last = ends[-1][1]
+        for version in sorted(v for v in commits.actions if v > start and v in loadable):
+            state = state.advanced(commits.actions[version])
+            found = self._problem_of(state, version)
+            if _same(found, problem):
+                continue
+            if problem is not None and since is not None:
+                yield _fault_of(problem, VersionRanges(((since, version - 1),)))
+            problem, since = found, version
+        if problem is not None and since is not None:
+            yield _fault_of(problem, VersionRanges(((since, last),)))
+
+    def _problem_of(self, state: NonFileActions, version: int) -> Fault | UnsupportedProtocolError | None:
+        for action, found in (("protocol", state.protocol), ("metadata", state.metadata)):
+            if found is None:
+                return _no_action(self._table, action, version)
+        try:
+            assert state.protocol is not None
+            check_readable(state.protocol, path=self._table, version=version)
+        except UnsupportedProtocolError as error:
+            return error
+        return None
+
+    def _hint_faults(self) -> Iterator[Fault]:
+        newest = self._listing.checkpoints[0].version if self._listing.checkpoints else -1
+        try:
+            hint = self._builder.parse_hint()
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            yield _hint_fault(f"it cannot be read: {redacted(str(error))}")
+            return
+        unusable = {checkpoint.version for checkpoint in self._listing.unusable_checkpoints}
+        if hint.version > newest and hint.version not in unusable:
+            yield _hint_fault(f"it names the checkpoint of version {hint.version}, which is not in the log")
+
+
+def _actions_of(store: LogStore, commits: Sequence[FileStatus], table: str) -> dict[int, list[object]]:
+    """Return the non-file actions of commits by version. Errors: every error that prevents storing a version."""
+    batch = read_commits(store, commits)
+    check_no_manifest_commits(batch, table)
+    batch.commit_infos()
+    found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
+    return found | non_file_actions_by_version(batch)
+
+
+def _has_protocol(actions: Iterable[object]) -> bool:
+    return any(isinstance(action, Protocol) for action in actions)
+
+
+def _same(one: Fault | UnsupportedProtocolError | None, other: Fault | UnsupportedProtocolError | None) -> bool:
+    if isinstance(one, UnsupportedProtocolError) and isinstance(other, UnsupportedProtocolError):
+        return (one.features, one.min_reader_version) == (other.features, other.min_reader_version)
+    return type(one) is type(other)
+
+
+def _fault_of(problem: Fault | UnsupportedProtocolError, versions: VersionRanges) -> Fault:
+    if isinstance(problem, UnsupportedProtocolError):
+        return _unsupported(problem, versions)
+    return Fault(kind=problem.kind, text=problem.text, advice=problem.advice, reason=problem.reason, versions=versions)
+
+
+def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fault:
+    return Fault(
+        kind=FaultKind.UNSUPPORTED_PROTOCOL,
+        text=str(error),
+        advice="Use a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... DROP "
+        "FEATURE`) if its readers need that.",
+        reason=", ".join(error.features) or f"reader version {error.min_reader_version}",
+        versions=versions,
+    )
+
+
+def _no_action(table: str, action: str, version: int) -> Fault:
+    reason = f"no {action} action up to version {version}"
+    return Fault(
+        kind=FaultKind.MISSING_ACTION,
+        text=f"The log of {redacted(table)} has {reason}: the version cannot be read.",
+        advice="Restore the first commit, or the checkpoint, from a backup of the log.",
+        reason=reason,
+    )
+
+
+def _hint_fault(reason: str) -> Fault:
+    return Fault(
+        kind=FaultKind.BROKEN_HINT,
+        text=f"The hint _last_checkpoint is wrong: {reason}. deltasnap lists the whole log instead. Other readers may "
+        "fail.",
+        advice="Write a new checkpoint, which replaces the hint, or delete _last_checkpoint.",
+        file="_last_checkpoint",
+        reason=reason,
+        read_instead="a listing of the whole log",
+    )

@@ -1,0 +1,142 @@
+"""The commit time of each version: the in-commit timestamp where enabled, otherwise the modification time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.commits.commit_scan import read_actions, read_commit_infos
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.protocol.actions import CommitInfo, Metadata
+from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InCommitTimestamps:
+    """The first version with in-commit timestamps, and its timestamp in ms (None: from version 0).
+
+    Source: PROTOCOL.md, In-Commit Timestamps.
+    """
+
+    since_version: int
+    since_ms: int | None
+
+
+def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
+    """Return the modification time (ms) by version, ascending.
+
+    A time not after the previous one becomes 1 ms later than it.
+    So every timestamp means one version, even after files were copied or touched. Source: Delta's
+    `DeltaHistoryManager.monotonizeCommitTimestamps`.
+    """
+    timestamps: dict[int, int] = {}
+    previous: int | None = None
+    for version in sorted(commits):
+        timestamp = commits[version].modification_time
+        if previous is not None and timestamp <= previous:
+            timestamp = previous + 1
+        timestamps[version] = previous = timestamp
+    return timestamps
+
+
+def in_commit_timestamp(commit: FileStatus, info: CommitInfo | None) -> int:
+    """Return the in-commit timestamp (ms) of a commit that must have one. Errors: CorruptLogError if it has none."""
+    if info is None or info.in_commit_timestamp is None:
+        reason = "expected commitInfo.inCommitTimestamp: the table has in-commit timestamps enabled at this version"
+        raise CorruptLogError(path=commit.path, reason=reason)
+    return info.in_commit_timestamp
+
+
+def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[int, int]]:
+    """Yield the version and in-commit timestamp (ms) of each commit, in the order given. Reads commits on demand."""
+    for commit, info in read_commit_infos(store, commits):
+        yield commit_version(commit.path), in_commit_timestamp(commit, info)
+
+
+def version_timestamps(
+    store: LogStore,
+    segments: Iterable[LogSegment],
+    configuration_of: Callable[[int], Mapping[str, str]],
+    infos: Mapping[int, CommitInfo | None] = MappingProxyType({}),
+) -> dict[int, int]:
+    """Return the timestamp (ms) of each segment's version.
+
+    This is the in-commit timestamp where enabled, otherwise the modification time of the commit.
+
+    configuration_of: returns the table properties at a version.
+    infos:            the commitInfo of commits that are read already, by version; the other commits are read.
+    If the commit was cleaned up and only the checkpoint is left, the result is the modification time of the checkpoint.
+    Errors: CorruptLogError naming a commit without a required timestamp, or one deleted after the listing.
+    Delta's `Snapshot.timestamp`. Source: PROTOCOL.md, In-Commit Timestamps.
+    """
+    listed = {segment.version: segment for segment in segments}
+    timestamps = {version: segment.last_commit_timestamp for version, segment in listed.items()}
+    telling = {
+        version: segment.last_commit_file
+        for version, segment in listed.items()
+        if segment.last_commit_file is not None and in_commit_timestamps_enabled(configuration_of(version))
+    }
+    told = {v: in_commit_timestamp(commit, infos[v]) for v, commit in telling.items() if v in infos}
+    told |= read_in_commit_timestamps(store, [commit for version, commit in telling.items() if version not in infos])
+    for version, commit in telling.items():
+        if version not in told:
+            raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
+    return timestamps | told
+
+
+def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
+    """Return where in-commit timestamps start, by the latest version's properties; None: not enabled."""
+    if not in_commit_timestamps_enabled(configuration):
+        return None
+    since = in_commit_timestamp_enablement(configuration)
+    return InCommitTimestamps(since_version=since[0], since_ms=since[1]) if since else _ALWAYS
+
+
+_ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
+
+
+def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
+    """Return the properties of the latest version that concern timestamps, from JSON files only.
+
+    It reads the `.crc` file first, then the latest commit. Without an in-commit timestamp there, the result is empty.
+    Otherwise it searches the commits for the newest metadata. If no commit has metadata, in-commit timestamps were
+    enabled before the earliest commit that still exists.
+    """
+    newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
+    if not newest_first:
+        return {}
+    checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
+    if checksum is not None and checksum.metadata is not None:
+        return checksum.metadata.configuration
+    latest = next(read_commit_infos(store, newest_first[:1]), None)
+    if latest is None or latest[1] is None or latest[1].in_commit_timestamp is None:
+        return {}
+    metadata = next(_metadata_in(store, newest_first), None)
+    return metadata.configuration if metadata else {"delta.enableInCommitTimestamps": "true"}
+
+
+def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:
+    for commit, line, values in read_actions(store, commits, "metaData"):
+        try:
+            if values is not None:
+                yield Metadata.from_json(values)
+        except ValueError as error:
+            raise CorruptLogError(path=commit.path, line=line, reason=str(error)) from error
+
+
+def last_at_or_before(versions: Sequence[int], timestamp_ms: int, timestamp_of: Callable[[int], int]) -> int | None:
+    """Return the last of ascending versions committed at or before a time; None: all are later. A binary search."""
+    low, high = 0, len(versions)
+    while low < high:
+        middle = (low + high) // 2
+        if timestamp_of(versions[middle]) <= timestamp_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return versions[low - 1] if low else None

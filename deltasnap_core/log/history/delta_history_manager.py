@@ -1,0 +1,266 @@
+"""DeltaHistoryManager: the history of commits, the existing versions, and the version at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    TimestampNotFoundError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+from deltasnap_core.log.commits.commit_scan import read_commit_infos
+from deltasnap_core.log.history.commit_timestamps import (
+    InCommitTimestamps,
+    find_in_commit_timestamps,
+    in_commit_timestamp,
+    last_at_or_before,
+    read_in_commit_timestamps,
+    read_latest_configuration,
+    strictly_increasing,
+)
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
+from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaHistory(CommitInfo):
+    """A commit of the history: the fields of its commitInfo (None: not stated), its version and its time.
+
+    timestamp: ms since the epoch; the in-commit timestamp where enabled, otherwise the modification time of the file,
+               adjusted to be greater than that of the previous version.
+    """
+
+    version: int
+    timestamp: int
+
+    @classmethod
+    def of(cls, version: int, timestamp: int, info: CommitInfo | None) -> DeltaHistory:
+        """Return the history entry of a commit. info: None: the commit has no commitInfo."""
+        told: dict[str, Any] = {field.name: getattr(info or CommitInfo(), field.name) for field in fields(CommitInfo)}
+        return cls(**{**told, "version": version, "timestamp": timestamp})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A version and its commit time in ms since the epoch."""
+
+    version: int
+    timestamp: int
+
+
+class DeltaHistoryManager:
+    """Reads the history of a log. Each call makes one listing and reads only the commits that it needs.
+
+    It needs no Spark and does not check the table's features. Every method raises DeltaTableNotFoundError if there is
+    no table. Commits after a missing commit count too.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        log_path: str,
+        *,
+        configuration: Callable[[], Mapping[str, str]] | None = None,
+        catalog: CatalogCommits = NO_CATALOG,
+        listing: LogListing | None = None,
+    ) -> None:
+        """Create a history manager.
+
+        log_path:      URL of the `_delta_log` folder.
+        configuration: returns the table properties of the latest version; None: read them from the log if needed.
+        catalog:       the commits of the catalog of a catalog-managed table.
+        listing:       a listing of the whole log. All results then refer to that listing, and nothing is listed again.
+        """
+        self._store = store
+        self._log_path = log_path
+        self._configuration = configuration
+        self._catalog = catalog
+        self._listing = listing
+
+    def get_history(
+        self, limit: int | None = None, start: int | None = None, end: int | None = None
+    ) -> list[DeltaHistory]:
+        """Return the commits, newest first: at most `limit` of those from version `start` to `end`, both inclusive.
+
+        A version that is cleaned up during the call is skipped.
+        Errors: CorruptLogError, naming file and line, if a commitInfo is broken.
+        """
+        return [*self.iterate_history(limit, start, end)]
+
+    def iterate_history(
+        self, limit: int | None = None, start: int | None = None, end: int | None = None
+    ) -> Iterator[DeltaHistory]:
+        """Yield the result of `get_history`, reading commits on demand."""
+        if limit is not None and limit < 0:
+            raise ValueError(f"limit must be 0 or more, not {limit}")
+        listing = self._list()
+        versions = [v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end)]
+        return self._histories(listing, [listing.commits[version] for version in versions[:limit]])
+
+    def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
+        """Return the timestamp in ms by version, ascending, from version `start` to `end`, both inclusive.
+
+        Reads no commit if in-commit timestamps are not enabled.
+        """
+        listing = self._list()
+        own = self._in_commit_timestamps(listing)
+        by_mtime = strictly_increasing(listing.commits)
+        wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
+        if own is None:
+            return wanted
+        telling = [listing.commits[version] for version in wanted if version >= own.since_version]
+        told = dict(read_in_commit_timestamps(self._store, telling))
+        return {v: told.get(v, t) for v, t in wanted.items() if v < own.since_version or v in told}
+
+    def get_active_commit_at_time(
+        self,
+        timestamp_ms: int,
+        can_return_last_commit: bool = False,
+        must_be_recreatable: bool = True,
+        can_return_earliest_commit: bool = False,
+    ) -> Commit:
+        """Return the last commit at or before a time (time travel). Delta's `getActiveCommitAtTime`.
+
+        can_return_last_commit:     allow a time after the latest commit, and return that commit.
+        must_be_recreatable:        ignore versions before the earliest one whose state can be reconstructed.
+        can_return_earliest_commit: allow a time before the earliest commit, and return that commit.
+        Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed.
+        """
+        listing = self._list()
+        earliest = self._earliest(listing, must_be_recreatable)
+        timeline = _Timeline(self._store, listing, earliest, self._in_commit_timestamps(listing))
+        if not timeline.versions:
+            raise TimestampNotFoundError(path=table_path(self._log_path), timestamp_ms=timestamp_ms)
+        version = timeline.last_at_or_before(timestamp_ms)
+        found = Commit(version=version, timestamp=timeline.timestamp_of(version))
+        too_early = found.timestamp > timestamp_ms and not can_return_earliest_commit
+        is_last = version == timeline.versions[-1]
+        if too_early or (is_last and found.timestamp < timestamp_ms and not can_return_last_commit):
+            raise TimestampNotFoundError(
+                path=table_path(self._log_path),
+                timestamp_ms=timestamp_ms,
+                earliest_ms=timeline.timestamp_of(timeline.versions[0]),
+                latest_ms=timeline.timestamp_of(timeline.versions[-1]),
+            )
+        return found
+
+    def check_version_exists(
+        self, version: int, must_be_recreatable: bool = True, allow_out_of_range: bool = False
+    ) -> None:
+        """Raise VersionNotFoundError, stating the range, if a version is outside of it.
+
+        must_be_recreatable: the range starts at the earliest version whose state can be reconstructed, not at the
+                             earliest commit.
+        allow_out_of_range:  allow a version after the latest one.
+        """
+        listing = self._list()
+        earliest, latest = self._earliest(listing, must_be_recreatable), _latest(listing)
+        if version < earliest or (version > latest and not allow_out_of_range):
+            raise VersionNotFoundError(
+                path=table_path(self._log_path), version=version, earliest=earliest, latest=latest
+            )
+
+    def earliest_version(self) -> int:
+        """Return the earliest version that has a commit; without any commits, that of the latest checkpoint."""
+        return self._earliest(self._list(), must_be_recreatable=False)
+
+    def latest_version(self) -> int:
+        """Return the latest version that has a commit or a checkpoint."""
+        return _latest(self._list())
+
+    def earliest_recreatable_version(self) -> int:
+        """Return the earliest version whose state can be reconstructed. Errors: VersionGapError if there is none."""
+        return self._earliest(self._list(), must_be_recreatable=True)
+
+    def reconstructable_versions(self) -> tuple[int, ...]:
+        """Return the versions whose state can be reconstructed, ascending."""
+        return self._list().reconstructable_versions()
+
+    def _list(self) -> LogListing:
+        if self._listing is not None:
+            return self._listing
+        try:
+            listing = list_log(self._store, self._log_path, catalog=self._catalog)
+        except FileNotFoundError as error:
+            raise DeltaTableNotFoundError(path=table_path(self._log_path)) from error
+        if listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=table_path(self._log_path))
+        return listing
+
+    def _in_commit_timestamps(self, listing: LogListing) -> InCommitTimestamps | None:
+        if self._configuration is not None:
+            return find_in_commit_timestamps(self._configuration())
+        return find_in_commit_timestamps(read_latest_configuration(self._store, listing))
+
+    def _histories(self, listing: LogListing, commits: Sequence[FileStatus]) -> Iterator[DeltaHistory]:
+        if not commits:
+            return
+        own = self._in_commit_timestamps(listing)
+        by_mtime = strictly_increasing(listing.commits)
+        for commit, info in read_commit_infos(self._store, commits):
+            version = commit_version(commit.path)
+            is_own = own is not None and version >= own.since_version
+            yield DeltaHistory.of(version, in_commit_timestamp(commit, info) if is_own else by_mtime[version], info)
+
+    def _earliest(self, listing: LogListing, must_be_recreatable: bool) -> int:
+        if not must_be_recreatable:
+            return next(iter(listing.commits), _latest(listing))
+        earliest = next(iter(listing.reconstructable_versions()), None)
+        if earliest is None:
+            latest = _latest(listing)
+            missing = VersionRanges.between(0, latest - 1, listing.commits)
+            raise VersionGapError(path=table_path(self._log_path), version=latest, missing=missing)
+        return earliest
+
+
+class _Timeline:
+    """The commits from a version on, in order of time. Reads as few timestamps as possible."""
+
+    def __init__(self, store: LogStore, listing: LogListing, first: int, own: InCommitTimestamps | None) -> None:
+        self._store = store
+        self._commits = listing.commits
+        self._own = own
+        self._by_mtime = strictly_increasing(listing.commits)
+        self.versions = [version for version in listing.commits if version >= first]
+
+    def timestamp_of(self, version: int) -> int:
+        if self._own is None or version < self._own.since_version:
+            return self._by_mtime[version]
+        commit = self._commits[version]
+        for _, timestamp in read_in_commit_timestamps(self._store, [commit]):
+            return timestamp
+        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
+
+    def last_at_or_before(self, timestamp_ms: int) -> int:
+        """Return the last version committed at or before a time; the first version if all are later."""
+        found = last_at_or_before(self._era(timestamp_ms), timestamp_ms, self.timestamp_of)
+        return self.versions[0] if found is None else found
+
+    def _era(self, timestamp_ms: int) -> list[int]:
+        """Return the versions to search: those before in-commit timestamps, or those after.
+
+        The times of both may overlap.
+        """
+        own = self._own
+        if own is None or own.since_version <= self.versions[0]:
+            return self.versions
+        is_since = own.since_ms is not None and own.since_ms <= timestamp_ms
+        era = [version for version in self.versions if (version >= own.since_version) == is_since]
+        return era or self.versions
+
+
+def _latest(listing: LogListing) -> int:
+    if listing.latest_version is None:
+        raise DeltaTableNotFoundError(path=table_path(listing.log_path))
+    return listing.latest_version

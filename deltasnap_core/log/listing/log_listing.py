@@ -1,0 +1,178 @@
+"""LogListing: the files of `_delta_log`, sorted by kind."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.protocol.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
+from deltasnap_core.protocol.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import join_url
+
+_AFTER_DIGITS = ":"
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableCheckpoint:
+    """A checkpoint that the listing alone shows to be damaged. files: its existing files. reason: why it is damaged."""
+
+    version: int
+    files: tuple[FileStatus, ...]
+    reason: str
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogListing:
+    """The log files of a range of versions. Unknown files are left out, and so are empty files, except commits.
+
+    commits:     by version, ascending.
+    checkpoints: complete checkpoints, the best first.
+    compactions: in order of their names.
+    checksums:   by version.
+    first:       the version where the listing started; earlier files were not listed.
+    unusable_checkpoints: those that lack a part or are empty, newest first within each of the two groups.
+    """
+
+    log_path: str
+    commits: Mapping[int, FileStatus]
+    checkpoints: tuple[CheckpointProvider, ...]
+    compactions: tuple[FileStatus, ...]
+    checksums: Mapping[int, FileStatus]
+    first: int = 0
+    unusable_checkpoints: tuple[UnusableCheckpoint, ...] = ()
+
+    @property
+    def latest_version(self) -> int | None:
+        """The latest version that has a commit or a checkpoint; None: there is neither."""
+        return max([*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)], default=None)
+
+    def has_version(self, version: int) -> bool:
+        """Whether there is a commit or a checkpoint of the version."""
+        return version in self.commits or any(checkpoint.version == version for checkpoint in self.checkpoints)
+
+    def commits_between(self, first: int, last: int) -> tuple[FileStatus, ...]:
+        """Return the existing commits of the versions first to last, ascending."""
+        versions = tuple(self.commits)
+        return tuple(self.commits[v] for v in versions[bisect_left(versions, first) : bisect_right(versions, last)])
+
+    def best_checkpoint(self, version: int) -> CheckpointProvider | EmptyCheckpointProvider:
+        """Return the checkpoint to replay a version from: the newest up to that version, the best of its version."""
+        place = bisect_right(self.checkpoints, -version - 1, key=lambda checkpoint: -checkpoint.version)
+        return self.checkpoints[place] if place < len(self.checkpoints) else EmptyCheckpointProvider()
+
+    def reconstructable_versions(self) -> tuple[int, ...]:
+        """Return the versions that can be reconstructed, ascending: from a checkpoint, or from all commits since 0.
+
+        This includes the versions between a checkpoint and the next missing commit. Requires a listing from version 0.
+        """
+        checkpoints = {checkpoint.version for checkpoint in self.checkpoints}
+        found: list[int] = []
+        for version in sorted(checkpoints.union(self.commits)):
+            previous = found[-1] if found else -1
+            if version in checkpoints or previous == version - 1:
+                found.append(version)
+        return tuple(found)
+
+
+def list_log(
+    store: LogStore,
+    log_path: str,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    catalog: CatalogCommits = NO_CATALOG,
+    exclude_checkpoints: frozenset[str] = frozenset(),
+) -> LogListing:
+    """Return the log files of the versions `first` to `last` (None: to the end), from one listing.
+
+    catalog:             its ratified commits replace published commits of the same version. Ratified commits outside
+                         the range are left out, and so is every file after its latest version.
+    exclude_checkpoints: file names; a checkpoint with such a file is ignored.
+    Errors: FileNotFoundError if there is no such folder; StorageError.
+    """
+    if catalog.max_version is not None:
+        last = catalog.max_version if last is None else min(last, catalog.max_version)
+    commits: dict[int, FileStatus] = {}
+    checksums: dict[int, FileStatus] = {}
+    compactions: list[FileStatus] = []
+    checkpoint_files: dict[str, tuple[ParsedLogPath, FileStatus]] = {}
+    empty_checkpoints: dict[str, tuple[ParsedLogPath, FileStatus]] = {}
+    statuses = store.list_from(join_url(log_path, listing_prefix(first)))
+    for parsed, status in _files_until(statuses, last):
+        if parsed.kind is LogFileKind.COMMIT:
+            commits[parsed.version] = status
+        elif parsed.kind is LogFileKind.CHECKSUM:
+            checksums[parsed.version] = status
+        elif parsed.kind is LogFileKind.COMPACTION:
+            compactions.append(status)
+        elif parsed.kind is LogFileKind.CHECKPOINT and not status.size:
+            empty_checkpoints[parsed.name] = (parsed, status)
+        elif parsed.kind is LogFileKind.CHECKPOINT and parsed.name not in exclude_checkpoints:
+            checkpoint_files[parsed.name] = (parsed, status)
+    tail = catalog.by_version()
+    ratified = {v: file for v, file in tail.items() if v >= first and (last is None or v <= last)}
+    merged = {**commits, **ratified}
+    return LogListing(
+        log_path=log_path,
+        commits={version: merged[version] for version in sorted(merged)},
+        checkpoints=tuple(_checkpoints(checkpoint_files)),
+        compactions=tuple(compactions),
+        checksums=checksums,
+        first=first,
+        unusable_checkpoints=tuple(_unusable(checkpoint_files, empty_checkpoints)),
+    )
+
+
+def table_path(log_path: str) -> str:
+    """Return the URL of the table whose log is at `log_path`."""
+    return log_path.removesuffix(f"/{LOG_FOLDER}")
+
+
+def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[tuple[ParsedLogPath, FileStatus]]:
+    """Yield the relevant log files up to a version. Stop listing when all further names are of later versions."""
+    for status in statuses:
+        if status.name >= _AFTER_DIGITS:  # names are sorted, and every log file starts with its version
+            return
+        parsed = ParsedLogPath.parse(status.name)
+        if parsed is None:
+            continue
+        if last is not None and parsed.version > last:
+            return
+        # Crashed writers, and storages without atomic writes, leave empty files. An empty commit still makes a version.
+        if status.size > 0 or parsed.kind in (LogFileKind.COMMIT, LogFileKind.CHECKPOINT):
+            yield parsed, status
+
+
+def _checkpoints(files: Mapping[str, tuple[ParsedLogPath, FileStatus]]) -> Iterator[CheckpointProvider]:
+    for instance, parts in complete_checkpoints(parsed for parsed, _ in files.values()):
+        yield CheckpointProvider(
+            version=instance.version,
+            files=tuple(files[part.name][1] for part in parts),
+            kind=instance.kind,
+            format="json" if parts[0].extension == "json" else "parquet",
+        )
+
+
+def _unusable(
+    files: Mapping[str, tuple[ParsedLogPath, FileStatus]], empty: Mapping[str, tuple[ParsedLogPath, FileStatus]]
+) -> Iterator[UnusableCheckpoint]:
+    known = {**files, **empty}
+    for parsed, status in sorted(empty.values(), key=lambda each: -each[0].version):
+        yield UnusableCheckpoint(version=parsed.version, files=(status,), reason="the file is empty")
+    for instance, parts in incomplete_checkpoints(parsed for parsed, _ in known.values()):
+        there = {part.part or 1 for part in parts}
+        missing = VersionRanges.between(1, instance.num_parts, there)
+        word = "part" if len(missing) == 1 else "parts"
+        yield UnusableCheckpoint(
+            version=instance.version,
+            files=tuple(known[part.name][1] for part in parts),
+            reason=f"{word} {missing.text()} of {instance.num_parts} {'is' if word == 'part' else 'are'} missing",
+        )

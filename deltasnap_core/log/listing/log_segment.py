@@ -1,0 +1,164 @@
+"""LogSegment: the files of the log that make up one version, valid by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltasnap_core.errors import VersionGapError, VersionNotFoundError
+from deltasnap_core.log.listing.checkpoint_provider import (
+    CheckpointProvider,
+    EmptyCheckpointProvider,
+    checkpoint_from_json,
+)
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.protocol.file_names import ParsedLogPath, commit_version
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import redacted
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """An optional checkpoint and the commits after it, up to a version. It guarantees:
+
+    1. The checkpoint is complete, and not newer than the version.
+    2. The commits start after the checkpoint (at 0 without one), ascending, with no version missing.
+    3. The last commit, or otherwise the checkpoint, is of the version.
+    4. Every compaction lies completely within the commits. Every other file is of the version itself.
+
+    log_path:              URL of the `_delta_log` folder.
+    deltas:                the commits, ascending; published ones or ratified ones in `_staged_commits`.
+    compactions:           by first, then last version. They are not read or checked here.
+    checksum_file:         the `.crc` file of the version; None: there is none.
+    last_commit_file:      the commit of the version, even if a checkpoint replaces it; None: it no longer exists.
+    last_commit_timestamp: modification time in ms of that file, or otherwise of the checkpoint.
+
+    Two segments are equal if they name the same files with the same sizes and times.
+    Source: PROTOCOL.md, Delta Log Entries, Checkpoints and Log Compaction Files.
+    """
+
+    log_path: str
+    version: int
+    deltas: tuple[FileStatus, ...]
+    checkpoint_provider: CheckpointProvider | EmptyCheckpointProvider
+    compactions: tuple[FileStatus, ...] = ()
+    checksum_file: FileStatus | None = None
+    last_commit_file: FileStatus | None = None
+    last_commit_timestamp: int
+
+    def __post_init__(self) -> None:
+        versions = [commit_version(file.path) for file in self.deltas]
+        validate_checkpoint(self.log_path, self.version, self.checkpoint_provider)
+        validate_end(self.log_path, self.version, versions, self.checkpoint_provider.version)
+        validate_contiguous(self.log_path, self.version, versions, self.checkpoint_provider.version)
+        validate_compactions(self.version, self.compactions, self.checkpoint_provider.version)
+
+    @classmethod
+    def from_listing(
+        cls,
+        listing: LogListing,
+        version: int,
+        checkpoint: CheckpointProvider | EmptyCheckpointProvider | None = None,
+    ) -> LogSegment:
+        """Return the segment of a version from a listing. Files that do not belong to it are left out.
+
+        checkpoint: the checkpoint to start from; None: the best one for the version.
+        Errors: VersionNotFoundError if the version has neither a commit nor this checkpoint; VersionGapError if commits
+        between the checkpoint (or 0) and the version are missing.
+        """
+        checkpoint = listing.best_checkpoint(version) if checkpoint is None else checkpoint
+        last_commit = listing.commits.get(version)
+        written = last_commit or max(checkpoint.files, key=lambda file: file.modification_time, default=None)
+        return cls(
+            log_path=listing.log_path,
+            version=version,
+            deltas=listing.commits_between(checkpoint.version + 1, version),
+            checkpoint_provider=checkpoint,
+            compactions=tuple(c for c in listing.compactions if is_within(c, checkpoint.version, version)),
+            checksum_file=listing.checksums.get(version),
+            last_commit_file=last_commit,
+            last_commit_timestamp=written.modification_time if written else 0,
+        )
+
+    def continues(self, previous: LogSegment) -> bool:
+        """Return whether this segment extends `previous`, so that its loaded data can be reused.
+
+        True if both start from the same checkpoint and this segment begins with the unchanged commits of `previous`.
+        False after a new checkpoint, and if the table was recreated, restored or rewritten.
+        """
+        return (
+            self.log_path == previous.log_path
+            and self.checkpoint_provider == previous.checkpoint_provider
+            and self.deltas[: len(previous.deltas)] == previous.deltas
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values. `from_json` returns an equal segment."""
+        return {
+            "logPath": self.log_path,
+            "version": self.version,
+            "checkpoint": self.checkpoint_provider.to_json(),
+            "deltas": [file.to_json() for file in self.deltas],
+            "compactions": [file.to_json() for file in self.compactions],
+            "checksumFile": self.checksum_file and self.checksum_file.to_json(),
+            "lastCommitFile": self.last_commit_file and self.last_commit_file.to_json(),
+            "lastCommitTimestamp": self.last_commit_timestamp,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> LogSegment:
+        """Return the segment from the result of `to_json`. Errors: KeyError for a missing field."""
+        checksum, last_commit = values["checksumFile"], values["lastCommitFile"]
+        return cls(
+            log_path=values["logPath"],
+            version=values["version"],
+            deltas=tuple(FileStatus.from_json(file) for file in values["deltas"]),
+            checkpoint_provider=checkpoint_from_json(values["checkpoint"]),
+            compactions=tuple(FileStatus.from_json(file) for file in values["compactions"]),
+            checksum_file=checksum and FileStatus.from_json(checksum),
+            last_commit_file=last_commit and FileStatus.from_json(last_commit),
+            last_commit_timestamp=values["lastCommitTimestamp"],
+        )
+
+
+def is_within(compaction: FileStatus, after: int, version: int) -> bool:
+    """Return whether a compaction holds only commits of `(after, version]`."""
+    parsed = ParsedLogPath.parse(compaction.name)
+    return (
+        parsed is not None and parsed.end_version is not None and after < parsed.version < parsed.end_version <= version
+    )
+
+
+def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvider | EmptyCheckpointProvider) -> None:
+    """Raise ValueError unless the checkpoint has files and is not newer than the version."""
+    if checkpoint.version > version or bool(checkpoint.files) == checkpoint.is_empty:
+        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {redacted(log_path)}")
+
+
+def validate_end(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
+    """Raise VersionNotFoundError unless the last commit, or otherwise the checkpoint, is of the requested version."""
+    if (commits[-1] if commits else checkpoint_version) != version:
+        raise VersionNotFoundError(path=table_path(log_path), version=version)
+
+
+def validate_contiguous(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
+    """Raise VersionGapError unless each version after the checkpoint has a commit; ValueError for wrong order.
+
+    The cost depends on the number of existing commits, not on the width of a gap.
+    """
+    is_run = all(found == expected for expected, found in enumerate(commits, start=checkpoint_version + 1))
+    if is_run and len(commits) == version - checkpoint_version:
+        return
+    if missing := VersionRanges.between(checkpoint_version + 1, version, commits):
+        raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
+    raise ValueError(f"Commits of {redacted(log_path)} out of order or beside the range of version {version}")
+
+
+def validate_compactions(version: int, compactions: Sequence[FileStatus], checkpoint_version: int) -> None:
+    """Raise ValueError unless every compaction lies within the commits of the segment."""
+    if strays := [c.path for c in compactions if not is_within(c, checkpoint_version, version)]:
+        raise ValueError(f"Compactions outside ({checkpoint_version}, {version}]: {strays}")

@@ -1,0 +1,227 @@
+"""Builds log segments: reads the hint, lists the log, and returns a LogSegment."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import NoReturn
+
+from deltasnap_core.errors import DeltaTableNotFoundError, NoFilesystemError, VersionNotFoundError
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.protocol.file_names import LAST_CHECKPOINT
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import logger_of
+from deltasnap_core.storage.log_store import LogStore
+from deltasnap_core.storage.urls import join_url, redacted
+
+logger = logger_of(__name__)
+
+# Without a usable hint, a checkpoint is searched for in this many versions below the requested one, and only then from
+# 0. This is one page of an S3 listing; writers create a checkpoint every 10 to 100 commits.
+_LOOK_BACK_VERSIONS = 1000
+
+# The largest part of a hint is the schema of the checkpoint. A larger file is not a hint.
+_MOST_HINT_BYTES = 16 << 20
+
+
+class LogSegmentBuilder:
+    """Builds the log segments of one table. It stores nothing between calls, so threads may share it.
+
+    Common arguments:
+
+    catalog:             the commits of the catalog of a catalog-managed table.
+    exclude_checkpoints: names of top-level checkpoint files that are unreadable. Another or an older checkpoint, or the
+                         commits alone, are used instead.
+    """
+
+    def __init__(self, store: LogStore, log_path: str) -> None:
+        """Create a builder. log_path: URL of the `_delta_log` folder."""
+        self.store = store
+        self.log_path = log_path
+
+    def read_hint(self) -> LastCheckpointInfo | None:
+        """Return the parsed `_last_checkpoint`; None: it is missing, or not usable (with a warning).
+
+        It never stops a load. A broken or too large file, a folder, a FIFO and a file that the storage refuses are no
+        hint.
+        Errors: NoFilesystemError, as no file of the log can be read then.
+        Source: PROTOCOL.md, Last Checkpoint File. Delta's `getCheckpointInfo`, `readLastCheckpointFile`.
+        """
+        try:
+            return self.parse_hint()
+        except FileNotFoundError:
+            return None
+        except NoFilesystemError:
+            raise  # no file of the log can be read
+        except (OSError, ValueError) as error:
+            path = join_url(self.log_path, LAST_CHECKPOINT)
+            logger.warning("The broken hint %s is ignored: %s", redacted(path), error)
+            return None
+
+    def parse_hint(self) -> LastCheckpointInfo:
+        """Return the parsed `_last_checkpoint`. Errors: FileNotFoundError; StorageError; ValueError if it is broken.
+
+        `read_hint` is the version with a fallback.
+        """
+        with self.store.open(join_url(self.log_path, LAST_CHECKPOINT)) as file:
+            content = file.read(_MOST_HINT_BYTES + 1)
+        if len(content) > _MOST_HINT_BYTES:
+            raise ValueError(f"expected {_MOST_HINT_BYTES} bytes at most")
+        return LastCheckpointInfo.parse(content)
+
+    def build(
+        self,
+        version: int | None = None,
+        *,
+        hint: LastCheckpointInfo | None = None,
+        catalog: CatalogCommits = NO_CATALOG,
+        exclude_checkpoints: frozenset[str] = frozenset(),
+    ) -> LogSegment:
+        """Return the segment of a version (None: the latest), from the best checkpoint for it.
+
+        hint: with a valid hint, the log is listed once, from its checkpoint on. A wrong hint, as after a rollback,
+              costs a second listing and a warning.
+        Errors: DeltaTableNotFoundError (neither commits nor a complete checkpoint), VersionNotFoundError (stating the
+        existing versions), VersionGapError (naming the missing commits), StorageError.
+        Delta's `getLogSegmentForVersion`, `getSnapshotAtInit`.
+        """
+        _check_version(version)
+        search = _Search(self, catalog, exclude_checkpoints)
+        start = _start_of_listing(version, None if exclude_checkpoints else hint)
+        if segment := search.segment(version, first=start):
+            return segment
+        if hint and start == hint.version:
+            path = redacted(self.log_path)
+            logger.warning("The hint of %s leads nowhere: no checkpoint at %d or later", path, start)
+        return search.segment(version) or search.refuse(version)
+
+    def update(
+        self,
+        previous: LogSegment,
+        *,
+        keep_checkpoint: bool = False,
+        catalog: CatalogCommits = NO_CATALOG,
+        exclude_checkpoints: frozenset[str] = frozenset(),
+    ) -> LogSegment:
+        """Return the latest segment, from one listing that starts at the checkpoint of an earlier segment.
+
+        The result equals `previous` if nothing changed. If the log was rewritten (`LogSegment.continues` detects this),
+        the result is the segment of the log as it is now, perhaps of an earlier version.
+        keep_checkpoint: keep the known checkpoint while it exists, so that its loaded data stays valid.
+        Errors: as `build`. Delta's `getUpdatedLogSegment`.
+        """
+        search = _Search(self, catalog, exclude_checkpoints)
+        known = previous.checkpoint_provider
+        if segment := search.segment(first=max(known.version, 0), prefer=known if keep_checkpoint else None):
+            return segment
+        path = redacted(self.log_path)
+        logger.warning("The checkpoint of version %d of %s is gone", known.version, path)
+        return self.build(hint=self.read_hint(), catalog=catalog, exclude_checkpoints=exclude_checkpoints)
+
+    def list_versions(self, first: int, last: int | None = None) -> LogListing:
+        """Return a listing from which every version from first to last (None: the latest) can be built.
+
+        It starts at a checkpoint not after `first`, or at version 0. It takes one listing, or two if there is no recent
+        checkpoint.
+        Errors: DeltaTableNotFoundError if there is neither a commit nor a checkpoint; StorageError.
+        """
+        _check_version(first)
+        search = _Search(self, NO_CATALOG, frozenset())
+        start = _start_of_listing(first, None)
+        listing = search.list(start, last)
+        if start > 0 and listing.best_checkpoint(first).is_empty:
+            listing = search.list(0, last)
+        if listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=table_path(self.log_path))
+        return listing
+
+    def segment_of(self, listing: LogListing, version: int) -> LogSegment:
+        """Return the segment of a version from a listing of `list_versions`. Errors: as `build`."""
+        if not listing.has_version(version):
+            _Search(self, NO_CATALOG, frozenset()).refuse(version)
+        return LogSegment.from_listing(listing, version)
+
+
+class _Search:
+    """The listings of one call, all with the same catalog and excluded checkpoints."""
+
+    def __init__(
+        self, builder: LogSegmentBuilder, catalog: CatalogCommits, exclude_checkpoints: frozenset[str]
+    ) -> None:
+        self._builder = builder
+        self._catalog = catalog
+        self._exclude_checkpoints = exclude_checkpoints
+
+    def segment(
+        self,
+        version: int | None = None,
+        *,
+        first: int = 0,
+        prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
+    ) -> LogSegment | None:
+        """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
+        asked = self._catalog.max_version if version is None else version
+        first = first if asked is None else min(first, asked)
+        listing = self.list(first, asked)
+        target = listing.latest_version if asked is None else asked
+        if target is None:
+            return None
+        if not listing.has_version(target):
+            self.refuse(target)
+        checkpoint = _checkpoint_for(target, listing, prefer)
+        if checkpoint.is_empty and first > 0:
+            return None
+        return LogSegment.from_listing(listing, target, checkpoint)
+
+    def refuse(self, version: int | None) -> NoReturn:
+        """Raise for a version that does not exist. Lists the whole log to state the existing versions."""
+        path = table_path(self._builder.log_path)
+        listing = self.list(0, None)
+        if version is None or listing.latest_version is None:
+            raise DeltaTableNotFoundError(path=path)
+        versions = listing.reconstructable_versions()
+        raise VersionNotFoundError(
+            path=path,
+            version=version,
+            earliest=next(iter(versions), None),
+            latest=listing.latest_version,
+            available=VersionRanges.of(versions).text() if versions else None,
+        )
+
+    def list(self, first: int, last: int | None) -> LogListing:
+        """Return the log files of the versions first to last. Errors: DeltaTableNotFoundError."""
+        try:
+            return list_log(
+                self._builder.store,
+                self._builder.log_path,
+                first=first,
+                last=last,
+                catalog=self._catalog,
+                exclude_checkpoints=self._exclude_checkpoints,
+            )
+        except FileNotFoundError as error:
+            raise DeltaTableNotFoundError(path=table_path(self._builder.log_path)) from error
+
+
+def _check_version(version: int | None) -> None:
+    given: object = version
+    if version is not None and not (isinstance(given, Integral) and version >= 0):
+        raise ValueError(f"A version is an integer of 0 or more, not {version!r}")
+
+
+def _start_of_listing(version: int | None, hint: LastCheckpointInfo | None) -> int:
+    """Return the version to list from: that of the hint's checkpoint if usable, otherwise 1000 below the version."""
+    if hint and (version is None or hint.version <= version):
+        return hint.version
+    return 0 if version is None else max(version - _LOOK_BACK_VERSIONS, 0)
+
+
+def _checkpoint_for(
+    version: int, listing: LogListing, prefer: CheckpointProvider | EmptyCheckpointProvider | None
+) -> CheckpointProvider | EmptyCheckpointProvider:
+    if prefer is not None and (prefer.is_empty or (prefer in listing.checkpoints and prefer.version <= version)):
+        return prefer
+    return listing.best_checkpoint(version)

@@ -1,0 +1,105 @@
+"""Finds the commits since a known version.
+
+The cost depends on the number of new commits, not on the length of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+
+from deltasnap_core.log.listing.log_listing import list_log
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath, commit_file, listing_prefix
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.urls import join_url
+
+# This many requests for single commits cost about as much as one listing of the folder.
+_MOST_PROBES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCommits:
+    """The commits at and after a known version.
+
+    known:  the commit of the known version as it is now; None: it no longer exists (cleaned up, or the table was
+            dropped).
+    later:  the commits after it, ascending, up to the first missing one.
+    is_cut: whether `later` is empty but there is a checkpoint of a later version: the commits up to it are lost or
+            cleaned up.
+    """
+
+    known: FileStatus | None
+    later: tuple[FileStatus, ...]
+    is_cut: bool
+
+
+def look_from(log: LogSegmentBuilder, version: int) -> NewCommits:
+    """Return the commit of a version as it is now, and the later ones.
+
+    If the storage can list from a name, this is one listing from that version. Otherwise it takes three small requests
+    if nothing is new, one request for each of a few new commits, or a listing for many. A missing folder and a log
+    without commits give the same result. Commits after a gap are ignored; building a segment reports the gap.
+    """
+    return (_listed if log.store.lists_from_name(log.log_path) else _asked_by_name)(log, version)
+
+
+def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None:
+    """Return the commit of a version as `look_from` returns it; None: there is none.
+
+    It uses the same kind of request: some storages report times in milliseconds in a listing, but in seconds otherwise.
+    """
+    path = join_url(log_path, commit_file(version))
+    if not store.lists_from_name(log_path):
+        return store.status(path)
+    try:
+        first = next(store.list_from(path), None)
+    except FileNotFoundError:
+        return None
+    return first if first is not None and first.path == path else None
+
+
+def _listed(log: LogSegmentBuilder, version: int) -> NewCommits:
+    try:
+        listing = list_log(log.store, log.log_path, first=version)
+    except FileNotFoundError:
+        return NewCommits(known=None, later=(), is_cut=False)
+    later = tuple(_contiguous(listing.commits.items(), version + 1))
+    has_checkpoint = any(checkpoint.version > version for checkpoint in listing.checkpoints)
+    return NewCommits(known=listing.commits.get(version), later=later, is_cut=has_checkpoint and not later)
+
+
+def _asked_by_name(log: LogSegmentBuilder, version: int) -> NewCommits:
+    known = commit_of(log.store, log.log_path, version)
+    later = tuple(islice(_probe(log.store, log.log_path, version + 1), _MOST_PROBES))
+    if len(later) == _MOST_PROBES:
+        later = (*later, *_list_contiguous(log.store, log.log_path, version + 1 + _MOST_PROBES))
+    hint = None if later else log.read_hint()
+    return NewCommits(known=known, later=later, is_cut=hint is not None and hint.version > version)
+
+
+def _probe(store: LogStore, log_path: str, first: int) -> Iterator[FileStatus]:
+    for version in count(first):
+        status = store.status(join_url(log_path, commit_file(version)))
+        if status is None:
+            return
+        yield status
+
+
+def _list_contiguous(store: LogStore, log_path: str, first: int) -> Iterator[FileStatus]:
+    listed = store.list_from(join_url(log_path, listing_prefix(first)))
+    parsed = ((ParsedLogPath.parse(status.name), status) for status in listed)
+    commits = ((name.version, status) for name, status in parsed if name and name.kind is LogFileKind.COMMIT)
+    return _contiguous(commits, first)
+
+
+def _contiguous(commits: Iterable[tuple[int, FileStatus]], first: int) -> Iterator[FileStatus]:
+    """Yield the commits from a version on, up to the first missing one. commits: ascending by version."""
+    expected = first
+    for version, commit in commits:
+        if version > expected:
+            return
+        if version == expected:
+            yield commit
+            expected += 1

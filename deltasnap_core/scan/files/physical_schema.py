@@ -1,0 +1,149 @@
+"""The schema of a table as in its data files, and the conversion of a file's column to the table's column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
+
+from deltasnap_core.protocol.table_config import ColumnMappingMode
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
+from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
+
+_FIELD_ID = "delta.columnMapping.id"
+_PARQUET_ID = "parquet.field.id"
+_KEPT = ("comment",)
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""The most digits of the Parquet integers that may store such a column."""
+
+
+def logical_schema(schema: StructType) -> StructType:
+    """Return the schema of the rows of a scan: every column is nullable, char and varchar are strings."""
+    return _struct(schema, None)
+
+
+def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
+    """Return the schema for reading data files: names (and ids, with mode `id`) as in the files.
+
+    Columns of type void are left out, since no file has them.
+    Source: PROTOCOL.md, Column Mapping.
+    """
+    return _struct(schema, mode)
+
+
+def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
+    """Return the column of the table for a field, from the column of the data files.
+
+    Spark pushes down filters on it only if `may_push_down` allows this.
+    """
+    logical = _field(field, None)
+    if isinstance(field.dataType, NullType):
+        return F.lit(None).alias(field.name)
+    physical = _field(field, mode)
+    column = F.col(quoted(physical.name))
+    if physical == logical and _is_read_whole(field, mode):
+        return column  # no alias: a table may have thousands of columns
+    return _read(column, physical, field, mode).alias(field.name, metadata=logical.metadata)
+
+
+def _read(column: Column, physical: StructField, field: StructField, mode: ColumnMappingMode) -> Column:
+    """Return a column, or a field of a struct, with the names and types of the table."""
+    if isinstance(field.dataType, StructType) and not _is_read_whole(field, mode):
+        assert isinstance(physical.dataType, StructType)
+        found = iter(physical.dataType.fields)
+        fields: list[Column] = []
+        for inner in field.dataType.fields:
+            if isinstance(inner.dataType, NullType):
+                fields.append(F.lit(None).alias(inner.name))
+            else:
+                each = next(found)
+                value = _read(column.getField(each.name), each, inner, mode)
+                fields.append(value.alias(inner.name, metadata=_field(inner, None).metadata))
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if not _is_read_whole(field, mode):
+        column = F.coalesce(column, column)  # prevents filter pushdown
+    logical = _type(field.dataType, None)
+    if physical.dataType.simpleString() == logical.simpleString() or _has_void(logical):
+        return column  # a void deep inside arrays or maps: left to Spark
+    return column.cast(logical)
+
+
+def _is_read_whole(field: StructField, mode: ColumnMappingMode) -> bool:
+    """Return whether a column is read directly: each leaf may be pushed down, and none is void."""
+    if isinstance(field.dataType, StructType):
+        return all(_is_read_whole(inner, mode) for inner in field.dataType.fields)
+    if isinstance(field.dataType, (ArrayType, MapType)):
+        return may_push_down(field.dataType.typeName(), is_widened=False, mode="none")
+    data_type = str(_type(field.dataType, mode).jsonValue())
+    return may_push_down(data_type, is_widened=bool(field.metadata.get(TYPE_CHANGES)), mode=mode)
+
+
+def _struct(schema: StructType, mode: ColumnMappingMode | None) -> StructType:
+    fields = schema.fields if mode is None else [f for f in schema.fields if not isinstance(f.dataType, NullType)]
+    return StructType([_field(field, mode) for field in fields])
+
+
+def _field(field: StructField, mode: ColumnMappingMode | None) -> StructField:
+    data_type = _type(field.dataType, mode)
+    if mode is not None:
+        data_type = _readable_decimal(field) or data_type
+    if mode is None:
+        kept = {name: value for name, value in field.metadata.items() if name in _KEPT}
+        return StructField(field.name, data_type, True, kept)
+    if mode == "none":
+        return StructField(field.name, data_type, True)
+    ids: dict[str, Any] = {}
+    if mode == "id" and _FIELD_ID in field.metadata:
+        ids = {_PARQUET_ID: field.metadata[_FIELD_ID]}
+    return StructField(field.metadata.get(PHYSICAL_NAME, field.name), data_type, True, ids)
+
+
+def _type(data_type: DataType, mode: ColumnMappingMode | None) -> DataType:
+    match data_type:
+        case StructType():
+            return _struct(data_type, mode)
+        case ArrayType():
+            return ArrayType(_type(data_type.elementType, mode), True)
+        case MapType():
+            return MapType(_type(data_type.keyType, mode), _type(data_type.valueType, mode), True)
+        case CharType() | VarcharType():
+            return StringType()
+    return data_type
+
+
+def _readable_decimal(field: StructField) -> DataType | None:
+    """Return the type for reading a decimal column that was widened from an integer; None: it was not.
+
+    Spark reads the integers of older files only as decimals with enough digits for all integers of that type.
+    """
+    if not isinstance(field.dataType, DecimalType):
+        return None
+    digits = [_DIGITS.get(str(change.get("fromType")), 0) for change in field.metadata.get(TYPE_CHANGES) or ()]
+    precision, scale = field.dataType.precision, field.dataType.scale
+    needed = max(digits, default=0) + scale
+    return DecimalType(min(needed, 38), scale) if precision < needed else None
+
+
+def _has_void(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            return any(_has_void(field.dataType) for field in data_type.fields)
+        case ArrayType():
+            return _has_void(data_type.elementType)
+        case MapType():
+            return _has_void(data_type.valueType)
+    return isinstance(data_type, NullType)

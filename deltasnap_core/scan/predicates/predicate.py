@@ -1,0 +1,250 @@
+"""Parses the predicate of a scan, Spark SQL text, and splits it into the conditions joined by AND. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects import Spark
+from sqlglot.errors import ParseError
+
+from deltasnap_core.errors import PredicateError
+from deltasnap_core.scan.predicates.predicate_limits import (
+    CLOSING,
+    OPENING,
+    check_size,
+    check_tokens,
+    check_untokenized,
+)
+from deltasnap_core.scan.table_columns import TableColumn, TableColumns
+
+_NOT_OF_ROWS = {
+    exp.Query: "a query",
+    exp.AggFunc: "an aggregate",
+    exp.Window: "a window function",
+    exp.Star: "a star",
+    exp.Placeholder: "a parameter",
+    exp.Parameter: "a parameter",
+    exp.Explode: "a generator",
+}
+# Parents below which sqlglot recognizes columns reliably. Others may be functions that it does not know.
+_KNOWN_PARENTS = (
+    exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Cast, exp.Tuple, exp.Dot, exp.Binary, exp.Neg
+)  # fmt: skip
+_MOMENTS = ("now", "today", "tomorrow", "yesterday")
+
+
+class NotParsedError(PredicateError):
+    """Raised if the parser rejects the text. Spark decides whether it is valid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conjunct:
+    """One of the conditions that a predicate joins with AND.
+
+    text:     as the caller wrote it.
+    tree:     the parsed text.
+    columns:  the columns, each with the begin and end of its position in the text.
+    is_plain: whether `tree` has only comparisons and deterministic functions, so that `text` can be evaluated once for
+              a whole partition instead of for its rows.
+    """
+
+    text: str
+    tree: exp.Expr
+    columns: tuple[tuple[int, int, TableColumn], ...]
+    is_plain: bool
+
+    def with_columns(self, replacements: dict[TableColumn, str]) -> str:
+        """Return the text with each column replaced by other SQL."""
+        text = self.text
+        for begin, end, column in sorted(self.columns, key=lambda found: found[0], reverse=True):
+            text = f"{text[:begin]}{replacements[column]}{text[end:]}"
+        return text
+
+
+def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
+    """Return the conditions of a predicate. Joined by AND, they are equivalent to it.
+
+    Column names are case-insensitive; fields of structs are written with dots.
+    Errors: PredicateError (a ValueError) if it is not a predicate over the columns, or exceeds a limit; with the
+    position, if known. NotParsedError, a subclass, if Spark may still accept it.
+    """
+    check_size(where)
+    try:
+        where.encode()
+    except UnicodeEncodeError as error:
+        raise PredicateError(
+            predicate=where, position=error.start, reason="expected text, found half of a character"
+        ) from error
+    tokens = _tokens(where)
+    tree = _parse(where)
+    for node in tree.walk():
+        for kind, name in _NOT_OF_ROWS.items():
+            if isinstance(node, kind):
+                raise PredicateError(predicate=where, position=_place(node), reason=f"{name} cannot be used here")
+        if isinstance(node, exp.Column) and isinstance(node.parent, (*_KNOWN_PARENTS, type(None))):
+            _check_known(where, node, columns)
+    return tuple(_conjunct(text, part, columns) for text, part in _split(where, tokens, tree))
+
+
+def column_of(node: exp.Expr, columns: TableColumns) -> TableColumn | None:
+    """Return the column that a node names; None: it is not a column of the table."""
+    names = _names(node)
+    return None if names is None else columns.resolve(names)
+
+
+def has_only(node: exp.Expr, *names: str) -> bool:
+    """Return whether a node has only these parts. An unknown part may invert its meaning."""
+    return not any(value for name, value in node.args.items() if name not in names)
+
+
+def is_of_the_moment(node: exp.Expr) -> bool:
+    """Return whether a node is a text that Spark interprets as the current time, such as `date'today'`."""
+    return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _MOMENTS
+
+
+def _tokens(where: str) -> list[Token]:
+    """Return the tokens of a text. Checks the limits."""
+    try:
+        tokens: list[Token] = Spark().tokenize(where)
+    except Exception as error:  # whatever sqlglot does not expect, Spark may accept
+        check_untokenized(where)
+        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
+    check_tokens(where, tokens)
+    return tokens
+
+
+def _parse(where: str) -> exp.Expr:
+    try:
+        tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
+    except ParseError as error:
+        told = error.errors[0] if error.errors else {}
+        reason = told.get("description") or "an empty predicate"
+        raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
+    except RecursionError as error:
+        raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
+    except Exception as error:  # whatever sqlglot does not expect, Spark may accept
+        raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
+    if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
+        raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
+    return tree
+
+
+def _offset(where: str, told: dict[str, object]) -> int | None:
+    line, highlight, column = told.get("line"), told.get("highlight"), told.get("col")
+    if not isinstance(line, int) or not isinstance(column, int):
+        return None
+    before = sum(len(text) + 1 for text in where.split("\n")[: line - 1])
+    return max(before + column - len(str(highlight or "")), 0)  # sqlglot returns the end of the token
+
+
+def _check_known(where: str, node: exp.Column, columns: TableColumns) -> None:
+    if column_of(node, columns) is not None or node.find_ancestor(exp.Lambda, exp.Anonymous):
+        return
+    whole = node
+    while isinstance(whole.parent, exp.Dot) and whole.parent.this is whole:
+        whole = whole.parent  # type: ignore[assignment]
+    names = _names(whole) or [node.name]
+    if not columns.may_name(names):
+        known = ", ".join(column.name for column in columns.top)
+        reason = f"the table has no column {'.'.join(names)}; it has {known}"
+        raise PredicateError(predicate=where, position=_place(node), reason=reason)
+
+
+def _names(node: exp.Expr) -> list[str] | None:
+    if isinstance(node, exp.Column):
+        return [part.name for part in node.parts]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        inner = _names(node.this)
+        return None if inner is None else [*inner, node.expression.name]
+    return None
+
+
+def _place(node: exp.Expr) -> int | None:
+    starts = [part.meta["start"] for part in node.find_all(exp.Identifier) if "start" in part.meta]
+    return min(starts, default=None)
+
+
+def _conjunct(text: str, tree: exp.Expr, columns: TableColumns) -> Conjunct:
+    """Return a condition. tree: the parsed text, with positions."""
+    tree = _unnested(tree)
+    found: list[tuple[int, int, TableColumn]] = []
+    is_plain = all(isinstance(node, _PLAIN) and not is_of_the_moment(node) for node in tree.walk())
+    for node in tree.find_all(exp.Column, exp.Dot):
+        if isinstance(node.parent, exp.Dot):
+            continue
+        column = column_of(node, columns)
+        places = [part.meta for part in node.find_all(exp.Identifier) if "start" in part.meta]
+        if column is None or not places:
+            is_plain = False
+        else:
+            begin = min(place["start"] for place in places)
+            found.append((begin, max(place["end"] for place in places) + 1, column))
+    return Conjunct(text=text, tree=tree, columns=tuple(found), is_plain=is_plain)
+
+
+def _unnested(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
+
+
+def _split(where: str, tokens: list[Token], tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    """Yield the conditions, as text and parsed; the whole text, if it cannot be split like the tree."""
+    # From the first token to the last: a comment at the end would hide the SQL that is appended.
+    whole = where[tokens[0].start : tokens[-1].end + 1]
+    texts = [where[begin:end] for begin, end in _spans(tokens)]
+    if texts == [where]:
+        yield where, tree
+        return
+    try:
+        parsed = [_parse(text) for text in texts]
+    except NotParsedError:
+        parsed = []
+    conditions = list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]
+    if parsed == conditions:
+        yield from zip(texts, parsed, strict=True)
+    else:
+        yield whole, _parse(whole)
+
+
+def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the conditions joined by AND outside of brackets; the whole text, if there is an OR."""
+    depth, betweens, begin, end = 0, 0, tokens[0].start, tokens[-1].end + 1
+    if any(token.token_type is TokenType.OR for token in _outermost(tokens)):
+        yield begin, end
+        return
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        depth += (before.token_type in OPENING) - (before.token_type in CLOSING)
+        if depth:
+            continue
+        if token.token_type is TokenType.BETWEEN:
+            betweens += 1
+        elif token.token_type is TokenType.AND and betweens:
+            betweens -= 1
+        elif token.token_type is TokenType.AND:
+            yield begin, before.end + 1
+            begin = after.start
+    yield begin, end
+
+
+def _outermost(tokens: list[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
+        if depth == 0:
+            yield token
+
+
+# Comparisons, and functions that have no state, do not depend on the time or on session settings, and are known to
+# sqlglot.
+_PLAIN = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.EqualNull, exp.LT, exp.LTE, exp.GT,
+    exp.GTE, exp.In, exp.Between, exp.Is, exp.Like, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean,
+    exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Upper, exp.Lower,
+    exp.StartsWith, exp.EndsWith, exp.Contains, exp.Length, exp.Substring, exp.Coalesce, exp.Year, exp.Month, exp.Day,
+    exp.TsOrDsToDate, exp.Abs, exp.RegexpLike, exp.Case, exp.If, exp.Concat, exp.Trim, exp.DateAdd, exp.Interval,
+    exp.Var, exp.Tuple, exp.HexString,
+)  # fmt: skip

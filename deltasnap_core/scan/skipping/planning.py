@@ -1,0 +1,116 @@
+"""Selects files by their partition values and statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.spark.load_actions import PARSED
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, is_about_files
+from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.scan.skipping.data_skipping import Skipping
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """The effect of a predicate on the files of a table.
+
+    files, bytes_in_files: of the version.
+    ..._after_partitions:  what remains after the partition values are checked.
+    ..._after_statistics:  what remains after the statistics are checked too; these files are read.
+    used, unused: the conditions of the predicate that select files, and those that only select rows.
+    """
+
+    files: int
+    bytes_in_files: int
+    files_after_partitions: int
+    bytes_after_partitions: int
+    files_after_statistics: int
+    bytes_after_statistics: int
+    used: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.files_after_statistics} of {self.files} files, "
+            f"{self.bytes_after_statistics} of {self.bytes_in_files} bytes "
+            f"({self.files_after_partitions} files after partitions)",
+            *(f"chooses files: {text}" for text in self.used),
+            *(f"chooses rows only: {text}" for text in self.unused),
+        ]
+        return "\n".join(lines)
+
+
+def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
+    """Return the files that may contain rows for which the predicate is true.
+
+    files: the columns of AddFile, and PARSED if the replay read `skipping.fields` as values.
+    """
+    condition = condition_on_files(skipping, parsed=PARSED in files.columns)
+    return files if condition is None else files.where(condition)
+
+
+def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
+    """Return whether Spark can evaluate the condition on the partition values of every file; one Spark job."""
+    try:
+        files.agg(F.expr(f"count_if({_by_partitions(skipping)})")).collect()
+    except SPARK_FAILURES as error:
+        if is_about_files(error):
+            raise
+        return False
+    return True
+
+
+def condition_on_files(skipping: Skipping, *, parsed: bool = False) -> str | None:
+    """Return the condition as SQL over the columns of AddFile (and PARSED), never null; None: keep every file."""
+    conditions = [found for found in (_by_partitions(skipping), _by_statistics(skipping, parsed)) if found]
+    return " and ".join(conditions) or None
+
+
+def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | None = None) -> ScanReport:
+    """Return the effect of a predicate on files; one Spark job.
+
+    totals: the numbers of files and bytes, if known: then only files that may match are examined. If the predicate uses
+            no partition values, `files` may lack some files.
+    """
+    by_partitions = _by_partitions(skipping) or "true"
+    by_statistics = _by_statistics(skipping, parsed=PARSED in files.columns) or "true"
+    if totals is not None:
+        files, by_partitions = files.where(by_partitions), "true"
+    judged = files.selectExpr("size", f"{by_partitions} as in_partitions", f"{by_statistics} as in_statistics")
+    kept = "in_partitions and in_statistics"
+    (row,) = judged.agg(
+        F.count(F.lit(1)).alias("files"),
+        F.expr("coalesce(sum(size), 0)").alias("bytes_in_files"),
+        F.expr("count_if(in_partitions)").alias("files_after_partitions"),
+        F.expr("coalesce(sum(if(in_partitions, size, 0)), 0)").alias("bytes_after_partitions"),
+        F.expr(f"count_if({kept})").alias("files_after_statistics"),
+        F.expr(f"coalesce(sum(if({kept}, size, 0)), 0)").alias("bytes_after_statistics"),
+    ).collect()
+    found = ScanReport(**row.asDict(), used=skipping.used, unused=skipping.unused)
+    if totals is None:
+        return found
+    if skipping.partitions is None:
+        found = replace(found, files_after_partitions=totals[0], bytes_after_partitions=totals[1])
+    return replace(found, files=totals[0], bytes_in_files=totals[1])
+
+
+def _by_partitions(skipping: Skipping) -> str | None:
+    return None if skipping.partitions is None else f"coalesce({skipping.partitions}, true)"
+
+
+def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
+    """Return the condition on the statistics. The lambda is needed so that the JSON is parsed only once."""
+    if skipping.statistics is None:
+        return None
+    if skipping.schema is None:
+        return f"coalesce({skipping.statistics}, true)"
+    # Invalid JSON, or JSON of another structure, becomes null: the file is kept.
+    statistics = f"from_json(stats, {string_sql(skipping.schema)}, map('mode', 'PERMISSIVE'))"
+    if parsed:
+        statistics = f"coalesce({PARSED}, {statistics})"
+    return f"coalesce(exists(array({statistics}), s -> {skipping.statistics}), true)"

@@ -1,0 +1,84 @@
+"""Checks a predicate and the selected columns with Spark's analyzer, before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+
+from deltasnap_core.errors import PredicateError
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.predicates.predicate import NotParsedError
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
+from deltasnap_core.scan.table_columns import TableColumns
+
+_ANSI = "spark.sql.ansi.enabled"
+_DOUBLE_QUOTED_NAMES = (_ANSI, "spark.sql.ansi.doubleQuotedIdentifiers")
+_TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
+
+
+def checked_skipping(table: ScannedTable, where: str) -> Skipping:
+    """Return the file conditions of a predicate, after Spark's analyzer has accepted it.
+
+    Errors: PredicateError.
+    """
+    try:
+        skipping = skipping_of(where, table.columns)
+    except NotParsedError:
+        skipping = Skipping(unused=(where,))
+    try:
+        _ = table.no_rows.where(where).schema
+    except SPARK_FAILURES as error:  # Java exceptions too: a stack overflow despite the limits
+        raise PredicateError(predicate=where, position=_position(where, error), reason=_reason(error)) from error
+    if _reads_otherwise(table, where):
+        return Skipping(unused=(*skipping.used, *skipping.unused))
+    return replace(skipping, may_fail=skipping.may_fail and _setting(table, _ANSI, "true") == "true")
+
+
+def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:
+    """Return column names as Spark resolves them. A name that matches a column exactly is not split at its dots.
+
+    Errors: ValueError for an unknown column.
+    """
+    return tuple(_selected(name, columns) for name in names)
+
+
+def _selected(name: str, columns: TableColumns) -> str:
+    column = columns.resolve([name]) or columns.resolve(name.replace("`", "").split("."))
+    if column is None:
+        known = ", ".join(column.name for column in columns.top)
+        raise ValueError(f"The table has no column {name!r}; it has {known}")
+    return ".".join(map(quoted, column.path))
+
+
+def _reads_otherwise(table: ScannedTable, where: str) -> bool:
+    """Return whether session settings change the meaning of the text: double-quoted names, or times without a zone."""
+    names = '"' in where and all(_setting(table, name, "false") == "true" for name in _DOUBLE_QUOTED_NAMES)
+    return names or ("timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED)
+
+
+def _setting(table: ScannedTable, name: str, default: str) -> str:
+    return str(table.spark.conf.get(name, default)).lower()
+
+
+def _position(where: str, error: BaseException) -> int | None:
+    if not isinstance(error, PySparkException):
+        return None
+    for context in error.getQueryContext() or ():
+        try:
+            start = int(context.startIndex())
+        except PySparkException:  # the context of a DataFrame, not of a text
+            continue
+        if 0 <= start < len(where):
+            return start
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    if not isinstance(error, PySparkException):
+        return f"Spark cannot analyze it: {spark_cause(error)}"
+    message = str(error.getMessage() or error)
+    return message.partition(" SQLSTATE:")[0].partition("\n")[0].strip()

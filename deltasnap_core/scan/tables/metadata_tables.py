@@ -1,0 +1,358 @@
+"""Metadata tables: facts about a table from its log, as DataFrames.
+
+    snapshot.tables.partitions.show()
+    snapshot.tables.create_view("column_stats")                      # then: select * from column_stats
+
+Each table is a property that documents its columns. Sizes are bytes, times are timestamps. Names of columns inside
+structs are joined with dots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
+from deltasnap_core.rules.num_records import num_records_sql
+from deltasnap_core.rules.sql_text import sql_type, string_sql
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.bounds import bounds_of
+from deltasnap_core.scan.skipping.partition_values import partition_value
+from deltasnap_core.scan.table_columns import TableColumn
+from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles, vacuum_candidates
+from deltasnap_core.storage.folder_listing import FolderListing
+
+NAMES = (
+    "files",
+    "entries",
+    "history",
+    "partitions",
+    "versions",
+    "log_files",
+    "tombstones",
+    "column_stats",
+    "vacuum_candidates",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """The sources of the metadata tables. Each is read when a table needs it.
+
+    files:        the live files of the version.
+    tombstones:   every tombstone that the log still has.
+    events:       the file actions of commits, with the columns version, path, add, remove; None: there are none.
+    history, versions, log_files: the tables themselves.
+    listing:      the files below the table's folder.
+    named:        the files that other versions in the log name, including later ones; with True, also those that each
+                  commit names.
+    retention_ms: how long a tombstone is kept.
+    now_ms:       the current time.
+    """
+
+    files: Callable[[], DataFrame]
+    tombstones: Callable[[], DataFrame]
+    events: Callable[[], DataFrame | None]
+    history: Callable[[], DataFrame]
+    versions: Callable[[], DataFrame]
+    log_files: Callable[[], DataFrame]
+    listing: Callable[[], FolderListing]
+    named: Callable[[bool], NamedFiles]
+    retention_ms: int
+    now_ms: int
+
+
+class MetadataTables:
+    """The metadata tables of one version of a table, or of its log. Each is created on demand."""
+
+    def __init__(self, table: ScannedTable, facts: LogFacts) -> None:
+        self._table = table
+        self._facts = facts
+
+    def create_view(self, name: str, view: str | None = None) -> str:
+        """Create a temporary view of one of the tables. Return the view's name; default: the name of the table.
+
+        Errors: ValueError for a name that is not in NAMES.
+        """
+        if name not in NAMES:
+            raise ValueError(f"There is no metadata table {name!r}; there are {', '.join(NAMES)}")
+        rows: DataFrame = self.vacuum_candidates() if name == "vacuum_candidates" else getattr(self, name)
+        rows.createOrReplaceTempView(view or name)
+        return view or name
+
+    @property
+    def files(self) -> DataFrame:
+        """The live files.
+
+        path (string, as in the log), size (long), modification_time (timestamp), data_change (boolean), records (long,
+        null: not stated), deleted_records (long, by its deletion vector), partition (struct of the typed partition
+        columns), stats (struct by column: min, max in the column's type, null_count; null: not stated), tags (map).
+        """
+        values = f"transform(array({self._parsed}), s -> {self._readable_stats})[0]"
+        return self._facts.files().selectExpr(
+            "path",
+            "size",
+            "timestamp_millis(modificationTime) as modification_time",
+            "dataChange as data_change",
+            f"{self._records} as records",
+            "coalesce(deletionVector.cardinality, 0L) as deleted_records",
+            f"{self._partition} as partition",
+            f"{values} as stats",
+            "tags",
+        )
+
+    @property
+    def partitions(self) -> DataFrame:
+        """The partitions; a table without partition columns has one.
+
+        partition (struct of the typed partition columns), files (long), bytes (long), records (long, of the files that
+        state it, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
+        (timestamp: the newest modification time of its files).
+        """
+        return (
+            self._facts.files()
+            .selectExpr(
+                f"{self._partition} as partition",
+                "size",
+                "modificationTime",
+                f"{self._records} as records",
+                "coalesce(deletionVector.cardinality, 0L) as deleted",
+            )
+            .groupBy("partition")
+            .agg(*map(F.expr, _PARTITION_TOTALS))
+        )
+
+    @property
+    def entries(self) -> DataFrame:
+        """The history of each file: one row for each time that a commit added it.
+
+        path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
+        before the first available commit), removed_version (long; null: still in the table), data_change (boolean).
+        """
+        live = self._facts.files().selectExpr(
+            "path",
+            f"{vector_id_sql('deletionVector')} as deletion_vector",
+            "size",
+            "dataChange as data_change",
+        )
+        columns = ("path", "deletion_vector", "size", "added_version", "removed_version", "data_change")
+        events = self._facts.events()
+        if events is None:
+            return live.selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
+        lives = _lives(events)
+        known = lives.selectExpr("path as known", "coalesce(deletion_vector, '') as known_vector").distinct()
+        is_known = "path = known and coalesce(deletion_vector, '') = known_vector"
+        older = live.join(known, F.expr(is_known), "left_anti").selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
+        return older.unionAll(lives.select(*columns))
+
+    @property
+    def history(self) -> DataFrame:
+        """The commits that still exist, newest first; columns as in `DeltaLog.history_frame`."""
+        return self._facts.history()
+
+    @property
+    def versions(self) -> DataFrame:
+        """The versions.
+
+        version (long), timestamp (timestamp, null: its commit no longer exists), has_commit, has_checkpoint, loadable
+        (boolean), why_not (string, null: it is loadable).
+        """
+        return self._facts.versions()
+
+    @property
+    def log_files(self) -> DataFrame:
+        """The files of the log.
+
+        path (string, URL), kind (string), version (long), size (long), modification_time (timestamp), in_segment
+        (boolean: used to load the version).
+        """
+        return self._facts.log_files()
+
+    @property
+    def tombstones(self) -> DataFrame:
+        """The removed files that the log still has, ordered by expiry.
+
+        path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not stated),
+        data_change (boolean), deletion_vector (string, unique id).
+        """
+        expires = f"coalesce(deletionTimestamp, 0) + {self._facts.retention_ms}L"
+        return self._facts.tombstones().selectExpr(
+            "path",
+            "timestamp_millis(deletionTimestamp) as deletion_timestamp",
+            f"timestamp_millis({expires}) as expires_at",
+            f"({expires} <= {self._facts.now_ms}L) as expired",
+            "size",
+            "dataChange as data_change",
+            f"{vector_id_sql('deletionVector')} as deletion_vector",
+        ).orderBy("expires_at", "path")  # fmt: skip
+
+    @property
+    def column_stats(self) -> DataFrame:
+        """The coverage of the statistics, one row for each column that may have some.
+
+        column (string), type (string), files (long), files_with_min, files_with_max, files_with_null_count (long),
+        records (long, of the files that state it), records_with_min, records_with_null_count (long), share_of_files,
+        share_of_records (double: with both bounds), null_count (long, where stated), min, max (string: the least and
+        the greatest bound as written; null: there is none).
+        """
+        columns = self._data_columns
+        counted = self._facts.files().selectExpr(f"{self._parsed} as s")
+        totals = counted.selectExpr(*(_coverage(column, number) for number, column in enumerate(columns)))
+        rows = ", ".join(
+            f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
+            for number, column in enumerate(columns)
+        )
+        if not rows:
+            return self._table.spark.range(0).selectExpr(*_COVERAGE_TYPES)
+        return totals.selectExpr(f"inline(array({rows}))").selectExpr("column", "type", *_COVERAGE)
+
+    def vacuum_candidates(self, *, list_files: bool = False) -> DataFrame:
+        """Return the files that VACUUM would delete, and those that are protected, with the reason.
+
+        list_files: also list the table's folder, to find files that no action names (orphans), and read every commit.
+        path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
+        is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
+        modification_time (timestamp, of a listed file).
+
+        A file is protected if any version within the retention needs it: as a data file, deletion vector or file of
+        change data. If this is uncertain, the file is protected too, and the reason says so. A path that cannot be
+        resolved may be any file. A path outside of the table's folder (a mount, another address of the storage) may be
+        any file of its name. Comparisons of names ignore upper case, `.`, `..` and `//`. Also protected are files
+        younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
+        folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
+        """
+        listing = self._facts.listing() if list_files else None  # first: files committed later are then named
+        named = self._facts.named(list_files)
+        named = replace(
+            named,
+            files=[self._facts.files(), *named.files],
+            tombstones=[self._facts.tombstones(), *named.tombstones],
+        )
+        return vacuum_candidates(
+            self._table, named, retention_ms=self._facts.retention_ms, now_ms=self._facts.now_ms, listing=listing
+        )
+
+    @property
+    def _data_columns(self) -> list[TableColumn]:
+        return [column for column in self._table.columns.leaves if not column.is_partition and column.is_leaf]
+
+    @property
+    def _partition(self) -> str:
+        fields = [
+            f"{partition_value(column) or 'cast(null as string)'} as {quoted(column.path[0])}"
+            for column in self._table.columns.partition
+        ]
+        return f"struct({', '.join(fields)})" if fields else "named_struct()"
+
+    @property
+    def _records(self) -> str:
+        return num_records_sql("stats")
+
+    @property
+    def _parsed(self) -> str:
+        columns = self._data_columns
+        parts = [f"{kind}: {_nested(columns, 'string')}" for kind in ("minValues", "maxValues")]
+        counts = _nested(columns, "bigint")
+        schema = f"struct<numRecords: bigint, {', '.join(parts)}, nullCount: {counts}>" if columns else _NO_COLUMNS
+        return f"from_json(stats, {string_sql(schema)})"
+
+    @property
+    def _readable_stats(self) -> str:
+        fields = []
+        for column in self._data_columns:
+            path = ".".join(map(quoted, column.physical_path))
+            low, high = (f"try_cast(s.{kind}.{path} as {sql_type(_readable_type(column))})" for kind in _KINDS)
+            value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
+            fields.append(f"{value} as {quoted(column.name)}")
+        return f"struct({', '.join(fields)})" if fields else "named_struct()"
+
+
+_KINDS = ("minValues", "maxValues")
+_NO_COLUMNS = "struct<numRecords: bigint>"
+_NULL_VERSIONS = ("cast(null as bigint) as added_version", "cast(null as bigint) as removed_version")
+_PARTITION_TOTALS = (
+    "count(1) as files",
+    "sum(size) as bytes",
+    "sum(records) as records",
+    "sum(deleted) as deleted_records",
+    "min(size) as smallest_file",
+    "max(size) as largest_file",
+    "timestamp_millis(max(modificationTime)) as last_change",
+)
+_COVERAGE = (
+    "c.files", "c.files_with_min", "c.files_with_max", "c.files_with_null_count", "c.records", "c.records_with_min",
+    "c.records_with_null_count", "try_divide(c.files_with_both, c.files) as share_of_files",
+    "try_divide(c.records_with_both, c.records) as share_of_records", "c.null_count", "c.min", "c.max",
+)  # fmt: skip
+_COVERAGE_TYPES = (
+    "cast(null as string) as column", "cast(null as string) as type",
+    *(f"cast(null as bigint) as {name}" for name in (
+        "files", "files_with_min", "files_with_max", "files_with_null_count", "records", "records_with_min",
+        "records_with_null_count")),
+    *(f"cast(null as double) as {name}" for name in ("share_of_files", "share_of_records")),
+    "cast(null as bigint) as null_count", "cast(null as string) as min", "cast(null as string) as max",
+)  # fmt: skip
+
+
+def _lives(events: DataFrame) -> DataFrame:
+    """Return the time of each file in the table, from adds and removes by version."""
+    actions = events.selectExpr(
+        "version", "path", "add.path is not null as is_add", "coalesce(add.size, remove.size) as size",
+        "coalesce(add.dataChange, remove.dataChange) as data_change",
+        f"nullif({file_vector_id_sql()}, '') as deletion_vector",
+    )  # fmt: skip
+    over = "over (partition by path, deletion_vector order by version)"
+    ordered = actions.selectExpr("*", f"lead(version) {over} as next_version", f"lag(version) {over} as last_version")
+    return ordered.where("is_add or last_version is null").selectExpr(
+        "path",
+        "deletion_vector",
+        "size",
+        "if(is_add, version, null) as added_version",
+        "if(is_add, next_version, version) as removed_version",
+        "data_change",
+    )
+
+
+def _coverage(column: TableColumn, number: int) -> str:
+    path = ".".join(map(quoted, column.physical_path))
+    low, high, nulls = (f"s.{kind}.{path}" for kind in (*_KINDS, "nullCount"))
+    both = f"{low} is not null and {high} is not null"
+    typed = sql_type(_readable_type(column))
+    return (
+        "named_struct('files', count(1)"
+        f", 'files_with_min', count({low}), 'files_with_max', count({high}), 'files_with_null_count', count({nulls})"
+        f", 'files_with_both', count_if({both})"
+        f", 'records', coalesce(sum(s.numRecords), 0)"
+        f", 'records_with_min', coalesce(sum(if({low} is not null, s.numRecords, 0)), 0)"
+        f", 'records_with_null_count', coalesce(sum(if({nulls} is not null, s.numRecords, 0)), 0)"
+        f", 'records_with_both', coalesce(sum(if({both}, s.numRecords, 0)), 0)"
+        f", 'null_count', sum({nulls})"
+        f", 'min', cast(min(try_cast({low} as {typed})) as string)"
+        f", 'max', cast(max(try_cast({high} as {typed})) as string)) as c{number}"
+    )
+
+
+def _readable_type(column: TableColumn) -> str:
+    """Return the type for showing a bound: that of the column if it has bounds, otherwise text."""
+    bounds = bounds_of(column)
+    return column.data_type if bounds is not None and bounds.lower is not None else "string"
+
+
+def _nested(columns: list[TableColumn], kind: str) -> str:
+    tree: dict[str, object] = {}
+    for column in columns:
+        node = tree
+        for name in column.physical_path[:-1]:
+            node = node.setdefault(name, {})  # type: ignore[assignment]
+        node[column.physical_path[-1]] = kind
+    return _tree_sql(tree)
+
+
+def _tree_sql(tree: object) -> str:
+    if not isinstance(tree, dict):
+        return str(tree)
+    return f"struct<{', '.join(f'{quoted(name)}: {_tree_sql(inner)}' for name, inner in tree.items())}>"

@@ -1,0 +1,262 @@
+"""The files that VACUUM would delete from a table's folder, and the reasons that protect other files.
+
+A user may delete the listed files. So a file is a candidate only if it is certain that nothing needs it: files are
+compared by `FileKeys`, and a path that cannot be resolved counts as needed.
+Source: Delta's `VacuumCommand`; PROTOCOL.md, Remove File (tombstones and their retention).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.replay.spark.local_rows import arrow_rows
+from deltasnap_core.scan.files.deletion_vectors import vector_file
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.file_keys import UNRESOLVED, FileKeys, normal_path
+from deltasnap_core.storage.folder_listing import FolderListing, roots_of
+from deltasnap_core.storage.urls import join_url
+
+_NAMED = pa.schema([("path", pa.string()), ("deleted_at", pa.int64()), ("size", pa.int64())])
+_LISTED = pa.schema(
+    [("path", pa.string()), ("kept", pa.string()), ("listed_size", pa.int64()), ("modified_at", pa.int64())]
+)
+_AGE = pa.schema([("live", pa.bool_()), ("deleted_at", pa.int64())])
+_FILE = "path", "kept", "listed_size", "modified_at"
+_NO_FILE = (
+    *(f"cast(null as string) as {name}" for name in _FILE[:2]),
+    *(f"cast(null as bigint) as {name}" for name in (*_FILE[2:], "size")),
+)
+# The paths of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.
+_PATHS = """inline(filter(array(
+  struct(path, size, cast(null as string) as encoding),
+  if(coalesce(deletionVector.storageType, 'i') = 'i', null, struct(
+    deletionVector.pathOrInlineDv as path, cast(null as bigint) as size,
+    nullif(deletionVector.storageType, 'p') as encoding))
+), each -> each is not null))"""
+_CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
+
+LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
+OUTSIDE = "outside the folder of the table"
+SAME_NAME = "the log names a file of this name by another path"
+UNRESOLVED_NAMES = "the log names a file that cannot be resolved"
+LOG_IS_GONE = "the log is gone: other versions may need it"
+YOUNG_TOMBSTONE = "expired tombstone, but the file is younger than the retention"
+UNKNOWN_AGE = "orphan of unknown age"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFiles:
+    """The files that a log names.
+
+    files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
+    change_data: the paths of files of change data, as in the log.
+    is_whole: whether the whole log was read.
+    """
+
+    files: Sequence[DataFrame]
+    tombstones: Sequence[DataFrame]
+    change_data: Sequence[str] = ()
+    is_whole: bool = True
+
+
+def vacuum_candidates(
+    table: ScannedTable,
+    named: NamedFiles,
+    *,
+    retention_ms: int,
+    now_ms: int,
+    listing: FolderListing | None = None,
+) -> DataFrame:
+    """Return the files that no version within the retention needs, and those protected only for another reason.
+
+    named: of every version that is retained. listing: None: report only files that the log names.
+    """
+    keys = FileKeys(roots_of(table.table_path) if listing is None else listing.roots)
+    before = now_ms - retention_ms
+    names, is_unknown = _named(table, named, keys, before)
+    if listing is None:
+        shown = names.selectExpr("deleted_at", "keys", *_shown(keys))
+        entries = shown.selectExpr("deleted_at", *_FILE, "size", _places(keys.of_name("path")))
+    else:
+        needs = names.selectExpr("deleted_at", *_NO_FILE, "explode(keys) as key", "cast(null as int) as by_name")
+        entries = needs.unionByName(_listed(table, keys, listing))
+    # One pass over the names: the facts about a key in the log are joined to the files with that key.
+    by_key = "over (partition by key)"
+    told = entries.selectExpr(
+        *(*_FILE, "size", "by_name"),
+        f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
+        f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
+    ).where("by_name is not null")
+    found = (
+        told.groupBy(*_FILE)
+        .agg(
+            F.expr("max(size) as size"),
+            F.expr("max(if(by_name = 0, live, null)) as live"),
+            F.expr("max(if(by_name = 0, deleted_at, null)) as deleted_at"),
+            F.expr(f"coalesce(bool_or(by_name = 1 and {_is_needed(before)}), false) as named"),
+        )
+        .crossJoin(is_unknown)
+        .where("deleted_at is not null or (live is null and modified_at is not null)")
+    )
+    return found.selectExpr("*", f"{_reason(before, is_whole=named.is_whole)} as reason").selectExpr(
+        "path",
+        "reason",
+        "reason not in ('expired tombstone', 'orphan') as protected",
+        "coalesce(listed_size, size) as size",
+        "timestamp_millis(nullif(deleted_at, 0L)) as deletion_timestamp",
+        "timestamp_millis(modified_at) as modification_time",
+    )
+
+
+def _reason(before: int, *, is_whole: bool) -> str:
+    # A tombstone without a time counts as one of 1970. A file without a time has no comparable age.
+    cases = (
+        ("live", "live file"),
+        (f"deleted_at > {before}L", "tombstone has not expired"),
+        ("kept is not null", None),
+        ("named", SAME_NAME),
+        ("is_unknown", UNRESOLVED_NAMES),
+        ("false" if is_whole else "true", LOG_IS_GONE),
+        (f"deleted_at is not null and modified_at > {before}L", YOUNG_TOMBSTONE),
+        ("deleted_at is not null", "expired tombstone"),
+        ("modified_at = 0L", UNKNOWN_AGE),
+        (f"modified_at > {before}L", "orphan younger than the retention"),
+    )
+    told = " ".join(f"when {case} then {'kept' if reason is None else repr(reason)}" for case, reason in cases)
+    return f"case {told} else 'orphan' end"
+
+
+def _is_needed(before: int) -> str:
+    return f"(live or deleted_at > {before}L)"
+
+
+def _named(table: ScannedTable, named: NamedFiles, keys: FileKeys, before: int) -> tuple[DataFrame, DataFrame]:
+    """Return the files and deletion vectors that the log names, and one row: whether some of them may be any file.
+
+    The first: path (raw), deleted_at (ms; null: live), size, keys. The second: is_unknown.
+    """
+    ages = {"cast(null as bigint)": named.files, "coalesce(deletionTimestamp, 0L)": named.tombstones}
+    paths = _union(
+        [frame.selectExpr(f"{age} as deleted_at", _PATHS) for age, frames in ages.items() for frame in frames]
+    )
+    of_log = f"{keys.of_logged('path')} as keys"
+    with_keys = paths.selectExpr("*", of_log)
+    is_unknown, of_driver = _undecided(with_keys)
+    of_driver += [{"path": path, "deleted_at": None} for path in named.change_data]
+    in_spark = with_keys.where("encoding is null").drop("encoding")
+    local = arrow_rows(table.spark, pa.Table.from_pylist(of_driver, _NAMED)).selectExpr("*", of_log)
+    ages_of_unknown = local.where(f"array_contains(keys, '{UNRESOLVED}')").selectExpr(
+        "deleted_at is null as live", "deleted_at"
+    )
+    unknown = ages_of_unknown.unionAll(arrow_rows(table.spark, pa.Table.from_pylist(is_unknown, _AGE)))
+    is_any = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
+    return in_spark.unionByName(local) if of_driver else in_spark, is_any
+
+
+def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the ages (_AGE) of paths that cannot be resolved, and the vectors whose path is encoded (_NAMED).
+
+    A path that cannot be decoded is None. There are few of them: one query finds them.
+    """
+    rows = (
+        paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')")
+        .selectExpr("deleted_at", "encoding", "if(encoding is null, null, path) as path")
+        .groupBy("encoding", "path")
+        .agg(F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at"))
+    )
+    unknown, vectors = [], []
+    for row in rows.toArrow().to_pylist():
+        if row["encoding"] is None:
+            unknown.append({"live": row["live"], "deleted_at": row["deleted_at"]})
+            continue
+        vector = DeletionVectorDescriptor(
+            storage_type=row["encoding"], path_or_inline_dv=row["path"] or "", size_in_bytes=0, cardinality=0
+        )
+        try:
+            path = quote(vector_file(vector))
+        except ValueError:
+            path = None
+        vectors.append({"path": path, "deleted_at": None if row["live"] else row["deleted_at"]})
+    return unknown, vectors
+
+
+def _shown(keys: FileKeys) -> tuple[str, ...]:
+    """Return SQL for the columns of _FILE, and the size, of a path that the log names."""
+    return (
+        f"coalesce({keys.shown('path')}, '') as path",
+        f"if({keys.is_inside('path')}, cast(null as string), '{OUTSIDE}') as kept",
+        *("cast(null as bigint) as listed_size", "cast(null as bigint) as modified_at", "size"),
+    )
+
+
+def _places(name: str) -> str:
+    """Return SQL for the rows of a path that the log names: each of its keys, and as a file its key and its name."""
+    keys = "transform(keys, each -> struct(each as key, cast(null as int) as by_name))"
+    return f"inline(concat({keys}, array(struct(keys[0] as key, 0 as by_name), struct({name} as key, 1 as by_name))))"
+
+
+def _listed(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
+    """Return the listed files that VACUUM would consider, by key and by name."""
+    rows = arrow_rows(table.spark, _considered(table, listing))
+    places = f"posexplode(array({keys.of_listed('path')}, {keys.of_name('path')})) as (by_name, key)"
+    return rows.selectExpr("cast(null as bigint) as deleted_at", *_FILE, "cast(null as bigint) as size", places)
+
+
+def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
+    root = join_url(table.table_path, "")
+    files = {file.path.removeprefix(root): file for file in listing.files}
+    nested = {path.partition(f"/{LOG_FOLDER}/")[0] for path in files if f"/{LOG_FOLDER}/" in path}
+    roots = [f"{normal_path(root)}/" for root in listing.roots]
+    targets = [f"{normal_path(target)}/" for target in listing.link_targets]
+    linked = {target.removeprefix(root).rstrip("/") for target in targets for root in roots if target.startswith(root)}
+    if any(root.startswith(target) for target in targets for root in roots):
+        linked.add("")  # a link to the table's folder, or to a folder above it
+    rows = []
+    for path, file in files.items():
+        if not _is_hidden(path, table.metadata.partition_columns):
+            kept = (
+                NESTED
+                if _is_below(path, nested)
+                else LINKED
+                if _is_below(path.lower().replace("\\", "/"), linked)
+                else None
+            )
+            row = {"path": path, "kept": kept, "listed_size": file.size, "modified_at": file.modification_time}
+            rows.append(row)
+    return pa.Table.from_pylist(rows, _LISTED)
+
+
+def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
+    """Return whether VACUUM ignores a file: it is hidden or in a hidden folder, unless that is a partition.
+
+    A name that is not UTF-8 is ignored too: no log can name it, and it cannot be displayed.
+    """
+    parts = path.split("/")
+    if parts[0] in (LOG_FOLDER, _CONVERTED, "") or any("\ud800" <= character <= "\udfff" for character in path):
+        return True
+    partitions = tuple(f"{name}=" for name in partition_columns)
+    return any(
+        part.startswith((".", "_")) and part != _CHANGE_DATA and not part.startswith(partitions) for part in parts
+    )
+
+
+def _is_below(path: str, folders: Set[str]) -> bool:
+    """Return whether a path is one of the folders, or lies below one; every path lies below the empty one."""
+    if not folders:
+        return False
+    parts = path.split("/")
+    return "" in folders or any("/".join(parts[:depth]) in folders for depth in range(1, len(parts) + 1))
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionAll, frames)
