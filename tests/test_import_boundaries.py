@@ -78,7 +78,7 @@ ALSO_PURE = (
     "deltasnap_assets.spark.jvm_options",
     "deltasnap_assets.spark.connect_check",
     "deltasnap_assets.spark.session_config",
-    "deltasnap_assets.tables.byte_units",
+    "deltasnap_assets.tables.quantities",
     "deltasnap_assets.texts",
     "deltasnap_assets.settings.distribution",
     "deltasnap_assets.spark.connect_server",

@@ -15,6 +15,7 @@ from deltasnap_assets.runs.verdicts import (
     CONTIGUOUS_LOG,
     READABLE_CHECKPOINT,
     READABLE_PROTOCOL,
+    Verdict,
     condition_verdicts,
     not_evaluated,
 )
@@ -23,17 +24,14 @@ from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.advice import with_advice
 from deltasnap_assets.tables.checks.expectations import (
-    Verdict,
     checkpoint_lag,
     checksum_agrees,
-    small_files,
-    tombstone_ratio,
-)
-from deltasnap_assets.tables.checks.more_expectations import (
     even_partitions,
     expired_tombstones,
     fresh_table,
+    small_files,
     statistics_coverage,
+    tombstone_ratio,
 )
 from deltasnap_assets.tables.checks.version_checks import version_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots

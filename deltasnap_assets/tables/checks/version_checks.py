@@ -14,11 +14,11 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from deltasnap_assets.runs.partitions import key_of, known_versions, version_of, version_partitions
+from deltasnap_assets.runs.verdicts import Verdict
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.advice import with_advice
-from deltasnap_assets.tables.checks.expectations import Verdict
-from deltasnap_assets.tables.checks.more_expectations import schema_unchanged, steady_growth
+from deltasnap_assets.tables.checks.expectations import schema_unchanged, steady_growth
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import DeltaSnapError, SnapshotState

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Sequence
 import dagster as dg
 
 from deltasnap_assets.runs.condition_report import fault_entries, fault_lines
+from deltasnap_assets.runs.verdicts import Verdict
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
-from deltasnap_assets.tables.byte_units import bytes_text
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.checks.advice import ADVICE
-from deltasnap_assets.tables.checks.expectations import Verdict, checkpoint_lag, small_files, tombstone_ratio
-from deltasnap_assets.tables.checks.more_expectations import even_partitions, expired_tombstones, statistics_coverage
-from deltasnap_assets.tables.counts import counted
-from deltasnap_assets.tables.durations import span_text
+from deltasnap_assets.tables.checks.expectations import (
+    checkpoint_lag,
+    even_partitions,
+    expired_tombstones,
+    small_files,
+    statistics_coverage,
+    tombstone_ratio,
+)
 from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, text_value, time_value
 from deltasnap_assets.tables.pages.metadata import _noting_problems as noting_problems
@@ -29,6 +33,7 @@ from deltasnap_assets.tables.pages.pictures import (
     versions_picture,
 )
 from deltasnap_assets.tables.pages.table_columns import MOST_COLUMNS, columns_of, table_schema
+from deltasnap_assets.tables.quantities import bytes_text, counted, span_text
 from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
 from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
 

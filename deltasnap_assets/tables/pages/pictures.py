@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from deltasnap_assets.tables.byte_units import bytes_text
+from deltasnap_assets.tables.quantities import bytes_text
 from deltasnap_assets.texts import visible
 from deltasnap_core import FileSizeHistogram
 

@@ -8,7 +8,7 @@ import pytest
 from deltasnap_assets.settings.config import CheckSettings, TableSettings
 from deltasnap_assets.tables.checks.advice import ADVICE, with_advice
 from deltasnap_assets.tables.checks.asset_checks import table_checks
-from deltasnap_assets.tables.checks.more_expectations import (
+from deltasnap_assets.tables.checks.expectations import (
     even_partitions,
     expired_tombstones,
     fresh_table,
@@ -16,8 +16,8 @@ from deltasnap_assets.tables.checks.more_expectations import (
     statistics_coverage,
     steady_growth,
 )
-from deltasnap_assets.tables.durations import span_text
 from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
+from deltasnap_assets.tables.quantities import span_text
 from tests.assets.tables.test_metadata import state
 
 HOUR = 3_600_000
