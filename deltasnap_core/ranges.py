@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import overload
 
+from deltasnap_core.redaction import safe_repr
+
 
 def _follows(earlier: int, later: int) -> bool:
     return later == earlier + 1
@@ -31,6 +33,7 @@ def contiguous_runs(
         yield first, last
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionRanges(Sequence[int]):
     """Ascending versions, stored as runs: a gap of 2**62 versions takes no more memory than one of 2.

@@ -23,10 +23,12 @@ from deltasnap_assets.processes import (
 
 needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="there is no /proc")  # noqa: PTH110
 
+MINE = f"mine of {os.getpid()}"  # others may run these tests too
+
 
 @pytest.fixture
 def program() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "600"], env={**os.environ, "DELTASNAP_TEST": "mine"})
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, "DELTASNAP_TEST": MINE})
     yield process
     process.kill()
     process.wait()
@@ -81,8 +83,8 @@ def test_process_has_not_ended_while_one_of_its_threads_runs() -> None:
 
 @needs_proc
 def test_processes_are_found_by_a_variable_and_their_children_too(program: subprocess.Popen[bytes]) -> None:
-    assert with_variable("DELTASNAP_TEST", "mine") == [name_of(program.pid)]
-    assert with_variable("DELTASNAP_TEST", "min") == []
+    assert with_variable("DELTASNAP_TEST", MINE) == [name_of(program.pid)]
+    assert with_variable("DELTASNAP_TEST", MINE[:-1]) == []
     script = "import subprocess; subprocess.run(['sleep', '600'])"
     parent = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "DELTASNAP_TEST": "children"})
     while len(with_variable("DELTASNAP_TEST", "children")) < 2:

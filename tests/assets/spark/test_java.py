@@ -48,7 +48,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_machine_without_any_java_raises_one_sentence_with_both_ways_out() -> None:
     assert find_java() is None
     for look in (check_java, use_java):
-        with pytest.raises(JavaError, match=r"^No Java found: none on PATH.*Java 17 or later.*'\.\[java\]'\.$"):
+        with pytest.raises(JavaError, match=r"^No Java found: none on PATH.*Java 17 or later.*'\.\[java\]'\)\.$"):
             look()
 
 
