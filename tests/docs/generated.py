@@ -1,16 +1,19 @@
-"""The generated parts of the documentation: tables of keys, assets, checks, jobs."""
+"""The generated parts of the documentation: tables of keys, assets, checks, jobs and commands."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import dagster as dg
+import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.settings.config import (
@@ -27,7 +30,7 @@ from deltasnap_core.replay.engine import LIMITS
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 )
 
 _PART = re.compile(r"(?<=<!-- made from the code: )(?P<name>\w+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
@@ -111,10 +114,49 @@ def _limits() -> str:
     return _table(("the driver answers", "up to", "which costs", "and costs on Spark"), rows)
 
 
+def _commands() -> str:
+    group = typer.main.get_command(app)
+    return "\n\n".join(_commands_of(group, typer.Context(group, info_name="deltasnap")))
+
+
+def _commands_of(group: Any, context: Any) -> Iterator[str]:
+    """Yield a section for each command of a group, and of the groups in it."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        inner = typer.Context(command, info_name=name, parent=context)
+        yield _command(command, inner)
+        if hasattr(command, "list_commands"):
+            yield from _commands_of(command, inner)
+
+
+def _command(command: Any, context: Any) -> str:
+    rows = [
+        (f"`{_parameter_text(each)}`", _default_text_of(each.default), each.help)
+        for each in command.params
+        if each.help
+    ]
+    words = [_parameter_text(each) for each in command.params if each.param_type_name == "argument"]
+    help_text = "\n\n".join(fill(" ".join(part.split()), 120) for part in command.help.split("\n\n"))
+    usage = "" if hasattr(command, "list_commands") else f"\n\n    {' '.join([context.command_path, *words])}"
+    table = f"\n\n{_table(('option', 'default', 'what it is'), rows)}" if rows else ""
+    return f"## {context.command_path}\n{help_text}{usage}{table}"
+
+
+def _parameter_text(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    return ", ".join(parameter.opts) + (f" {parameter.metavar}" if parameter.metavar else "")
+
+
+def _default_text_of(value: object) -> str:
+    return "" if value is None or value is False else f"`{value}`"
+
+
 _PARTS: Mapping[str, Callable[[], str]] = {
     "limits": _limits,
     "keys": _keys,
     "assets": _assets,
     "checks": _checks,
     "automation": _automation,
+    "commands": _commands,
 }

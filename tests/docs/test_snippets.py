@@ -112,3 +112,9 @@ def test_readme_has_the_two_commands_first() -> None:
 def test_readme_is_short() -> None:
     assert TEXTS["README.md"].count("\n") <= 150
     assert (ROOT / "docs").is_dir()
+
+
+def test_guides_have_the_snippets_of_the_readme() -> None:
+    """Those of the README are executed in `tests/assets/test_own_project.py`."""
+    assert blocks("own-project.md", "python") == blocks("README.md", "python")
+    assert blocks("dg-projects.md", "yaml") == [text for text in blocks("README.md", "yaml") if "attributes" in text]
