@@ -115,7 +115,7 @@ class VersionGapError(DeltaSnapError):
         word = "version" if len(self.missing) == 1 else "versions"
         super().__init__(
             f"Version {version} of the Delta table at {path} cannot be loaded: "
-            f"its log has no commit for {word} {self.missing.text()}, and no checkpoint stands in for it."
+            f"its log has no commit for {word} {self.missing.text()}, and no checkpoint replaces it."
         )
 
 
@@ -213,7 +213,7 @@ class DataFileNotFoundError(DeltaSnapError):
         others = f" and {missing - 1} more" if missing > 1 else ""
         super().__init__(
             f"{which} of the Delta table at {table} has lost the file {path}{others}: "
-            "VACUUM may have removed it, or somebody by hand."
+            "VACUUM or a user may have removed it."
         )
 
 

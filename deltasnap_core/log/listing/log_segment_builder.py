@@ -95,7 +95,7 @@ class LogSegmentBuilder:
             return segment
         if hint and start == hint.version:
             path = redacted(self.log_path)
-            logger.warning("The hint of %s leads nowhere: no checkpoint at %d or later", path, start)
+            logger.warning("The hint in %s is ignored: there is no checkpoint at version %d or later", path, start)
         return search.segment(version) or search.refuse(version)
 
     def update(
