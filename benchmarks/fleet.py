@@ -22,7 +22,8 @@ from benchmarks.measure import Aim, Finding, Samples
 from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import CONFIG_VARIABLE, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_server import HOST, answers, free_port
 from deltasnap_assets.tables.warm_up_workload import write_table
 from deltasnap_core import LOG_FOLDER, commit_file

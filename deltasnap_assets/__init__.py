@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from deltasnap_assets.component import DeltaTableSnapshots
     from deltasnap_assets.definitions import build_definitions
     from deltasnap_assets.runs.latest_version import LatestVersion
-    from deltasnap_assets.settings.config import load_settings
+    from deltasnap_assets.settings.loading import load_settings
 
 _MODULE_OF = {
     "DeltaTableSnapshots": "component",
     "LatestVersion": "runs.latest_version",
     "build_definitions": "definitions",
-    "load_settings": "settings.config",
+    "load_settings": "settings.loading",
 }
 
 # Listed in full instead of taken from the mapping above, because type checkers read it.

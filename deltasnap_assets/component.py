@@ -20,8 +20,9 @@ from pydantic import BaseModel, Field
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.component_file import ComponentAttributes, settings_of
-from deltasnap_assets.settings.config import DEFAULT_STORAGE, with_absolute_paths
+from deltasnap_assets.settings.config import DEFAULT_STORAGE
 from deltasnap_assets.settings.discovery import with_discovered
+from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_core import redacted
 
 

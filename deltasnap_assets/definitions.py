@@ -19,7 +19,8 @@ from deltasnap_assets.runs.plan import job_name
 from deltasnap_assets.runs.refresh_job import refresh_job
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensors
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings, load_settings
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
 from deltasnap_assets.tables.assets.table_assets import table_assets
 from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks

@@ -229,7 +229,7 @@ def warm_up() -> None:
 def start(port: Annotated[int, typer.Option(min=1, max=65535, help="The port, on 127.0.0.1.")] = 15002) -> None:
     """Start a server with the configured Spark settings, and wait until it answers."""
     _require("grpc", "connect")
-    from deltasnap_assets.settings.config import load_settings
+    from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, exercise_server, start_server
 
     server = start_server(load_settings().spark, DEFAULT_FOLDER, port)
@@ -296,7 +296,7 @@ def inspect_table(
 
 def _settings_in_force() -> Settings:
     """Return the configured settings. Without a configuration or a demo table, print what to do and exit."""
-    from deltasnap_assets.settings.config import load_settings, nothing_to_follow
+    from deltasnap_assets.settings.loading import load_settings, nothing_to_follow
 
     settings = load_settings()
     if (problem := nothing_to_follow(settings)) is not None:

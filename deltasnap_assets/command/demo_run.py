@@ -13,7 +13,8 @@ from rich.progress import track
 from deltasnap_assets.command.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
-from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import SnapshotStore, TableLog
 
 NEXT_STEPS = """\

@@ -16,8 +16,9 @@ from deltasnap_assets.command.local.running_ui import last_ui, leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
-from deltasnap_assets.settings.config import Settings, TableSettings, find_config, load_settings, nothing_to_follow
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.distribution import how_to_install
+from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java

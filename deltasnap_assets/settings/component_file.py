@@ -13,7 +13,8 @@ import dagster as dg
 from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from deltasnap_assets.settings.config import Settings, reason_of
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.loading import reason_of
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, key_text
 
 

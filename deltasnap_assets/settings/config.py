@@ -5,11 +5,8 @@ Does not load PySpark, and loads Dagster only to check a cron expression, so tha
 
 from __future__ import annotations
 
-import difflib
-import os
 import re
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,19 +16,13 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
-from deltasnap_core import EngineUse, is_url, learn_options, learn_settings, redacted
+from deltasnap_core import EngineUse, learn_options, learn_settings, redacted
 
-CONFIG_VARIABLE = "DELTASNAP_CONFIG"
-CONFIG_FILE = "deltasnap.yaml"
-DEMO_FOLDER = Path(".deltasnap") / "demo"
-DEMO_TABLE = "events"
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
@@ -40,7 +31,6 @@ _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HOURLY = "0 * * * *"
-_SECRETIVE = ("storage_options", "config")  # these keys hold credentials: their values are never shown
 
 
 class _Settings(BaseModel):
@@ -246,64 +236,6 @@ class Settings(_Settings):
         raise ValueError(f"No table named {name}. Configured: {', '.join(each.name for each in self.tables)}.")
 
 
-def load_settings(
-    file: Path | None = None, *, environment: Mapping[str, str] = os.environ, folder: Path | None = None
-) -> Settings:
-    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
-
-    `folder` defaults to the working directory. Relative paths in a file are relative to the file.
-    Errors: `ConfigError`.
-    """
-    folder = Path.cwd() if folder is None else folder
-    path = file or find_config(environment, folder)
-    settings = demo_settings(folder) if path is None else read_settings(path, environment)
-    if not settings.discover:
-        return settings
-    from deltasnap_assets.settings.discovery import with_discovered  # noqa: PLC0415  # it imports this module
-
-    return with_discovered(settings)
-
-
-def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the configuration file in use; None: there is none, and the demo settings apply."""
-    if named := environment.get(CONFIG_VARIABLE):
-        return folder / Path(named).expanduser()
-    return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
-
-
-def nothing_to_follow(settings: Settings) -> str | None:
-    """Return what to do if there is neither a configuration file nor the demo table; None: there is one of them."""
-    if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
-        return None
-    return (
-        f"There is no {CONFIG_FILE} and no demo table in this folder. `deltasnap init PATH...` generates a "
-        "configuration for your tables. `deltasnap demo` makes a demo table."
-    )
-
-
-def demo_settings(folder: Path) -> Settings:
-    """Return the settings without a file: the demo table, polled every few seconds."""
-    table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)
-    return Settings(storage=str(folder / DEFAULT_STORAGE), tables=(table,))
-
-
-def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Read and check one configuration file. Errors: `ConfigError`, with all errors found."""
-    source = read_yaml(path, environment)
-    if not isinstance(source.values, dict):
-        raise ConfigError(file=source.file, problems=(ConfigProblem(reason="expected keys such as tables: ..."),))
-    try:
-        settings = Settings.model_validate(source.values)
-    except ValidationError as error:
-        problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
-        raise ConfigError(file=source.file, problems=tuple(problems)) from error
-    for index, table in enumerate(settings.tables):
-        table._defined_at = (str(path.absolute()), source.line_of(("tables", index)) or 1)
-    if twice := tuple(_names_given_twice(source, settings)):
-        raise ConfigError(file=source.file, problems=twice)
-    return with_absolute_paths(settings, path.absolute().parent)
-
-
 def _check_cron(text: str) -> None:
     """Raise ValueError unless Dagster accepts the text as a cron schedule."""
     import dagster as dg  # noqa: PLC0415  # slow to load, and most configurations do not set a schedule
@@ -314,76 +246,3 @@ def _check_cron(text: str) -> None:
             dg.ScheduleDefinition(name="refresh", job_name="refresh", cron_schedule=text)
         except dg.DagsterInvalidDefinitionError as error:
             raise ValueError("not a cron expression for Dagster: expected five fields, as in 0 * * * *") from error
-
-
-def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigProblem]:
-    problems = []
-    first: dict[str, int] = {}
-    for index, table in enumerate(settings.tables):
-        location: Location = ("tables", index, "name")
-        # Names become folders of the store. Some filesystems do not distinguish upper and lower case.
-        earlier = first.setdefault(table.name.casefold(), index)
-        if earlier != index:
-            reason = f"also the name of another table, {key_text(('tables', earlier, 'name'))}"
-            problems.append(
-                ConfigProblem(
-                    reason=reason, line=source.line_of(location), key=key_text(location), value=repr(table.name)
-                )
-            )
-    return problems
-
-
-def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Path | None = None) -> Settings:
-    """Return the settings with relative paths resolved against a folder.
-
-    storage_folder: the folder for `storage`; None: the same one.
-    """
-
-    def absolute(path: str, folder: Path) -> str:
-        return path if is_url(path) else str(folder / Path(path).expanduser())
-
-    tables = tuple(table.model_copy(update={"path": absolute(table.path, folder)}) for table in settings.tables)
-    discover = tuple(each.model_copy(update={"path": absolute(each.path, folder)}) for each in settings.discover)
-    storage = absolute(settings.storage, storage_folder or folder)
-    return settings.model_copy(update={"storage": storage, "tables": tables, "discover": discover})
-
-
-def reason_of(details: Any) -> str:
-    """Return the message for an invalid value. details: one of the errors of pydantic's ValidationError."""
-    if details["type"] == "extra_forbidden":
-        return f"unknown key{_nearest(tuple(details['loc']))}"
-    if details["type"] == "missing":
-        return "missing"
-    reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
-
-
-def _problem(source: YamlSource, details: Any) -> ConfigProblem:
-    location: Location = tuple(details["loc"])
-    while location and location not in source.lines and details["type"] != "missing":
-        location = location[:-1]  # a branch of a union is not a key of the file
-    hidden = any(part in _SECRETIVE for part in location)
-    value = source.texts.get(location)
-    return ConfigProblem(
-        reason=reason_of(details),
-        line=source.line_of(location),
-        key=key_text(location) or None,
-        value=None if value is None or hidden else repr(redacted(value)),
-    )
-
-
-def _nearest(location: Location) -> str:
-    parents = tuple(part for part in location[:-1] if isinstance(part, str))
-    known_at: dict[Location, type[BaseModel]] = {
-        (): Settings,
-        ("spark",): SparkSettings,
-        ("tables",): TableSettings,
-        ("tables", "checks"): CheckSettings,
-        ("discover",): DiscoverSettings,
-        ("discover", "checks"): CheckSettings,
-    }
-    if parents not in known_at:
-        return ""
-    known = list(known_at[parents].model_fields)
-    near = difflib.get_close_matches(str(location[-1]), known, n=1)
-    return f", did you mean {near[0]}?" if near else f", expected one of {', '.join(known)}"

@@ -21,7 +21,7 @@ from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import load_settings
+from deltasnap_assets.settings.loading import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "events"

@@ -16,7 +16,7 @@ import pytest
 from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import load_settings
+from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.protocol.file_names import checkpoint_file, commit_file
 from tests.builders import commit_info, content, protocol

@@ -16,14 +16,8 @@ from pydantic.fields import FieldInfo
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
-from deltasnap_assets.settings.config import (
-    CheckSettings,
-    DiscoverSettings,
-    Settings,
-    SparkSettings,
-    TableSettings,
-    demo_settings,
-)
+from deltasnap_assets.settings.config import CheckSettings, DiscoverSettings, Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.tables.checks.advice import ADVICE
 from deltasnap_core.replay.engine import LIMITS
 

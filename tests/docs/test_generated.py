@@ -78,8 +78,8 @@ def literals() -> set[str]:
 def entry_names() -> set[str]:
     """Return the names of metadata entries in the modules that make them: keys of dictionaries, set or in one."""
     names = set()
-    for module in ("metadata", "pages"):
-        path = ROOT / "deltasnap_assets" / "tables" / f"{module}.py"
+    for module in ("metadata", "asset_pages"):
+        path = ROOT / "deltasnap_assets" / "tables" / "pages" / f"{module}.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             keys = node.keys if isinstance(node, ast.Dict) else [node.slice] if isinstance(node, ast.Subscript) else []
             names |= {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}

@@ -14,7 +14,8 @@ import typer
 import yaml
 
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.settings.config import Settings, SparkSettings, read_settings
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.loading import read_settings
 from tests.docs.generated import DOCUMENTS, ROOT
 
 if TYPE_CHECKING:

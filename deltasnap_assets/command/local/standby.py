@@ -18,7 +18,8 @@ import dagster as dg
 from dagster._cli.api import execute_run_command  # no public name
 
 from deltasnap_assets import definitions
-from deltasnap_assets.settings.config import Settings, load_settings
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core import DeltaSnapError
 
 _OF_A_SESSION = {"grpc": "pyspark.sql.connect.session", "py4j": "pyspark.sql.classic.dataframe"}

@@ -10,7 +10,8 @@ from typing import Any
 
 from deltasnap_assets.command.terminal import output_aside
 from deltasnap_assets.command.views.inspection import Counted, TableFacts
-from deltasnap_assets.settings.config import SparkSettings, load_settings
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.spark.run_session import PlainSession, RunSession

@@ -7,7 +7,8 @@ import pytest
 
 from deltasnap_assets.command import refresh_view
 from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, versions_text
-from deltasnap_assets.settings.config import Settings, TableSettings, demo_settings
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import DeltaTableNotFoundError
 
 

@@ -16,7 +16,7 @@ from deltasnap_assets.command.local.run_launcher import MODULE, StandbyRunLaunch
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.runs.run_process import PROCESS_TAG
-from deltasnap_assets.settings.config import load_settings
+from deltasnap_assets.settings.loading import load_settings
 from tests.builders import add, metadata, protocol, write_log
 
 pytestmark = pytest.mark.spark  # programs of its own

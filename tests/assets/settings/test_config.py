@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_assets.settings.config import Since, demo_settings, load_settings, read_settings
+from deltasnap_assets.settings.config import Since
+from deltasnap_assets.settings.loading import demo_settings, load_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 
 

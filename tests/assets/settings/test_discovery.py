@@ -5,8 +5,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from deltasnap_assets.settings.config import Settings, load_settings, read_settings
+from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError
+from deltasnap_assets.settings.loading import load_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 
 

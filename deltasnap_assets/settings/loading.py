@@ -1,0 +1,156 @@
+"""Reading `deltasnap.yaml`: errors name the file, line, key and value. Loads no PySpark."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from deltasnap_assets.settings.config import (
+    DEFAULT_STORAGE,
+    CheckSettings,
+    DiscoverSettings,
+    Settings,
+    SparkSettings,
+    TableSettings,
+)
+from deltasnap_assets.settings.discovery import with_discovered
+from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
+from deltasnap_core import is_url, redacted
+
+CONFIG_VARIABLE = "DELTASNAP_CONFIG"
+CONFIG_FILE = "deltasnap.yaml"
+DEMO_FOLDER = Path(".deltasnap") / "demo"
+DEMO_TABLE = "events"
+_SECRETIVE = ("storage_options", "config")  # these keys hold credentials: their values are never shown
+
+
+def load_settings(
+    file: Path | None = None, *, environment: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> Settings:
+    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
+
+    `folder` defaults to the working directory. Relative paths in a file are relative to the file.
+    Errors: `ConfigError`.
+    """
+    folder = Path.cwd() if folder is None else folder
+    path = file or find_config(environment, folder)
+    settings = demo_settings(folder) if path is None else read_settings(path, environment)
+    return with_discovered(settings) if settings.discover else settings
+
+
+def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the configuration file in use; None: there is none, and the demo settings apply."""
+    if named := environment.get(CONFIG_VARIABLE):
+        return folder / Path(named).expanduser()
+    return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
+
+
+def nothing_to_follow(settings: Settings) -> str | None:
+    """Return what to do if there is neither a configuration file nor the demo table; None: there is one of them."""
+    if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
+        return None
+    return (
+        f"There is no {CONFIG_FILE} and no demo table in this folder. `deltasnap init PATH...` generates a "
+        "configuration for your tables. `deltasnap demo` makes a demo table."
+    )
+
+
+def demo_settings(folder: Path) -> Settings:
+    """Return the settings without a file: the demo table, polled every few seconds."""
+    table = TableSettings(name=DEMO_TABLE, path=str(folder / DEMO_FOLDER / DEMO_TABLE), poll_seconds=10)
+    return Settings(storage=str(folder / DEFAULT_STORAGE), tables=(table,))
+
+
+def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read and check one configuration file. Errors: `ConfigError`, with all errors found."""
+    source = read_yaml(path, environment)
+    if not isinstance(source.values, dict):
+        raise ConfigError(file=source.file, problems=(ConfigProblem(reason="expected keys such as tables: ..."),))
+    try:
+        settings = Settings.model_validate(source.values)
+    except ValidationError as error:
+        problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
+        raise ConfigError(file=source.file, problems=tuple(problems)) from error
+    for index, table in enumerate(settings.tables):
+        table._defined_at = (str(path.absolute()), source.line_of(("tables", index)) or 1)
+    if twice := tuple(_names_given_twice(source, settings)):
+        raise ConfigError(file=source.file, problems=twice)
+    return with_absolute_paths(settings, path.absolute().parent)
+
+
+def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigProblem]:
+    problems = []
+    first: dict[str, int] = {}
+    for index, table in enumerate(settings.tables):
+        location: Location = ("tables", index, "name")
+        # Names become folders of the store. Some filesystems do not distinguish upper and lower case.
+        earlier = first.setdefault(table.name.casefold(), index)
+        if earlier != index:
+            reason = f"also the name of another table, {key_text(('tables', earlier, 'name'))}"
+            problems.append(
+                ConfigProblem(
+                    reason=reason, line=source.line_of(location), key=key_text(location), value=repr(table.name)
+                )
+            )
+    return problems
+
+
+def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Path | None = None) -> Settings:
+    """Return the settings with relative paths resolved against a folder.
+
+    storage_folder: the folder for `storage`; None: the same one.
+    """
+
+    def absolute(path: str, folder: Path) -> str:
+        return path if is_url(path) else str(folder / Path(path).expanduser())
+
+    tables = tuple(table.model_copy(update={"path": absolute(table.path, folder)}) for table in settings.tables)
+    discover = tuple(each.model_copy(update={"path": absolute(each.path, folder)}) for each in settings.discover)
+    storage = absolute(settings.storage, storage_folder or folder)
+    return settings.model_copy(update={"storage": storage, "tables": tables, "discover": discover})
+
+
+def reason_of(details: Any) -> str:
+    """Return the message for an invalid value. details: one of the errors of pydantic's ValidationError."""
+    if details["type"] == "extra_forbidden":
+        return f"unknown key{_nearest(tuple(details['loc']))}"
+    if details["type"] == "missing":
+        return "missing"
+    reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
+
+
+def _problem(source: YamlSource, details: Any) -> ConfigProblem:
+    location: Location = tuple(details["loc"])
+    while location and location not in source.lines and details["type"] != "missing":
+        location = location[:-1]  # a branch of a union is not a key of the file
+    hidden = any(part in _SECRETIVE for part in location)
+    value = source.texts.get(location)
+    return ConfigProblem(
+        reason=reason_of(details),
+        line=source.line_of(location),
+        key=key_text(location) or None,
+        value=None if value is None or hidden else repr(redacted(value)),
+    )
+
+
+def _nearest(location: Location) -> str:
+    parents = tuple(part for part in location[:-1] if isinstance(part, str))
+    known_at: dict[Location, type[BaseModel]] = {
+        (): Settings,
+        ("spark",): SparkSettings,
+        ("tables",): TableSettings,
+        ("tables", "checks"): CheckSettings,
+        ("discover",): DiscoverSettings,
+        ("discover", "checks"): CheckSettings,
+    }
+    if parents not in known_at:
+        return ""
+    known = list(known_at[parents].model_fields)
+    near = difflib.get_close_matches(str(location[-1]), known, n=1)
+    return f", did you mean {near[0]}?" if near else f", expected one of {', '.join(known)}"
