@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -187,6 +190,33 @@ PARTITIONS = {
     "region = 'eu' or id > 5": None,
     "1 = 1": "coalesce((1 = 1), false)",
 }
+
+
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<=>": operator.eq,
+}
+
+
+@pytest.mark.parametrize("symbol", COMPARISONS)
+@pytest.mark.parametrize("form", ["id {} 5", "5 {} id", "not id {} 5", "not 5 {} id"])
+def test_file_is_kept_exactly_if_a_row_matches(form: str, symbol: str) -> None:
+    condition = plain(skipping_of(form.format(symbol), columns()).statistics) or ""
+    is_negated, is_mirrored = form.startswith("not"), form.endswith("id")
+
+    def matches(value: int) -> bool:
+        sides = (5, value) if is_mirrored else (value, 5)
+        return COMPARISONS[symbol](*sides) is not is_negated
+
+    for low, high in [(4, 4), (5, 5), (6, 6), (4, 5), (5, 6)]:
+        bounds = {"min": SimpleNamespace(id=low), "max": SimpleNamespace(id=high)}
+        is_kept = eval(condition, {**bounds, "nulls": SimpleNamespace(id=0), "rows": 2})
+        assert is_kept is any(map(matches, range(low, high + 1))), (low, high, condition)
 
 
 @pytest.mark.parametrize("where", STATISTICS)
