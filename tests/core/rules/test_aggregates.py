@@ -1,12 +1,16 @@
-"""The aggregates: what follows from their table, and the arithmetic of totals. No query is run."""
+"""The aggregates: what follows from their table, and the arithmetic of totals. SQL runs in SQLite, without a JVM."""
 
 from __future__ import annotations
 
+import math
+import sqlite3
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
+from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
+from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.replay.spark.file_action_layout import MEASURED
 from deltasnap_core.rules.aggregates import (
     AGGREGATES,
@@ -17,6 +21,7 @@ from deltasnap_core.rules.aggregates import (
     Group,
     MissingSizeError,
     grouping,
+    groups_of,
     sums,
 )
 from deltasnap_core.rules.measures import MEASURES
@@ -77,6 +82,54 @@ def test_size_falls_into_the_bin_that_begins_at_or_before_it(step: int) -> None:
     for index in (1, 2, 40, len(DEFAULT_BIN_BOUNDARIES) - 1):
         found = group(rows=1, size_class=DEFAULT_BIN_BOUNDARIES[index] + step)
         assert found.size_bin == (index if step >= 0 else index - 1)
+
+
+SIZES = [max(start + step, 0) for start in DEFAULT_BIN_BOUNDARIES for step in (-1, 0, 1)]
+DELETED = [max(start + step, 0) for start in BIN_STARTS for step in (-1, 0, 1)]
+FILES = [(size, 1, None, None) for size in SIZES] + [(0, None, count, None) for count in DELETED]
+FILES += [(None, None, None, 9), (2**40, 2**33, 2**34, None)]
+
+
+def groups_in_arrow() -> list[Group]:
+    """Return the groups of FILES, as the driver forms them."""
+    columns = zip(MEASURES, zip(*FILES, strict=True), strict=True)
+    return groups_of(pa.table({name: pa.array(values, pa.int64()) for name, values in columns}))
+
+
+def groups_in_sql() -> list[Group]:
+    """Return the groups of FILES, as the query forms them."""
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    database.create_function("if", 3, lambda condition, one, other: one if condition else other)
+    database.create_function("greatest", 2, lambda one, other: max(one or 0, other))
+    database.create_function("log2", 1, lambda size: math.log2(size) if size else None)
+    database.create_function("shiftleft", 2, lambda value, bits: value << bits)
+    database.create_function("shiftright", 2, lambda value, bits: None if value is None else value >> bits)
+    database.execute(f"create table files ({', '.join(MEASURES)})")
+    database.executemany("insert into files values (?, ?, ?, ?)", FILES)
+    query = f"select {', '.join([*grouping(), *sums()])} from files group by {', '.join(GROUPED_BY)}"
+    return [Group.of_row(dict(row)) for row in database.execute(query.replace("1e-9d", "1e-9").replace("95L", "95"))]
+
+
+@pytest.mark.parametrize("groups", [groups_in_arrow, groups_in_sql], ids=["in Arrow", "in SQL"])
+def test_groups_of_files_fill_the_bins_of_the_histograms(groups: Any) -> None:
+    found = FileTotals(groups())
+    live = [file[:3] for file in FILES if file[3] is None]
+    sizes, known, deleted = ([value for value in column if value is not None] for column in zip(*live, strict=True))
+    assert found.numbers == {
+        "num_of_files": len(live),
+        "size_in_bytes": sum(sizes),
+        "num_known_records": sum(known),
+        "num_files_without_records": len(live) - len(known),
+        "num_deletion_vectors": len(deleted),
+        "num_deleted_records": sum(deleted),
+        "num_of_removes": 1,
+    }
+    by_size = FileSizeHistogram.of_sizes(sizes)
+    by_deleted = DeletedRecordCountsHistogram.of_counts(count or 0 for _, _, count in live)
+    assert found.bins("file_counts") == by_size.file_counts
+    assert found.bins("total_bytes") == by_size.total_bytes
+    assert found.bins("deleted_record_counts") == by_deleted.deleted_record_counts
 
 
 def test_totals_are_what_their_numbers_and_bins_say() -> None:

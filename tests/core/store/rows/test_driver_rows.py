@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.retention import KEEP_ALL
 from deltasnap_core.replay.engine import UnusualError
-from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows, changes_of_commits
+from deltasnap_core.store.rows.follow_step import FollowStep
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, remove, write_log
 from tests.core.store.tables import as_rows, content
@@ -43,11 +45,47 @@ def changes(*actions: Action) -> pa.Table:
     return changes_of_commits(read_commits(store, [store.put_commit(1, *actions)]), LOG_PATH)
 
 
-@pytest.mark.spark
-def test_hash_is_that_of_spark(spark: SparkSession) -> None:
-    texts = ["part-0001-ä€😀.snappy.parquet "[:length] * (1 + length // 30) for length in range(32)]
-    rows = spark.createDataFrame([(text,) for text in texts], "text string").select("text", F.xxhash64("text"))
-    assert {text: xxhash64(text) for text in texts} == dict(rows.collect())
+def driver_rows(folder: Path) -> DriverRows:
+    return DriverRows(storage=WritableFiles(to_url(folder)), folder=to_url(folder), log_path=LOG_PATH)
+
+
+def step(previous: VersionManifest, folder: str, *commits: list[Action]) -> FollowStep:
+    """Return the step that applies commits to a version, and merges the changes that it has."""
+    first = previous.version + 1
+    store = MemoryLogStore()
+    files = [store.put_commit(version, *actions) for version, actions in enumerate(commits, first)]
+    versions = range(first, first + len(commits))
+    return FollowStep(
+        previous=previous,
+        batch=read_commits(store, files),
+        merged=previous.changes,
+        folder=folder,
+        non_file=dict.fromkeys(versions, NonFileActions()),
+        retentions=dict.fromkeys([previous.version, *versions], KEEP_ALL),
+    )
+
+
+def test_version_reads_no_changes_of_later_versions(tmp_path: Path) -> None:
+    rows = driver_rows(tmp_path)
+    commits = [[add("a"), add("b", size=4)], [remove("a"), add("c")], [add("d"), remove("b")]]
+    followed = rows.follow(step(empty_version(), "changes-1-3", *commits))
+    begun_and_ended = [(d.begun["num_of_files"], d.ended["num_of_files"]) for d in followed.deltas.values()]
+    assert begun_and_ended == [(2, 0), (1, -1), (1, -1)]
+    assert (followed.changes.first, followed.changes.last, followed.changes.rows) == (1, 3, 6)
+
+    def paths(version: int, changes: DataSet) -> tuple[list[str], list[str]]:
+        manifest = replace(empty_version(), version=version, changes=(changes,))
+        found = rows.all_files(manifest, ["path"]), rows.tombstones(manifest, KEEP_ALL, ["path"])
+        return sorted(found[0]["path"].to_pylist()), sorted(found[1]["path"].to_pylist())
+
+    assert paths(1, followed.changes) == (["a", "b"], [])
+    assert paths(2, followed.changes) == (["b", "c"], ["a"])
+    assert paths(3, followed.changes) == (["c", "d"], ["a", "b"])
+    # The log was rolled back to version 2 and has another version 3: merging drops the changes of the old one.
+    second = replace(empty_version(), version=2, changes=(followed.changes,))
+    again = rows.follow(step(second, "changes-1-3-again", [add("e")]))
+    assert (again.changes.first, again.changes.last, again.changes.rows) == (1, 3, 5)
+    assert paths(3, again.changes) == (["b", "c", "e"], ["a"])
 
 
 @pytest.mark.spark
@@ -101,7 +139,7 @@ def test_maps_with_values_that_are_not_text_are_left_to_spark() -> None:
 
 
 def test_columns_that_no_action_has_are_refused(tmp_path: Path) -> None:
-    rows = DriverRows(storage=WritableFiles(to_url(tmp_path)), folder=to_url(tmp_path), log_path=LOG_PATH)
+    rows = driver_rows(tmp_path)
     with pytest.raises(ValueError, match="found colour"):
         rows.all_files(empty_version(), columns=["path", "colour"])
 
