@@ -1,0 +1,77 @@
+"""What `prune` removes and `usage` counts: manifests and files without rows, so no Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from deltasnap_core.store.pruning import DAY_MS, prune, usage
+from deltasnap_core.store.stored_table import StoredTable
+from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
+
+LATER = "000002-other-id"
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> StoredTable:
+    """A table with the versions 0 to 3."""
+    found = stored_table(tmp_path)
+    store_versions(found, table_log(log_store(range(4))), range(4))
+    return found
+
+
+def write_unreferenced(folder: Path, name: str, *, age_ms: int) -> Path:
+    """Write a file of 10 bytes that belongs to no version."""
+    file = folder / "events" / GENERATION / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(bytes(10))
+    written = time.time() - age_ms / 1000
+    os.utime(file, (written, written))
+    return file
+
+
+def in_force(stored: StoredTable) -> list[int]:
+    return [name.version for name in stored.stored_versions().current()]
+
+
+def test_prune_removes_only_old_files_of_no_version(stored: StoredTable, tmp_path: Path) -> None:
+    old = write_unreferenced(tmp_path, "old.parquet", age_ms=DAY_MS + 60_000)
+    young = write_unreferenced(tmp_path, "young.parquet", age_ms=DAY_MS - 60_000)
+    before = usage(stored)
+    assert (before.num_versions, before.num_generations) == (4, 1)
+    assert (before.num_unreferenced_files, before.unreferenced_bytes) == (2, 20)
+    report = prune(stored)
+    assert (report.versions, report.generations, report.num_files, report.size_in_bytes) == ((), (), 1, 10)
+    assert (old.exists(), young.exists()) == (False, True)
+    after = usage(stored)
+    assert (after.num_files, after.size_in_bytes) == (before.num_files - 1, before.size_in_bytes - 10)
+    assert prune(stored, min_age_ms=DAY_MS // 2).num_files == 1
+    assert usage(stored).num_unreferenced_files == 0
+    assert in_force(stored) == [0, 1, 2, 3]
+
+
+def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: StoredTable) -> None:
+    report = prune(stored, keep=3)
+    assert (report.versions, in_force(stored)) == ((0,), [1, 2, 3])
+    assert report.num_files >= 1
+    assert prune(stored, keep=1).versions == (1, 2)
+    assert prune(stored, keep=5).versions == ()
+
+
+def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> None:
+    store_versions(stored, table_log(log_store(range(2))), range(2), LATER)
+    assert prune(stored, keep_generations=2).generations == ()
+    report = prune(stored)
+    assert (report.versions, report.generations) == ((), (GENERATION,))
+    assert stored.stored_versions().generations == (LATER,)
+    assert in_force(stored) == [0, 1]
+
+
+@pytest.mark.parametrize("arguments", [{"keep": 0}, {"keep_generations": 0}], ids=str)
+def test_prune_that_keeps_nothing_is_refused(stored: StoredTable, arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be 1 or more"):
+        prune(stored, **arguments)
+    assert in_force(stored) == [0, 1, 2, 3]
