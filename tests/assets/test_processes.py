@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,12 @@ def test_process_of_another_start_is_another_process(program: subprocess.Popen[b
     other = other_start(name_of(program.pid))
     assert has_ended(other) is True
     send(other, signal.SIGKILL)
+    assert program.poll() is None
+
+
+def test_process_of_another_machine_gets_no_signal(program: subprocess.Popen[bytes]) -> None:
+    send(f"elsewhere{name_of(program.pid)}", signal.SIGKILL)
+    time.sleep(0.05)
     assert program.poll() is None
 
 

@@ -10,6 +10,8 @@ import pytest
 from rich.console import Console
 
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
+from deltasnap_assets.command.counting import count
+from deltasnap_assets.command.inspection import read_facts, show_facts
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 
@@ -58,3 +60,14 @@ def test_much_is_cut(tmp_path: Path) -> None:
     told = inspected(tmp_path, metadata(configuration=properties, description="d" * 100_000))
     assert "and 800 more" in told
     assert "(99,500 more characters)" in told
+
+
+def test_files_are_counted_at_the_version_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [[protocol(), metadata(), add("0")], [add("1"), add("2")], [add("3")]]
+    write_log(tmp_path / "events", dict(enumerate(files)))
+    facts = read_facts(str(tmp_path / "events"), {}, version=1)
+    assert (facts.segment.version, facts.latest) == (1, 2)
+    counted = count(facts, {})
+    assert counted.state.num_of_files == 3
+    assert counted.computed_by.startswith("driver: ")

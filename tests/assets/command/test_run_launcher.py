@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +15,13 @@ from dagster._core.launcher.base import LaunchRunContext  # no public name
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.run_launcher import MODULE, StandbyRunLauncher
+from deltasnap_assets.command.local_instance import use_local_instance
+from deltasnap_assets.command.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.processes import pid_of
+from deltasnap_assets.processes import name_of, pid_of
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.loading import load_settings
 from tests.builders import add, metadata, protocol, write_log
-
-pytestmark = pytest.mark.spark  # programs of its own
 
 
 @pytest.fixture
@@ -54,6 +56,7 @@ def launched(instance: dg.DagsterInstance, table: str) -> dg.DagsterRun:
     return found
 
 
+@pytest.mark.spark  # programs of its own
 def test_run_is_executed_by_the_process_that_stood_by(instance: dg.DagsterInstance) -> None:
     launcher = instance.run_launcher
     assert isinstance(launcher, StandbyRunLauncher)
@@ -64,6 +67,7 @@ def test_run_is_executed_by_the_process_that_stood_by(instance: dg.DagsterInstan
     assert started == [f"Started process for run (pid: {pid_of(run.tags[PROCESS_TAG])})."]
 
 
+@pytest.mark.spark  # programs of its own
 def test_table_added_since_the_process_stood_by_is_known_to_the_run(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -74,3 +78,41 @@ def test_table_added_since_the_process_stood_by_is_known_to_the_run(
     configure(tmp_path, "events", "later")
     run = launched(instance, "later")
     assert run.is_success, [event.message for event in instance.all_logs(run.run_id)]
+
+
+def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.DagsterRunStatus]:
+    """Terminate a run of some process: whether Dagster's own launcher is asked to, and the run's status."""
+    asked: list[str] = []
+    monkeypatch.setattr(dg.DefaultRunLauncher, "terminate", lambda _, run_id: not asked.append(run_id))
+    launcher, instance = StandbyRunLauncher(), dg.DagsterInstance.ephemeral()
+    launcher.register_instance(instance)
+
+    @dg.job
+    def one() -> None: ...
+
+    tags = {_HANDED_OVER_TAG: process} if process else {}
+    run = instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED, tags=tags)
+    assert launcher.terminate(run.run_id)
+    found = instance.get_run_by_id(run.run_id)
+    assert found is not None
+    return asked == [run.run_id], found.status
+
+
+def test_terminated_run_of_this_machine_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "600"]) as program:
+        assert terminated(name_of(program.pid), monkeypatch) == (False, dg.DagsterRunStatus.CANCELING)
+        assert program.wait() == -signal.SIGINT
+
+
+@pytest.mark.parametrize("place", ["another machine", "another start", "nowhere"])
+def test_terminate_interrupts_no_process_but_that_of_the_run(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "600"]) as program:
+        machine, pid, start = name_of(program.pid).rsplit("#", 2)
+        names = {
+            "another machine": f"elsewhere{machine}#{pid}#{start}",
+            "another start": f"{machine}#{pid}#{int(start) + 1}",
+            "nowhere": "",
+        }
+        assert terminated(names[place], monkeypatch) == (True, dg.DagsterRunStatus.STARTED)
+        assert program.poll() is None
+        program.kill()

@@ -214,8 +214,13 @@ def test_run_without_a_sign_of_life_for_minutes_is_recorded_as_failed(
     assert instance.get_runs()[0].status == dg.DagsterRunStatus.FAILURE
 
 
-def test_queued_run_waits_for_as_long_as_its_queue_does() -> None:
-    run = SimpleNamespace(status=dg.DagsterRunStatus.QUEUED, tags=run_tags("events", 0, 1))
+@pytest.mark.parametrize(
+    ("status", "process"),
+    [(dg.DagsterRunStatus.QUEUED, ""), (dg.DagsterRunStatus.STARTED, this_process())],
+    ids=["queued", "its process is alive"],
+)
+def test_run_that_waits_or_whose_process_is_alive_is_never_lost(status: dg.DagsterRunStatus, process: str) -> None:
+    run = SimpleNamespace(status=status, tags=run_tags("events", 0, 1) | {PROCESS_TAG: process})
     assert _lost(SimpleNamespace(dagster_run=run, update_timestamp=datetime(2020, 1, 1, tzinfo=UTC))) is None  # type: ignore[arg-type]
 
 

@@ -23,12 +23,12 @@ def load(folder: Path, text: str) -> Settings:
 
 
 def test_folders_with_a_log_are_tables_with_what_their_pattern_says(tmp_path: Path) -> None:
-    lake(tmp_path, "bronze/clicks", "bronze/page views", "bronze/tmp_1", "silver/clicks")
+    lake(tmp_path, "bronze/clicks", "bronze/page views", "bronze/tmp_1", "silver/clicks", "silver/old")
     settings = load(
         tmp_path,
         """
 discover:
-  - {path: lake/*/*, exclude: ["tmp_*"], name: "{parent}_{name}", poll_seconds: 5, checks: {max_growth_factor: 3}}
+  - {path: lake/*/*, exclude: ["tmp_*", old], name: "{parent}_{name}", poll_seconds: 5, checks: {max_growth_factor: 3}}
 """,
     )
     assert {table.name: table.path for table in settings.tables} == {

@@ -1,0 +1,39 @@
+"""What a check of a table records: severity, description, numbers. No run, no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.runs.verdicts import Verdict
+from deltasnap_assets.tables.advice import ADVICE
+from deltasnap_assets.tables.checks import _result
+
+KEY = dg.AssetCheckKey(dg.AssetKey(["events", "all_files"]), "small_files")
+
+
+def result_of(**values: Any) -> dg.AssetCheckResult:
+    return _result(KEY, Verdict(description="told", **values))
+
+
+@pytest.mark.parametrize(
+    ("is_error", "severity"), [(True, dg.AssetCheckSeverity.ERROR), (False, dg.AssetCheckSeverity.WARN)], ids=str
+)
+def test_check_that_fails_is_an_error_only_where_the_log_is_at_fault(
+    is_error: bool, severity: dg.AssetCheckSeverity
+) -> None:
+    failed = result_of(passed=False, is_error=is_error, numbers={"files": 3})
+    assert (failed.passed, failed.severity) == (False, severity)
+    assert (failed.asset_key, failed.check_name) == (KEY.asset_key, KEY.name)
+    assert failed.description == f"told\n\nWhat to do: {ADVICE[KEY.name]}"
+    assert {name: entry.value for name, entry in failed.metadata.items()} == {"files": 3}
+
+
+def test_check_that_passes_gives_no_advice() -> None:
+    assert result_of(passed=True).description == "told"
+
+
+def test_check_gives_the_advice_of_its_verdict_before_its_own() -> None:
+    assert str(result_of(passed=False, advice="Restore it.").description).endswith("What to do: Restore it.")
