@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,15 +57,22 @@ def test_process_of_another_start_is_another_process(program: subprocess.Popen[b
     assert program.poll() is None
 
 
-def test_process_of_another_machine_gets_no_signal(program: subprocess.Popen[bytes]) -> None:
+@pytest.mark.parametrize("by_descriptor", [True, False], ids=["by descriptor", "by id"])
+def test_process_of_another_machine_gets_no_signal(
+    program: subprocess.Popen[bytes], by_descriptor: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not by_descriptor:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
     send(f"elsewhere{name_of(program.pid)}", signal.SIGKILL)
-    time.sleep(0.05)
-    assert program.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.wait(timeout=0.1)
+    send(name_of(program.pid), signal.SIGTERM)
+    assert program.wait(timeout=60) == -signal.SIGTERM
 
 
 def test_signal_reaches_the_process(program: subprocess.Popen[bytes]) -> None:
     send(name_of(program.pid), signal.SIGTERM)
-    assert program.wait() == -signal.SIGTERM
+    assert program.wait(timeout=60) == -signal.SIGTERM
     send(name_of(program.pid), signal.SIGTERM)
 
 
