@@ -1,51 +1,70 @@
-"""Mutation run: `python -m tests.mutate [MODULE...] [--sample N] [--seed S]`, of the pure rooms where none is named.
+"""Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--near] [--workers N] [--list]`.
 
-Changes one thing in the code at a time (a comparison, a constant, a condition, a returned value, a statement) and runs
-the tests that need no Spark, first those of the module and then all of tests/core. What no test notices is printed
-with its line before and after. Works in copies of the tree, so that the tree itself stays as it is.
+Changes one thing in the code at a time: a comparison, a boundary, a sign, a condition, a constant, the order of two
+arguments, a returned value, a call or a filter that is dropped, an operator inside SQL. Runs the tests that need no
+Spark on each change, the likely ones first, and prints the changes that no test detects (survivors), with the line
+before and after. Annotations, docstrings, messages, logging and `__repr__` are not changed.
+
+    python -m tests.mutate --sample 40 --seed 7 --near       40 random mutants of both packages
+    python -m tests.mutate scan/skipping settings/discovery  every mutant of two modules
+    python -m tests.mutate store --list                      the mutants of a room, without running a test
+
+MODULE is a folder or a module, from the root or within a package; by default both packages. Tests run in three groups:
+those named after the module or importing it, those of its room, then all quick tests. `--near` stops after the second
+group, and runs no check that the tests pass without a change. Works in copies of the tree; the tree does not change.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 
+from tests.conftest import golden_folder
 from tests.forks import ROOT, Forks
 
-DEFAULT = ("deltasnap_core/protocol", "deltasnap_core/log", "deltasnap_core/storage")
+TESTS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
+"""The packages, and where their tests are."""
 COPIED = ("deltasnap_core", "deltasnap_assets", "tests", "benchmarks", "pyproject.toml")
-WORKERS = 2
-MOST_SECONDS = 300
+MOST_CPU_SECONDS = 300
+MOST_SECONDS = 1800
 MOST_BYTES = 6 << 30
 # What the tests import of others: loaded once, in the process that each run is forked from.
 OUTSIDE = (
+    "dagster",
+    "deltalake",
     "hypothesis",
     "pandas",
     "pyarrow.pandas_compat",
     "pyarrow.parquet",
     "pyspark.sql",
     "pytest",
+    "rich.console",
     "s3fs",
+    "sqlglot",
+    "typer",
     "fsspec",
 )
 RUN = """
 import faulthandler, resource, sys
-folder, seconds, memory, write_bytecode, *arguments = sys.argv[1:]
+folder, cpu_seconds, seconds, memory, write_bytecode, *arguments = sys.argv[1:]
 for name in [name for name in sys.modules if name.startswith(("deltasnap", "tests", "benchmarks"))]:
     del sys.modules[name]
 sys.path[:] = [folder, *(path for path in sys.path if path not in ("", {root!r}))]
 sys.dont_write_bytecode = not int(write_bytecode)
 resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds)))
 faulthandler.dump_traceback_later(int(seconds), exit=True)
 import pytest
 sys.exit(pytest.main(["-x", "-q", "-m", "not spark", "-p", "no:cacheprovider", "--hypothesis-seed=0", *arguments]))
@@ -55,10 +74,10 @@ sys.exit(pytest.main(["-x", "-q", "-m", "not spark", "-p", "no:cacheprovider", "
 PACE = re.compile(r"(_BYTES|_AT_ONCE|_LINES|_PIECES|_PROBES|_READERS|_THREADS|_READ_EXACTLY|_BACK_VERSIONS)$")
 
 _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE,),
-    ast.LtE: (ast.Lt,),
-    ast.Gt: (ast.GtE,),
-    ast.GtE: (ast.Gt,),
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
     ast.Eq: (ast.NotEq,),
     ast.NotEq: (ast.Eq,),
     ast.Is: (ast.IsNot,),
@@ -74,6 +93,47 @@ _CALCULATED: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
     ast.LShift: ast.RShift,
 }
+_NAMES = {
+    "all": "any",
+    "and_": "or_",
+    "asc": "desc",
+    "bisect_right": "bisect_left",
+    "endswith": "startswith",
+    "greater": "greater_equal",
+    "greater_equal": "greater",
+    "is_null": "is_valid",
+    "is_valid": "is_null",
+    "less": "less_equal",
+    "less_equal": "less",
+    "max": "min",
+    "min": "max",
+    "sorted": "list",
+    "startswith": "endswith",
+}
+_NAMES |= {"any": "all", "or_": "and_", "desc": "asc"}
+"""Functions and methods that are easily taken for each other."""
+_DROPPED = ("distinct", "drop_duplicates", "dropDuplicates", "filter", "orderBy", "sort", "sort_by", "strip", "where")
+"""Methods that return something like what they are called on."""
+_UNORDERED = ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "TypeVar", "cast")
+_SQL = re.compile(r" (<=?|>=?|!=|=|<=>) |\bis (not )?null\b|\bcase when\b|\bcoalesce\(|^ ?(and|or) ?$")
+_IN_SQL = {
+    r" < ": " <= ",
+    r" <= ": " < ",
+    r" > ": " >= ",
+    r" >= ": " > ",
+    r" = ": " != ",
+    r" != ": " = ",
+    r"\band\b": "or",
+    r"\bor\b": "and",
+    r"\bis null\b": "is not null",
+    r"\bis not null\b": "is null",
+    r"\bnot (?!null)": "",
+    r"\bdesc\b": "asc",
+    r"\basc\b": "desc",
+}
+_PROSE = re.compile(r"[A-Za-z]+[,:]? [a-z]+|\w\.$")
+_NEUTRAL = ("broadcast", "description", "help", "metavar", "param_hint", "reason", "strict", "title")
+"""Arguments that change no answer: texts for people, or about speed."""
 
 
 @dataclass(frozen=True)
@@ -90,25 +150,37 @@ class Mutant:
         return f"{self.module}:{self.line}\n  - {self.before}\n  + {self.after}"
 
 
-def mutants(module: Path) -> Iterator[Mutant]:
-    """Yield every mutant of a module, given by its path below the root."""
-    source = (ROOT / module).read_text(encoding="utf-8")
-    tree = ast.parse(source)
+@dataclass(frozen=True)
+class Place:
+    """Where a module may be changed: the place of a node in its tree, and which of the changes to that node."""
+
+    module: Path
+    node: int
+    change: int
+
+
+def places(module: Path) -> Iterator[Place]:
+    """Yield every place of a module, given by its path below the root."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
     skipped = {id(inner) for node in ast.walk(tree) for part in _without_meaning(node) for inner in ast.walk(part)}
-    plain = ast.unparse(tree).splitlines()
     for index, node in enumerate(ast.walk(tree)):
-        if id(node) in skipped:
-            continue
-        for number in range(len(list(_changes(node)))):
-            changed = ast.parse(source)
-            target = next(found for place, found in enumerate(ast.walk(changed)) if place == index)
-            list(_changes(target))[number]()
-            text = ast.unparse(ast.fix_missing_locations(changed))
-            after = text.splitlines()
-            place = next((i for i, (old, new) in enumerate(zip(plain, after, strict=False)) if old != new), None)
-            if place is not None:
-                line = getattr(node, "lineno", 0)
-                yield Mutant(module, line, plain[place].strip(), after[place].strip(), text)
+        if id(node) not in skipped:
+            yield from (Place(module, index, number) for number, _ in enumerate(_changes(node)))
+
+
+def mutant_at(place: Place) -> Mutant | None:
+    """Return the mutant of a place; None where its source reads the same."""
+    source = (ROOT / place.module).read_text(encoding="utf-8")
+    changed = ast.parse(source)
+    plain = ast.unparse(changed).splitlines()
+    target = next(found for index, found in enumerate(ast.walk(changed)) if index == place.node)
+    list(_changes(target))[place.change]()
+    text = ast.unparse(ast.fix_missing_locations(changed))
+    after = text.splitlines()
+    at = next((i for i, (old, new) in enumerate(zip(plain, after, strict=False)) if old != new), None)
+    if at is None:
+        return None
+    return Mutant(place.module, getattr(target, "lineno", 0), plain[at].strip(), after[at].strip(), text)
 
 
 def _without_meaning(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - one case a kind of node
@@ -131,14 +203,21 @@ def _without_meaning(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - one ca
             yield node
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             yield node
-        case ast.Subscript(value=ast.Name(id="Literal" | "Callable" | "Mapping")):
+        case ast.Subscript(value=ast.Name(id="Annotated" | "Literal" | "Callable" | "Mapping" | "dict" | "tuple")):
             yield node
         case ast.Call(func=ast.Name(id="cast" | "TypeVar")):
             yield node.args[0]
         case ast.Assign(targets=[ast.Name(id=name)]) if name in ("__all__", "__slots__") or PACE.search(name):
             yield node
-        case ast.keyword(arg="reason") | ast.keyword(arg="strict"):
+        case ast.keyword(arg=name) if name in _NEUTRAL:
             yield node
+        case ast.JoinedStr() if not _SQL.search(_sketch(node)):
+            yield from (part for part in node.values if isinstance(part, ast.Constant))
+
+
+def _sketch(text: ast.JoinedStr) -> str:
+    """Return an f-string with a name in the place of each value."""
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in text.values)
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -168,10 +247,47 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], None]]:  # noqa: C901 - one
             yield lambda: setattr(node, "value", number + 1)
             yield lambda: setattr(node, "value", number - 1)
         case ast.Constant(value=str(text)):
-            yield lambda: setattr(node, "value", f"{text}~" if text else "~")
+            yield from _texts(node, text)
         case ast.Return(value=value) if value is not None and not _is_none(value):
             yield lambda: setattr(node, "value", ast.Constant(None))
+        case ast.Call(args=[one, other, *_]) if _swappable(node, one, other):
+            yield lambda: node.args.__setitem__(slice(0, 2), [other, one])
+    match node:
+        case ast.Name(id=name) if name in _NAMES:
+            yield lambda: setattr(node, "id", _NAMES[name])
+        case ast.Attribute(attr=name) if name in _NAMES:
+            yield lambda: setattr(node, "attr", _NAMES[name])
     yield from _removals(node)
+    yield from _dropped(node)
+
+
+def _texts(node: ast.Constant, text: str) -> Iterator[Callable[[], None]]:
+    """Yield the changes to a text: to each operator of SQL, or to a text that is a name or a value."""
+    if _SQL.search(text):
+        for pattern, other in _IN_SQL.items():
+            for found in re.finditer(pattern, text):
+                changed = text[: found.start()] + other + text[found.end() :]
+                yield lambda changed=changed: setattr(node, "value", changed)  # type: ignore[misc]
+    elif not _PROSE.search(text):
+        yield lambda: setattr(node, "value", f"{text}~" if text else "~")
+
+
+def _swappable(call: ast.Call, one: ast.expr, other: ast.expr) -> bool:
+    is_ordered = not isinstance(call.func, ast.Name) or call.func.id not in _UNORDERED
+    is_starred = isinstance(one, ast.Starred) or isinstance(other, ast.Starred)
+    return is_ordered and not is_starred and ast.dump(one) != ast.dump(other)
+
+
+def _dropped(node: ast.AST) -> Iterator[Callable[[], None]]:
+    """Yield the changes that drop a filter or the like from a chain of calls."""
+    for name, value in ast.iter_fields(node):
+        for place, found in enumerate(value if isinstance(value, list) else [value]):
+            match found:
+                case ast.Call(func=ast.Attribute(value=receiver, attr=attr)) if attr in _DROPPED:
+                    if isinstance(value, list):
+                        yield lambda value=value, place=place, left=receiver: value.__setitem__(place, left)
+                    else:
+                        yield lambda name=name, left=receiver: setattr(node, name, left)
 
 
 def _removals(node: ast.AST) -> Iterator[Callable[[], None]]:
@@ -206,12 +322,13 @@ class Worker:
 
     def passes(self, tests: list[str], *, write_bytecode: bool = False) -> bool:
         """Whether all of some tests pass in time and within their memory."""
-        limits = [str(MOST_SECONDS), str(MOST_BYTES), str(int(write_bytecode))]
+        limits = [str(MOST_CPU_SECONDS), str(MOST_SECONDS), str(MOST_BYTES), str(int(write_bytecode))]
         script = RUN.format(root=str(ROOT))
-        return self._forks.run(script, str(self.folder), *limits, *tests, cwd=self.folder).returncode == 0
+        code = self._forks.run(script, str(self.folder), *limits, *tests, cwd=self.folder).returncode
+        return code in (0, 5)  # 5: all of them need Spark
 
-    def survives(self, mutant: Mutant, tests: list[list[str]]) -> bool:
-        """Whether no group of tests notices a mutant."""
+    def survives(self, mutant: Mutant, tests: Iterable[list[str]]) -> bool:
+        """Return whether no group of tests detects a mutant."""
         file = self.folder / mutant.module
         file.write_text(mutant.source, encoding="utf-8")
         try:
@@ -221,62 +338,83 @@ class Worker:
 
 
 def tests_of(module: Path) -> list[list[str]]:
-    """Give the tests of a module, those of its name first, and then all that might notice."""
-    room = Path("tests", "core", module.parent.name)
-    own = sorted(str(file.relative_to(ROOT)) for file in (ROOT / room).glob(f"test_{module.stem}*.py"))
+    """Return the tests of a module: those named after it or importing it, those of its room, all others."""
+    side = Path(TESTS[module.parts[0]])
+    imported = re.compile(rf"^ *(from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b", re.MULTILINE)
+    files = sorted(path.relative_to(ROOT) for folder in TESTS.values() for path in (ROOT / folder).rglob("test_*.py"))
+    own = [
+        str(file)
+        for file in files
+        if (file.is_relative_to(side) and file.stem.startswith(f"test_{module.stem}"))
+        or imported.search((ROOT / file).read_text(encoding="utf-8"))
+    ]
+    room = side / module.parts[1] if len(module.parts) > 2 else side
     groups = [own] if own else []
-    rest = [*(f"--ignore={name}" for name in own), str(room)]
-    return [*groups, rest, [f"--ignore={room}", "tests/core"]]
+    if (ROOT / room).is_dir() and room != side:
+        groups.append([*(f"--ignore={name}" for name in own), str(room)])
+    return [*groups, [*(f"--ignore={name}" for name in own), f"--ignore={room}", *TESTS.values()]]
 
 
 def modules_of(names: list[str]) -> list[Path]:
-    """Give the modules below folders, or the modules themselves; `log/commit_batch` is short for one."""
+    """Return the modules below folders, or the modules themselves; `log/commit_batch` is short for one."""
     found: list[Path] = []
-    for name in names or DEFAULT:
-        path = next(
-            p
-            for p in (ROOT / name, ROOT / "deltasnap_core" / name, ROOT / "deltasnap_core" / f"{name}.py")
-            if p.exists()
-        )
+    for name in names or TESTS:
+        roots = [ROOT, *(ROOT / package for package in TESTS)]
+        path = next(p for root in roots for p in (root / name, root / f"{name}.py") if p.exists())
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         found += [file.relative_to(ROOT) for file in files]
     return found
 
 
+def chosen_mutants(modules: Iterable[Path], sample: int | None, seed: int) -> Iterator[Mutant]:
+    """Yield all mutants of modules, or so many chosen at random."""
+    found = [place for module in modules for place in places(module)]
+    if sample is not None:
+        Random(seed).shuffle(found)
+    made = (mutant for place in found if (mutant := mutant_at(place)) is not None)
+    return islice(made, sample)
+
+
 def main() -> None:
-    """Make mutants, run the tests on each, print those that survive and how many were killed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
-    parser.add_argument("modules", nargs="*", help="folders or modules; the pure rooms where none is named")
-    parser.add_argument("--sample", type=int, help="try so many, chosen at random, and not all")
+    """Make mutants, run the tests on each, print the survivors and how many were killed."""
+    summary, _, details = str(__doc__).partition("\n\n")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate", usage=summary.split("`")[1], description=details)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("modules", nargs="*", help="folders or modules; by default both packages")
+    parser.add_argument("--sample", type=int, help="how many to choose at random; by default all")
     parser.add_argument("--seed", type=int, default=1, help="of the choice")
+    parser.add_argument("--near", action="store_true", help="run only the tests of the module and of its room")
+    parser.add_argument("--workers", type=int, default=2, help="how many mutants to test at once")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     arguments = parser.parse_args()
-    chosen = [mutant for module in modules_of(arguments.modules) for mutant in mutants(module)]
-    if arguments.sample is not None:
-        chosen = Random(arguments.seed).sample(chosen, min(arguments.sample, len(chosen)))
+    chosen = list(chosen_mutants(modules_of(arguments.modules), arguments.sample, arguments.seed))
     if arguments.list:
         print(*chosen, sep="\n")
         return
+    if (golden := golden_folder()) is not None:
+        os.environ["DELTASNAP_GOLDEN"] = str(golden)  # beside the checkout, but not beside its copies
     survivors = 0
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.workers) as pool:
         idle: SimpleQueue[Worker] = SimpleQueue()
-        for number in range(WORKERS):
+        for number in range(arguments.workers):
             idle.put(Worker(Path(folder, str(number))))
-        first = idle.get()
-        if not first.passes(["tests/core"], write_bytecode=True):
-            sys.exit("The tests fail as they are.")
-        idle.put(first)
+        if not arguments.near:
+            first = idle.get()
+            if not first.passes([*TESTS.values()], write_bytecode=True):
+                sys.exit("The tests fail without a change.")
+            idle.put(first)
 
         def survives(mutant: Mutant) -> bool:
             worker = idle.get()
             try:
-                return worker.survives(mutant, tests_of(mutant.module))
+                groups = tests_of(mutant.module)
+                return worker.survives(mutant, groups[:-1] if arguments.near else groups)
             finally:
                 idle.put(worker)
 
         for mutant, has_survived in zip(chosen, pool.map(survives, chosen), strict=True):
+            survivors += has_survived
             if has_survived:
-                survivors += 1
                 print(f"survived: {mutant}", flush=True)
     killed = len(chosen) - survivors
     print(f"{killed} of {len(chosen)} mutants killed: {killed / max(len(chosen), 1):.1%}")
