@@ -26,6 +26,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -285,9 +286,9 @@ def _dropped(node: ast.AST) -> Iterator[Callable[[], None]]:
             match found:
                 case ast.Call(func=ast.Attribute(value=receiver, attr=attr)) if attr in _DROPPED:
                     if isinstance(value, list):
-                        yield lambda value=value, place=place, left=receiver: value.__setitem__(place, left)
+                        yield partial(value.__setitem__, place, receiver)
                     else:
-                        yield lambda name=name, left=receiver: setattr(node, name, left)
+                        yield partial(setattr, node, name, receiver)
 
 
 def _removals(node: ast.AST) -> Iterator[Callable[[], None]]:

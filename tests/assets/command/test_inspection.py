@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from deltasnap_assets.command.views.counting import count
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
-from deltasnap_assets.command.counting import count
-from deltasnap_assets.command.inspection import read_facts, show_facts
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 

@@ -14,9 +14,7 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository  # n
 from dagster._core.launcher.base import LaunchRunContext  # no public name
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.command.local.run_launcher import MODULE, StandbyRunLauncher
-from deltasnap_assets.command.local_instance import use_local_instance
-from deltasnap_assets.command.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
+from deltasnap_assets.command.local.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.processes import name_of, pid_of
 from deltasnap_assets.runs.run_process import PROCESS_TAG
@@ -83,7 +81,12 @@ def test_table_added_since_the_process_stood_by_is_known_to_the_run(
 def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.DagsterRunStatus]:
     """Terminate a run of some process: whether Dagster's own launcher is asked to, and the run's status."""
     asked: list[str] = []
-    monkeypatch.setattr(dg.DefaultRunLauncher, "terminate", lambda _, run_id: not asked.append(run_id))
+
+    def terminate(_: dg.DefaultRunLauncher, run_id: str) -> bool:
+        asked.append(run_id)
+        return True
+
+    monkeypatch.setattr(dg.DefaultRunLauncher, "terminate", terminate)
     launcher, instance = StandbyRunLauncher(), dg.DagsterInstance.ephemeral()
     launcher.register_instance(instance)
 

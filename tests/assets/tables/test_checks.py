@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.verdicts import Verdict
-from deltasnap_assets.tables.advice import ADVICE
-from deltasnap_assets.tables.checks import _result
+from deltasnap_assets.tables.checks.advice import ADVICE
+from deltasnap_assets.tables.checks.asset_checks import _result
 
 KEY = dg.AssetCheckKey(dg.AssetKey(["events", "all_files"]), "small_files")
 

@@ -86,8 +86,11 @@ def test_size_falls_into_the_bin_that_begins_at_or_before_it(step: int) -> None:
 
 SIZES = [max(start + step, 0) for start in DEFAULT_BIN_BOUNDARIES for step in (-1, 0, 1)]
 DELETED = [max(start + step, 0) for start in BIN_STARTS for step in (-1, 0, 1)]
-FILES = [(size, 1, None, None) for size in SIZES] + [(0, None, count, None) for count in DELETED]
-FILES += [(None, None, None, 9), (2**40, 2**33, 2**34, None)]
+FILES: list[tuple[int | None, ...]] = [
+    *((size, 1, None, None) for size in SIZES),
+    *((0, None, count, None) for count in DELETED),
+    *((None, None, None, 9), (2**40, 2**33, 2**34, None)),
+]
 
 
 def groups_in_arrow() -> list[Group]:

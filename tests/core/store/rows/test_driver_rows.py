@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.log.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import KEEP_ALL
 from deltasnap_core.replay.engine import UnusualError
