@@ -24,7 +24,9 @@ def test_asset_loads_the_rows_and_then_what_came(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"SnapshotStore": SnapshotStore}
-    exec(blocks("library.md", "python")[-1], names)
+    # Relative to the folder where the JVM was started, which is not this one.
+    rows = str(tmp_path / "event_rows")
+    exec(blocks("library.md", "python")[-1].replace('parquet("event_rows")', f"parquet({rows!r})"), names)
     store = SnapshotStore.open(spark, ".deltasnap/store")
     instance = dg.DagsterInstance.ephemeral()
     loads = []
@@ -36,7 +38,7 @@ def test_asset_loads_the_rows_and_then_what_came(
         result = dg.materialize([names["event_rows"], upstream], instance=instance)
         metadata = result.asset_materializations_for_node("event_rows")[0].metadata
         loads.append((metadata["since"].value, metadata["version"].value))
-        return sorted(row.id for row in spark.read.parquet("event_rows").collect())
+        return sorted(row.id for row in spark.read.parquet(rows).collect())
 
     deltalake.write_deltalake("events", pa.table({"id": [1, 2]}))
     assert load() == [1, 2]

@@ -172,7 +172,7 @@ class DeltaHistoryManager:
             )
 
     def earliest_version(self) -> int:
-        """Return the earliest version that has a commit; without any commits, that of the latest checkpoint."""
+        """Return the earliest version that has a commit; without any commits, that of the earliest checkpoint."""
         return self._earliest(self._list(), must_be_recreatable=False)
 
     def latest_version(self) -> int:
@@ -215,7 +215,7 @@ class DeltaHistoryManager:
 
     def _earliest(self, listing: LogListing, must_be_recreatable: bool) -> int:
         if not must_be_recreatable:
-            return next(iter(listing.commits), _latest(listing))
+            return next(iter(listing.commits or listing.reconstructable_versions()), _latest(listing))
         earliest = next(iter(listing.reconstructable_versions()), None)
         if earliest is None:
             latest = _latest(listing)

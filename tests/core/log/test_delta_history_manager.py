@@ -370,3 +370,8 @@ def test_history_of_every_golden_table_agrees_with_its_versions(golden: Path) ->
         assert {v: timestamps[v] for v in told if v in timestamps} == {v: t for v, t in told.items() if v in timestamps}
         tables += 1
     assert tables >= 162
+
+
+def test_earliest_version_of_a_log_without_commits_is_that_of_its_first_checkpoint() -> None:
+    manager = DeltaHistoryManager(MemoryLogStore(checkpoint(5), checkpoint(9)), LOG_PATH, configuration=dict)
+    assert (manager.earliest_version(), manager.latest_version()) == (5, 9)
