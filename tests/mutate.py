@@ -10,8 +10,8 @@ before and after. Annotations, docstrings, messages, logging and `__repr__` are 
     python -m tests.mutate store --list                      the mutants of a room, without running a test
 
 MODULE is a folder or a module, from the root or within a package; by default both packages. Tests run in three groups:
-those named after the module or importing it, those of its room, then all quick tests. `--near` stops after the second
-group, and runs no check that the tests pass without a change. Works in copies of the tree; the tree does not change.
+those of the module and of the modules that import it, those of its room, then all quick tests. `--near` stops after
+the second group, and does not check that the tests pass without a change. Works in copies of the tree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -339,21 +339,38 @@ class Worker:
 
 
 def tests_of(module: Path) -> list[list[str]]:
-    """Return the tests of a module: those named after it or importing it, those of its room, all others."""
+    """Return the tests of a module: those named after it or importing it, those of its room, all others.
+
+    The first group has those of the modules that import it too: a room such as `rules` is tested through others.
+    """
     side = Path(TESTS[module.parts[0]])
-    imported = re.compile(rf"^ *(from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b", re.MULTILINE)
-    files = sorted(path.relative_to(ROOT) for folder in TESTS.values() for path in (ROOT / folder).rglob("test_*.py"))
+    files = _texts_below(*TESTS.values())
+    users = [path for path, text in _texts_below(*TESTS).items() if _imported(module).search(text)]
+    named = {f"test_{path.stem}" for path in (module, *users) if path.stem != "__init__"}
     own = [
-        str(file)
-        for file in files
-        if (file.is_relative_to(side) and file.stem.startswith(f"test_{module.stem}"))
-        or imported.search((ROOT / file).read_text(encoding="utf-8"))
+        str(path)
+        for path, text in files.items()
+        if path.name.startswith("test_")
+        if (path.stem in named and path.is_relative_to(side)) or _imported(module).search(text)
     ]
-    room = side / module.parts[1] if len(module.parts) > 2 else side
     groups = [own] if own else []
-    if (ROOT / room).is_dir() and room != side:
-        groups.append([*(f"--ignore={name}" for name in own), str(room)])
-    return [*groups, [*(f"--ignore={name}" for name in own), f"--ignore={room}", *TESTS.values()]]
+    seen = [f"--ignore={name}" for name in own]
+    room = str(side / module.parts[1])
+    if (ROOT / room).is_dir():
+        groups.append([*seen, room])
+        seen.append(f"--ignore={room}")
+    return [*groups, [*seen, *TESTS.values()]]
+
+
+def _imported(module: Path) -> re.Pattern[str]:
+    name = re.escape(".".join(module.with_suffix("").parts))
+    return re.compile(rf"^ *(from|import) {name}\b", re.MULTILINE)
+
+
+@cache
+def _texts_below(*folders: str) -> dict[Path, str]:
+    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in found}
 
 
 def modules_of(names: list[str]) -> list[Path]:

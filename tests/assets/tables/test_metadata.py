@@ -143,12 +143,13 @@ def test_sample_is_a_table_of_files() -> None:
 
 
 def test_bytes_are_readable() -> None:
-    assert [bytes_text(size) for size in (0, 1023, 1024, 1536, 5 * KIB**3, KIB**6)] == [
+    assert [bytes_text(size) for size in (0, 1023, 1024, 1536, 5 * KIB**3, 2 * KIB**4, KIB**6)] == [
         "0 B",
         "1023 B",
         "1 KiB",
         "1.5 KiB",
         "5 GiB",
+        "2 TiB",
         "1024 PiB",
     ]
 

@@ -97,6 +97,7 @@ def test_page_of_the_table_begins_with_its_health_and_what_is_in_it_and_ends_wit
     assert values["last_commit"] == "version 12: WRITE (append) by ada, x"
     assert values["protocol"] == "reader 3, writer 7: deletionVectors"
     assert "| `id` | bigint\\, not null | partition column\\; the key |" in values["schema"]
+    assert (values["table_id"], values["partitioned_by"]) == ("t", "id")
     assert "secret" not in str(values)
     for picture in ("file_sizes", "bytes_by_partition", "bytes_by_version"):
         assert values[picture].startswith("![")

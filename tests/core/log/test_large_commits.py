@@ -113,6 +113,18 @@ def test_batch_is_cut_by_version_with_its_large_commits(monkeypatch: pytest.Monk
         assert older + newer == batch
 
 
+def test_lines_of_large_and_small_commits_are_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 2000)
+    store = MemoryLogStore()
+    padding = [add("a")] * 30
+    files = [store.put_commit(v, commit_info(f"{v}"), metadata(), *(padding if v % 2 else [])) for v in range(4)]
+    batch = read_commits(store, files)
+    assert batch.large == (files[1], files[3])
+    places = list(zip(*(batch.lines[name].to_pylist() for name in ("commit_version", "line_number")), strict=True))
+    assert places == sorted(places)
+    assert {version for version, _ in places} == {0, 1, 2, 3}
+
+
 def test_size_of_a_batch_is_that_of_its_lines_and_of_its_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryLogStore()
     file = store.put_commit(0, add("a"))

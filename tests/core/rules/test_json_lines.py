@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_core.protocol.json_text import MOST_NESTING
+from deltasnap_core.rules.json_lines import are_safe
+
+
+def nested(levels: int) -> str:
+    return '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"a":1}\n', True),
+        (' {"a":1} \n', True),
+        ('"a"\n', False),
+        ('{"a":1}x\n', False),
+        (f'{{"a":"{"x" * 4 * MOST_NESTING}"}}\n', True),
+        (nested(MOST_NESTING), True),
+        (nested(MOST_NESTING + 1), False),
+    ],
+    ids=["an object", "blanks", "no object", "something after it", "long", "deep", "too deep"],
+)
+def test_arrow_reads_objects_that_are_not_too_deep(line: str, expected: bool) -> None:
+    assert are_safe(pa.chunked_array([['{"b":2}\n', line]])) is expected

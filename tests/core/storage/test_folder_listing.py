@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltasnap_core.storage.folder_listing import list_below
+from deltasnap_core.storage.urls import to_url
+
+
+def test_folder_is_listed_by_path_with_what_its_links_lead_to(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    names = [f"{day}/{name}.parquet" for day in ("d2", "d1", "d10") for name in ("c", "a", "b")]
+    for name in (*names, "z.parquet"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"12")
+    (folder / "link.parquet").symlink_to(tmp_path / "elsewhere.parquet")
+    (tmp_path / "alias").symlink_to(folder)
+    found = list_below(to_url(tmp_path / "alias"))
+    assert [file.path for file in found.files] == [
+        f"{to_url(tmp_path / 'alias')}/{n}" for n in sorted([*names, "z.parquet"])
+    ]
+    assert {file.size for file in found.files} == {2}
+    assert found.roots == (to_url(tmp_path / "alias"), to_url(folder))
+    assert found.link_targets == (to_url(tmp_path / "elsewhere.parquet"),)
+    assert list_below(to_url(tmp_path / "nothing")).files == ()
