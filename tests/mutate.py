@@ -6,7 +6,7 @@ Spark on each change, the likely ones first, and prints the changes that no test
 before and after. Annotations, docstrings, messages, logging and `__repr__` are not changed.
 
     python -m tests.mutate --sample 40 --seed 7 --near       40 random mutants of both packages
-    python -m tests.mutate scan/skipping settings/discovery  every mutant of two modules
+    python -m tests.mutate scan/skipping settings/discovery  every mutant of a room and a module
     python -m tests.mutate store --list                      the mutants of a room, without running a test
 
 MODULE is a folder or a module, from the root or within a package; by default both packages. Tests run in three groups:
@@ -374,11 +374,13 @@ def _texts_below(*folders: str) -> dict[Path, str]:
 
 
 def modules_of(names: list[str]) -> list[Path]:
-    """Return the modules below folders, or the modules themselves; `log/commit_batch` is short for one."""
+    """Return the modules below folders, or the modules themselves, by their path in a package."""
     found: list[Path] = []
     for name in names or TESTS:
         roots = [ROOT, *(ROOT / package for package in TESTS)]
-        path = next(p for root in roots for p in (root / name, root / f"{name}.py") if p.exists())
+        paths = (path for root in roots for path in (root / name, root / f"{name}.py") if path.exists())
+        if (path := next(paths, None)) is None:
+            sys.exit(f"There is no module or folder {name}.")
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         found += [file.relative_to(ROOT) for file in files]
     return found
