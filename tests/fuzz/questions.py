@@ -242,10 +242,6 @@ def _stored_counts(store: SnapshotStore, version: int) -> dict[str, Any]:
     return counts_of(store.computed_state("t", version))
 
 
-def _scan_files(snapshot: Snapshot) -> list[str]:
-    return sorted(row.path for row in snapshot.scan().files.collect())
-
-
 def _stored_in_arrow(store: SnapshotStore, version: int) -> list[str]:
     """Return the live files as the driver reads them."""
     return sorted(store.read_arrow("t", version, columns=["path"])["path"].to_pylist())
