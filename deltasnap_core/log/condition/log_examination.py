@@ -23,6 +23,7 @@ from deltasnap_core.log.condition.table_condition import (
     TableCondition,
     corrupt_checkpoint,
     corrupt_commit,
+    empty_commits,
     joined,
     missing_commits,
 )
@@ -167,7 +168,8 @@ class _Examination:
         readable = VersionRanges.of(loadable)
         unsupported = list(self._protocol_faults(commits, start, sound_until, readable))
         lost = joined(fault.versions for fault in unsupported)
-        faults = [*self._commit_faults(blames), *unsupported, *self._checkpoint_faults(blames), *self._hint_faults()]
+        faults = [*self._commit_faults(blames), *unsupported, *self._empty_commits()]
+        faults += [*self._checkpoint_faults(blames), *self._hint_faults()]
         faults.sort(key=lambda fault: fault.mark != "error")
         found = TableCondition(
             table=redacted(self._table),
@@ -267,6 +269,10 @@ class _Examination:
                     yield _unsupported(error, blame.versions)
                 case StorageError() as error:
                     yield storage_fault(error, blame.versions)
+
+    def _empty_commits(self) -> Iterator[Fault]:
+        if empty := VersionRanges.of([v for v, commit in self._listing.commits.items() if commit.size == 0]):
+            yield empty_commits(self._table, empty)
 
     def _checkpoint_faults(self, blames: Sequence[_Blame]) -> Iterator[Fault]:
         lost = joined(blame.versions for blame in blames)

@@ -23,11 +23,15 @@ class FaultKind(StrEnum):
     STORAGE_FAILED = "storage_failed"
     MISSING_COMMIT = "missing_commit"
     CORRUPT_COMMIT = "corrupt_commit"
+    EMPTY_COMMIT = "empty_commit"
     MISSING_ACTION = "missing_action"
     UNSUPPORTED_PROTOCOL = "unsupported_protocol"
     BROKEN_SCHEMA = "broken_schema"
     CORRUPT_CHECKPOINT = "corrupt_checkpoint"
     BROKEN_HINT = "broken_hint"
+
+
+_MAY_HAVE_FALLBACK = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT, FaultKind.EMPTY_COMMIT)
 
 
 @safe_repr
@@ -58,7 +62,7 @@ class Fault:
     @property
     def mark(self) -> Mark:
         """`error` if a version cannot be loaded or the table cannot be reached; otherwise `warning`."""
-        has_fallback = self.kind in (FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT) and not self.versions
+        has_fallback = self.kind in _MAY_HAVE_FALLBACK and not self.versions
         return "warning" if has_fallback else "error"
 
     def to_json(self) -> dict[str, Any]:
@@ -195,6 +199,18 @@ def corrupt_commit(version: int, path: str, line: int | None, reason: str, versi
         line=line,
         reason=redacted(reason),
         versions=versions,
+    )
+
+
+def empty_commits(table: str, empty: VersionRanges) -> Fault:
+    """Return the fault of commits of zero bytes. The protocol allows a commit without actions, so the versions load."""
+    word, they = ("commit of version", "is") if len(empty) == 1 else ("commits of versions", "are")
+    return Fault(
+        kind=FaultKind.EMPTY_COMMIT,
+        text=f"The {word} {empty.text()} {they} empty (0 bytes) in the log of {redacted(table)}. A writer records at "
+        "least who committed: an upload failed, or a file was truncated. deltasnap reads no change there.",
+        advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
+        reason="a commit of 0 bytes",
     )
 
 

@@ -246,6 +246,22 @@ def test_condition_of_a_hint_that_leads_nowhere_warns(tmp_path: Path) -> None:
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
 
 
+def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    for version in (2, 6):
+        (log / commit_file(version)).write_bytes(b"")
+    found = condition(tmp_path / "t")
+    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.EMPTY_COMMIT, "warning")]
+    assert "commits of versions 2, 6 are empty" in found.text
+    assert [*found.loadable] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6)
+    (log / commit_file(6)).write_bytes(b"")
+    assert "commit of version 6 is empty" in condition(tmp_path / "t", sound_until=6).text
+
+
 def _drop(table: Path) -> Path:
     shutil.rmtree(table)
     return table
