@@ -41,6 +41,7 @@ PURE = (
     "deltasnap_core.rules",
     "deltasnap_core.log",
     "deltasnap_core.replay.driver",
+    "deltasnap_assets.checks",
 )
 ALSO_PURE = (
     "deltasnap_core",
@@ -78,7 +79,7 @@ ALSO_PURE = (
     "deltasnap_assets.spark.jvm_options",
     "deltasnap_assets.spark.connect_check",
     "deltasnap_assets.spark.session_config",
-    "deltasnap_assets.tables.quantities",
+    "deltasnap_assets.quantities",
     "deltasnap_assets.texts",
     "deltasnap_assets.settings.distribution",
     "deltasnap_assets.spark.connect_server",

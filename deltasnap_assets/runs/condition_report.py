@@ -19,8 +19,10 @@ from dagster._core.events import DagsterEvent
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.checks.condition_check import ConditionCheck
+from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.plan import CONDITION_TAG, delta_log_key, last_observation
-from deltasnap_assets.runs.verdicts import CONDITION_CHECKS, Verdict, condition_verdicts, with_advice
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import Fault, TableCondition, redacted
@@ -122,10 +124,10 @@ def report_condition(
     entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
     entries |= fault_entries(condition, failed, last_good)
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
-    verdicts = {} if condition is None else condition_verdicts(condition)
-    skipped = {name: verdict for name, verdict in verdicts.items() if not verdict.is_evaluated}
+    verdicts = {} if condition is None else {check: check.of_condition(condition) for check in CONDITION_CHECKS}
+    skipped = {check: verdict for check, verdict in verdicts.items() if not verdict.is_evaluated}
     if skipped:
-        rows = "\n".join(f"- {name}: {plain_text(verdict.description)}" for name, verdict in skipped.items())
+        rows = "\n".join(f"- {check.name}: {plain_text(verdict.description)}" for check, verdict in skipped.items())
         entries["checks_not_evaluated"] = dg.MetadataValue.md(rows)
     instance.report_runless_asset_event(
         dg.AssetObservation(
@@ -146,33 +148,41 @@ def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
 
 
 def _report_checks(
-    instance: dg.DagsterInstance, table_name: str, verdicts: Mapping[str, Verdict], failed: FailedRun | None
+    instance: dg.DagsterInstance,
+    table_name: str,
+    verdicts: Mapping[ConditionCheck, Verdict],
+    failed: FailedRun | None,
 ) -> None:
-    asset = dg.AssetKey([table_name, "log_segment"])
-    for name in CONDITION_CHECKS:
-        verdict = verdicts.get(name)
-        if verdict is not None and verdict.is_evaluated:
-            instance.report_runless_asset_event(check_evaluation(asset, name, verdict))
-        elif verdict is not None:
-            _report_skipped(instance, dg.AssetCheckKey(asset, name))
+    for check, verdict in verdicts.items():
+        if verdict.is_evaluated:
+            instance.report_runless_asset_event(check_evaluation(table_name, check, verdict))
+        else:
+            _report_skipped(instance, dg.AssetCheckKey(dg.AssetKey([table_name, check.asset]), check.name))
     if failed is None:
         return
+    names = {check.name for check in verdicts}
     for event in _planned(instance, failed.run_id):
         planned: Any = event.event_specific_data
-        if planned.check_name not in verdicts and _is_unevaluated(instance, planned, failed.run_id):
+        if planned.check_name not in names and _is_unevaluated(instance, planned, failed.run_id):
             _store_planned(instance, planned)
 
 
-def check_evaluation(asset: dg.AssetKey, name: str, verdict: Verdict) -> dg.AssetCheckEvaluation:
+def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.AssetCheckEvaluation:
     """Return a check evaluation for Dagster to record."""
     return dg.AssetCheckEvaluation(
-        asset_key=asset,
-        check_name=name,
+        asset_key=dg.AssetKey([table_name, check.asset]),
+        check_name=check.name,
         passed=verdict.passed,
-        severity=dg.AssetCheckSeverity.ERROR if verdict.is_error else dg.AssetCheckSeverity.WARN,
-        description=with_advice(visible(without_secrets(verdict.description), MOST_OF_A_TEXT), verdict.advice),
+        severity=severity_of(check, verdict),
+        description=check.text_of(verdict, visible(without_secrets(verdict.description), MOST_OF_A_TEXT)),
         metadata=dict(verdict.numbers),
     )
+
+
+def severity_of(check: Check, verdict: Verdict) -> dg.AssetCheckSeverity:
+    """Return the severity of a verdict for Dagster."""
+    is_error = check.severity_of(verdict) == "error"
+    return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
 
 
 def _planned(instance: dg.DagsterInstance, run_id: str) -> list[DagsterEvent]:

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_core import EngineUse, learn_options, learn_settings, redacted
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
@@ -61,31 +62,6 @@ def _versions(value: object) -> object:
     if isinstance(value, Since) or value in ("all", "latest"):
         return value
     raise ValueError("expected all, latest or {since: VERSION}")
-
-
-class CheckSettings(_Settings):
-    """The limits of the asset checks."""
-
-    small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
-    """A file smaller than this counts as small."""
-    max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
-    """The maximum ratio of small files."""
-    max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
-    """The maximum ratio of tombstones among the files and tombstones of a version."""
-    max_commits_since_checkpoint: int = Field(default=200, ge=1)
-    """The maximum number of commits since the last checkpoint."""
-    fresh_within_hours: float | None = Field(default=None, gt=0)
-    """The maximum age of the last commit; also sets a Dagster freshness policy. `null`: three times the longest recent
-    pause, at least a day, and no policy.
-    """
-    min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
-    """The minimum ratio of files with statistics."""
-    max_partition_skew: float = Field(default=10, ge=1)
-    """The maximum size of a partition, as a multiple of the median partition."""
-    max_expired_ratio: float = Field(default=0.5, ge=0)
-    """The maximum of the bytes that VACUUM would free, as a ratio of the table's size."""
-    max_growth_factor: float = Field(default=10, ge=1)
-    """The maximum change of the size by one version, as a multiple of the largest change in recent versions."""
 
 
 class _FollowedSettings(_Settings):

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.config import (
     DEFAULT_STORAGE,
-    CheckSettings,
     DiscoverSettings,
     Settings,
     SparkSettings,

@@ -8,14 +8,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from deltasnap_assets.tables.pages.pictures import SizeBin
+from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
 from deltasnap_core import SnapshotStore, VersionManifest
 
 MOST_PARTITIONS = 5_000
@@ -28,53 +27,8 @@ _MOST = (1 << 63) - 1
 _Values = tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFiles:
-    """The files of one partition of the table. values: by column, as in the log."""
-
-    values: Mapping[str, str | None]
-    num_files: int
-    size_in_bytes: int
-
-    @property
-    def label(self) -> str:
-        """Return the partition in the form of a path: `day=2026-03-02/country=de`."""
-        return "/".join(f"{name}={'null' if value is None else value}" for name, value in self.values.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
-    """Facts about the live files. largest, smallest: (path, bytes), a few of each.
-
-    partitions: the largest first, at most `MOST_PARTITIONS`. num_partitions: the number of all partitions.
-    """
-
-    bins: tuple[SizeBin, ...]
-    largest: tuple[tuple[str, int], ...]
-    smallest: tuple[tuple[str, int], ...]
-    partitions: tuple[PartitionFiles, ...]
-    num_partitions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TombstoneFacts:
-    """Facts about the tombstones. Sizes are in bytes, times in ms since the epoch (None: no tombstones).
-
-    size_in_bytes: of the tombstones that have a size.
-    expired: tombstones whose retention has ended. VACUUM deletes their files, unless it already has.
-    """
-
-    num_files: int
-    size_in_bytes: int
-    num_without_size: int
-    first_expires_ms: int | None
-    last_expires_ms: int | None
-    num_expired: int
-    expired_bytes: int
-
-
 def file_facts(store: SnapshotStore, table: str, version: int | VersionManifest) -> FileFacts:
-    """Return facts about the live files of a stored version."""
+    """Return facts about the live files of a stored version, with at most `MOST_PARTITIONS` partitions."""
     columns = ("path", "size", "partitionValues")
     return store.query(table, version, "all_files", columns, driver=facts_of_rows, spark=facts_of_frame)
 

@@ -9,17 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeVar
 
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.run_session import RunSession
-from deltasnap_assets.tables.file_facts import (
-    FileFacts,
-    TombstoneFacts,
-    file_facts,
-    tombstone_facts,
-)
+from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
 from deltasnap_core import (
     DeltaHistoryManager,
     DeltaLog,

@@ -6,9 +6,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.sensors import MOST_SENSORS
-from deltasnap_assets.settings.config import CheckSettings, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from tests.assets.command.test_cli import FORKS

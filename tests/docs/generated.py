@@ -13,12 +13,12 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
-from deltasnap_assets.settings.config import CheckSettings, DiscoverSettings, Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import DiscoverSettings, Settings, SparkSettings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
-from deltasnap_assets.tables.checks.advice import ADVICE
 from deltasnap_core.replay.engine import LIMITS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,14 +74,9 @@ def _assets() -> str:
 
 
 def _checks() -> str:
-    checks = _definitions().asset_checks or ()
-    specs = [spec for check in checks if isinstance(check, dg.AssetChecksDefinition) for spec in check.check_specs]
     return _table(
         ("check", "of", "what it expects", "what to do where it fails"),
-        [
-            (f"`{each.name}`", f"`{each.asset_key.path[-1]}`", each.description or "", ADVICE[each.name])
-            for each in specs
-        ],
+        [(f"`{check.name}`", f"`{check.asset}`", check.expects, check.advice) for check in CHECKS],
     )
 
 

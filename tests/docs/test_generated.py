@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deltasnap_assets.tables.checks.advice import ADVICE
+from deltasnap_assets.checks.registry import CHECKS
 from tests.docs.generated import DOCUMENTS, ROOT, filled_in
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -83,7 +83,7 @@ def entry_names() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             keys = node.keys if isinstance(node, ast.Dict) else [node.slice] if isinstance(node, ast.Subscript) else []
             names |= {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    return names - set(ADVICE) - {"..."}
+    return names - {check.name for check in CHECKS} - {"..."}
 
 
 def anchors(file: Path) -> set[str]:

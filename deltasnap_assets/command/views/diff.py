@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
-from deltasnap_assets.tables.quantities import bytes_text, counted
 from deltasnap_core import ChangedFile, DeltaSnapError, TableLog, VersionGapError, commit_file, read_commits
 
 _MOST_SHOWN = 10

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.history import Entry, LostCommits, lost_versions, read_history
-from deltasnap_assets.tables.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import (
     DeltaHistory,
     LogSegment,

@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from deltasnap_assets.command.terminal import shown
-from deltasnap_assets.tables.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import CommitInfo, Metadata, SnapshotState, SnapshotStore, VersionChanges, parse_schema
 
 

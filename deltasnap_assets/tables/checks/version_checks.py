@@ -6,6 +6,8 @@
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import dagster as dg
 
@@ -13,29 +15,21 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+from deltasnap_assets.checks.check import Verdict, VersionCheck
+from deltasnap_assets.checks.registry import VERSION_CHECKS
+from deltasnap_assets.runs.condition_report import severity_of
 from deltasnap_assets.runs.partitions import key_of, known_versions, version_of, version_partitions
-from deltasnap_assets.runs.verdicts import Verdict
-from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
-from deltasnap_assets.tables.checks.advice import with_advice
-from deltasnap_assets.tables.checks.expectations import schema_unchanged, steady_growth
+from deltasnap_assets.tables.checks.run_facts import version_facts
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, SnapshotState
+from deltasnap_core import DeltaSnapError
 
 HISTORY = 30
 """The number of versions before a run's first version that define the usual range."""
 
 _MOST_SETTLED = 100
-_ASSET = "computed_state"
-_Judge = Callable[[Mapping[int, SnapshotState], Sequence[int], CheckSettings], dict[int, Verdict]]
-_CHECKS: Mapping[str, tuple[str, _Judge]] = {
-    "schema_unchanged": (
-        "A version has the same schema as the version before.",
-        lambda states, versions, _: schema_unchanged(states, versions),
-    ),
-    "steady_growth": ("A version does not change the table's size far more than recent versions did.", steady_growth),
-}
 
 
 def version_checks(
@@ -50,12 +44,13 @@ def version_checks(
         warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
         specs = [
             dg.AssetCheckSpec(
-                name,
-                asset=[table.name, _ASSET],
-                description=description,
+                check.name,
+                asset=[table.name, check.asset],
+                description=check.expects,
+                blocking=check.is_blocking,
                 partitions_def=version_partitions(table.name),
             )
-            for name, (description, _) in _CHECKS.items()
+            for check in VERSION_CHECKS
         ]
 
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
@@ -71,14 +66,16 @@ def version_checks(
             yield from (_of_failure(key, error) for key in context.selected_asset_check_keys)
             return
         states = {version: state for version, state in found.items() if state is not None}
-        for key in sorted(context.selected_asset_check_keys, key=lambda key: list(_CHECKS).index(key.name)):
-            verdicts = _CHECKS[key.name][1](states, versions, table.checks)
+        selected = {key.name: key for key in context.selected_asset_check_keys}
+        facts = version_facts(states, versions)
+        for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
+            verdicts = check.verdicts(facts, table.checks)
             if len(versions) > 1:
                 nothing = Verdict(passed=True, description="There is no version to compare with.")
-                _record(context, key, {version: verdicts.get(version, nothing) for version in versions})
+                _record(context, check, key, {version: verdicts.get(version, nothing) for version in versions})
             if verdicts and verdicts[newest := max(verdicts)].passed:
-                _record(context, key, _settled(context, key, newest))
-            yield _of_run(key, verdicts)
+                _record(context, check, key, _settled(context, key, newest))
+            yield _of_run(check, key, verdicts)
 
     return checks_step(f"{table.name}_version_expectations", specs, expectations)
 
@@ -88,18 +85,19 @@ def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckRe
     return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=told)
 
 
-def _of_run(key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
-    failed = [verdict.description for _, verdict in sorted(verdicts.items()) if not verdict.passed]
-    told = " ".join(failed) or next(
-        (verdict.description for _, verdict in sorted(verdicts.items(), reverse=True)),
-        "There is no version to compare with.",
-    )
+def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
+    ordered = [verdict for _, verdict in sorted(verdicts.items())]
+    failed = [verdict for verdict in ordered if not verdict.passed]
+    if failed:
+        verdict = replace(failed[-1], description=" ".join(each.description for each in failed))
+    else:
+        verdict = ordered[-1] if ordered else Verdict(passed=True, description="There is no version to compare with.")
     return dg.AssetCheckResult(
         check_name=key.name,
         asset_key=key.asset_key,
-        passed=not failed,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=with_advice(key.name, told, passed=not failed),
+        passed=verdict.passed,
+        severity=severity_of(check, verdict),
+        description=check.text_of(verdict),
         metadata={"versions_judged": len(verdicts), "versions_failed": len(failed)},
     )
 
@@ -127,7 +125,12 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
     }
 
 
-def _record(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> None:
+def _record(
+    context: dg.AssetCheckExecutionContext,
+    check: VersionCheck[Any],
+    key: dg.AssetCheckKey,
+    verdicts: Mapping[int, Verdict],
+) -> None:
     """Record one result per version. Dagster itself records one result for all versions of a run."""
     keys = {key_of(version) for version in verdicts}
     materialized = context.instance.get_latest_storage_id_by_partition(
@@ -141,8 +144,8 @@ def _record(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, verdi
                 asset_key=key.asset_key,
                 check_name=key.name,
                 passed=verdict.passed,
-                severity=dg.AssetCheckSeverity.WARN,
-                description=with_advice(key.name, verdict.description, passed=verdict.passed),
+                severity=severity_of(check, verdict),
+                description=check.text_of(verdict),
                 metadata=dict(verdict.numbers),
                 partition=key_of(version),
                 target_materialization_data=None

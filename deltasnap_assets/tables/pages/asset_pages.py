@@ -6,20 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
+from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
+from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition_report import fault_entries, fault_lines
-from deltasnap_assets.runs.verdicts import Verdict
-from deltasnap_assets.settings.config import CheckSettings, TableSettings
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
-from deltasnap_assets.tables.checks.advice import ADVICE
-from deltasnap_assets.tables.checks.expectations import (
-    checkpoint_lag,
-    even_partitions,
-    expired_tombstones,
-    small_files,
-    statistics_coverage,
-    tombstone_ratio,
-)
-from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, text_value, time_value
 from deltasnap_assets.tables.pages.metadata import _noting_problems as noting_problems
 from deltasnap_assets.tables.pages.pictures import (
@@ -33,7 +25,6 @@ from deltasnap_assets.tables.pages.pictures import (
     versions_picture,
 )
 from deltasnap_assets.tables.pages.table_columns import MOST_COLUMNS, columns_of, table_schema
-from deltasnap_assets.tables.quantities import bytes_text, counted, span_text
 from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
 from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
 
@@ -155,18 +146,10 @@ def health(
 
     facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
     """
-    verdicts: dict[str, Verdict] = {
-        "small_files": small_files(state, limits),
-        "statistics_coverage": statistics_coverage(state, limits),
-        "checkpoint_lag": checkpoint_lag(segment, limits),
-        "tombstone_ratio": tombstone_ratio(state, limits),
-    }
-    if facts is not None:
-        verdicts["even_partitions"] = even_partitions(facts, limits)
-    if gone is not None:
-        verdicts["expired_tombstones"] = expired_tombstones(gone, state, limits)
-    problems = [(name, verdict) for name, verdict in verdicts.items() if not verdict.passed]
-    lines = [*fault_lines(condition), *(f"{verdict.description} {ADVICE[name]}" for name, verdict in problems)]
+    known = KnownPageFacts(state=state, segment=segment, files=facts, tombstones=gone)
+    verdicts = [(check, check.verdict(known, limits)) for check in PAGE_CHECKS]
+    problems = [(check, verdict) for check, verdict in verdicts if verdict.is_evaluated and not verdict.passed]
+    lines = [*fault_lines(condition), *(f"{verdict.description} {check.advice}" for check, verdict in problems)]
     if not lines:
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
         return f"OK: {counted(state.num_of_files, 'file')}, {mean} on average. Nothing to do."

@@ -16,8 +16,8 @@ from typing import ParamSpec
 import dagster as dg
 from pyspark.sql.types import StructType
 
+from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.pages.table_columns import table_schema
-from deltasnap_assets.tables.quantities import bytes_text
 from deltasnap_assets.texts import markdown_code, visible, without_secrets
 from deltasnap_core import (
     ChangedFile,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.condition_report import condition_tag, fault_lines
 from deltasnap_assets.runs.plan import (
     CHECKPOINT_TAG,
@@ -15,7 +16,6 @@ from deltasnap_assets.runs.plan import (
     observation_tags,
 )
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.file_facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.pages.asset_pages import table_page
 from deltasnap_assets.tables.pages.pictures import MOST_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id

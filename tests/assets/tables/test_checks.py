@@ -7,27 +7,33 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.verdicts import Verdict
-from deltasnap_assets.tables.checks.advice import ADVICE
+from deltasnap_assets.checks.check import Severity, Verdict
+from deltasnap_assets.checks.small_files import SmallFiles
 from deltasnap_assets.tables.checks.asset_checks import _result
 
 KEY = dg.AssetCheckKey(dg.AssetKey(["events", "all_files"]), "small_files")
 
 
 def result_of(**values: Any) -> dg.AssetCheckResult:
-    return _result(KEY, Verdict(description="told", **values))
+    return _result("events", SmallFiles(), Verdict(description="told", **values))
 
 
 @pytest.mark.parametrize(
-    ("is_error", "severity"), [(True, dg.AssetCheckSeverity.ERROR), (False, dg.AssetCheckSeverity.WARN)], ids=str
+    ("told", "severity"),
+    [
+        ("error", dg.AssetCheckSeverity.ERROR),
+        ("warning", dg.AssetCheckSeverity.WARN),
+        (None, dg.AssetCheckSeverity.WARN),
+    ],
+    ids=str,
 )
 def test_check_that_fails_is_an_error_only_where_the_log_is_at_fault(
-    is_error: bool, severity: dg.AssetCheckSeverity
+    told: Severity | None, severity: dg.AssetCheckSeverity
 ) -> None:
-    failed = result_of(passed=False, is_error=is_error, numbers={"files": 3})
+    failed = result_of(passed=False, severity=told, numbers={"files": 3})
     assert (failed.passed, failed.severity) == (False, severity)
     assert (failed.asset_key, failed.check_name) == (KEY.asset_key, KEY.name)
-    assert failed.description == f"told\n\nWhat to do: {ADVICE[KEY.name]}"
+    assert failed.description == f"told\n\nWhat to do: {SmallFiles.advice}"
     assert {name: entry.value for name, entry in failed.metadata.items()} == {"files": 3}
 
 

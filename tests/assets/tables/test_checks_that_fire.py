@@ -13,12 +13,13 @@ pytestmark = pytest.mark.spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+from deltasnap_assets.checks.registry import CHECKS  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
-from deltasnap_assets.tables.checks.advice import ADVICE  # noqa: E402
 from deltasnap_core.protocol.file_names import checksum_file  # noqa: E402
 from tests.assets.tables.test_assets import QUIET, App, evaluations  # noqa: E402
 from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log  # noqa: E402
 
+ADVICE = {check.name: check.advice for check in CHECKS}
 DAYS = [f"2026-03-0{number}" for number in range(1, 7)]
 LIMITS = {"max_commits_since_checkpoint": 3, "max_growth_factor": 2}
 EXPECTED = {

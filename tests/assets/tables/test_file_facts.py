@@ -10,9 +10,8 @@ pytestmark = pytest.mark.spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts  # noqa: E402
 from deltasnap_assets.tables.file_facts import (  # noqa: E402
-    FileFacts,
-    TombstoneFacts,
     facts_of_frame,
     facts_of_rows,
     tombstone_facts_of_frame,

@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 from dagster import serialize_value
 
+from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.pages.metadata import (
     commit_metadata,
     computed_state_metadata,
@@ -14,7 +15,6 @@ from deltasnap_assets.tables.pages.metadata import (
     sample_metadata,
     time_value,
 )
-from deltasnap_assets.tables.quantities import bytes_text
 from deltasnap_core.log.commits.commit_batch import ChangedFile
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import Metadata, Protocol

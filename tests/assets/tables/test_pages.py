@@ -6,8 +6,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.settings.config import CheckSettings, TableSettings
-from deltasnap_assets.tables.file_facts import FileFacts, PartitionFiles, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
     all_files_page,
     changes_page,
@@ -17,11 +18,10 @@ from deltasnap_assets.tables.pages.asset_pages import (
     table_page,
     tombstones_page,
 )
-from deltasnap_assets.tables.pages.pictures import MOST_CHARACTERS, SizeBin, VersionStep
-from deltasnap_core import CommitInfo, FileSizeHistogram, LogSegment
-from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_assets.tables.pages.pictures import MOST_CHARACTERS, VersionStep
+from deltasnap_core import CommitInfo, FileSizeHistogram
+from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state
-from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
 FACTS = FileFacts(
     bins=(SizeBin(start=1024, end=2048, count=3),),
@@ -33,11 +33,6 @@ FACTS = FileFacts(
     ),
     num_partitions=2,
 )
-
-
-def segment(first: int = 0, last: int = 12, at: int | None = 10) -> LogSegment:
-    files = [commits(first, last), *([checkpoint(at)] if at is not None else [])]
-    return LogSegmentBuilder(store=MemoryLogStore(*files), log_path=LOG_PATH).build()
 
 
 def test_log_segment_tells_the_age_of_its_checkpoint() -> None:

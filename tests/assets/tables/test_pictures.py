@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from deltasnap_assets.checks.facts import SizeBin
 from deltasnap_assets.tables.pages.pictures import (
     MOST_CHARACTERS,
     Bar,
-    SizeBin,
     VersionStep,
     bars_picture,
     file_sizes_picture,

@@ -1,0 +1,102 @@
+"""Check: a check of a table as one object, with its texts, limits and verdict. Pure: no Dagster, no PySpark.
+
+A check is a subclass of `TableCheck`, `PageCheck` or `VersionCheck` in a file of its own, and an entry in
+`registry.py`. From it follow its Dagster check, its keys in `deltasnap.yaml`, its row in `docs/`, its line on the page.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import PageFacts, TableFacts, VersionFacts
+
+Severity = Literal["warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The result of a check: whether it passed, and why.
+
+    advice: what to do if it failed; empty: the advice of the check.
+    severity: of a failure; None: that of the check.
+    is_evaluated: False: the check could not run. It neither passed nor failed; the description gives the reason.
+    numbers: by name, recorded with the result.
+    """
+
+    passed: bool
+    description: str
+    advice: str = ""
+    severity: Severity | None = None
+    is_evaluated: bool = True
+    numbers: Mapping[str, int | float] = field(default_factory=dict)
+
+
+def not_evaluated(reason: str) -> Verdict:
+    """Return the verdict of a check that could not run."""
+    return Verdict(passed=False, is_evaluated=False, description=f"not evaluated: {reason}")
+
+
+class Limits(BaseModel):
+    """The limits of a check: keys of `checks` in `deltasnap.yaml`. This class itself has none."""
+
+    # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+L = TypeVar("L", bound=Limits)
+
+
+class Check:
+    """The texts of a check.
+
+    name: its key. asset: the asset that it belongs to. expects: what it expects, in one sentence.
+    advice: what to do if it fails.
+    severity: of a failure, unless the verdict states another.
+    is_blocking: whether assets downstream do not run in the same run after an error.
+    """
+
+    name: ClassVar[str]
+    asset: ClassVar[str]
+    expects: ClassVar[str]
+    advice: ClassVar[str]
+    severity: ClassVar[Severity] = "warning"
+    is_blocking: ClassVar[bool] = False
+
+    def severity_of(self, verdict: Verdict) -> Severity:
+        """Return the severity of a failed verdict."""
+        return verdict.severity or self.severity
+
+    def text_of(self, verdict: Verdict, description: str | None = None) -> str:
+        """Return the description, with advice if the check failed. description: the one to show instead."""
+        shown = verdict.description if description is None else description
+        return shown if verdict.passed else f"{shown}\n\nWhat to do: {verdict.advice or self.advice}"
+
+
+class TableCheck(Check, ABC, Generic[L]):
+    """A check of the current table: one result for each run."""
+
+    @abstractmethod
+    def verdict(self, facts: TableFacts, limits: L) -> Verdict:
+        """Return the verdict of a run."""
+
+
+class PageCheck(TableCheck[L]):
+    """A check of the current table whose failure is also on the table's page, in its health line."""
+
+    @abstractmethod
+    def verdict(self, facts: PageFacts, limits: L) -> Verdict:
+        """Return the verdict of a run, or of a page. If the page does not have a fact, it is not evaluated."""
+
+
+class VersionCheck(Check, ABC, Generic[L]):
+    """A check of single versions: one result for each version of a run, and the worst of them for the run."""
+
+    @abstractmethod
+    def verdicts(self, facts: VersionFacts, limits: L) -> dict[int, Verdict]:
+        """Return the verdict of each version of the run that can be compared with those before it."""

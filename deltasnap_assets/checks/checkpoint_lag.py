@@ -1,0 +1,39 @@
+"""The check `checkpoint_lag`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import PageFacts
+
+
+class CheckpointLagLimits(Limits):
+    """Limit of the commits since the last checkpoint."""
+
+    max_commits_since_checkpoint: int = Field(default=200, ge=1)
+    """The maximum number of commits since the last checkpoint."""
+
+
+class CheckpointLag(PageCheck[CheckpointLagLimits]):
+    """The newest checkpoint is not too many commits behind the latest version."""
+
+    name = "checkpoint_lag"
+    asset = "log_segment"
+    expects = "The last checkpoint is not too many commits behind."
+    advice = (
+        "Write a checkpoint: `DeltaTable.create_checkpoint()` of deltalake does so at once, and any writer does at its "
+        "`delta.checkpointInterval`."
+    )
+
+    def verdict(self, facts: PageFacts, limits: CheckpointLagLimits) -> Verdict:
+        lag, most = len(facts.segment.deltas), limits.max_commits_since_checkpoint
+        return Verdict(
+            passed=lag <= most,
+            description=f"{lag} commits since the last checkpoint, at most {most} expected.",
+            numbers={"commits_since_checkpoint": lag},
+        )

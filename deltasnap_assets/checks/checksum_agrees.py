@@ -1,0 +1,45 @@
+"""The check `checksum_agrees`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltasnap_assets.checks.check import Limits, TableCheck, Verdict
+from deltasnap_assets.quantities import counted
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import TableFacts
+
+_MOST_SHOWN = 10
+
+
+class ChecksumAgrees(TableCheck[Limits]):
+    """The `.crc` files match the stored states.
+
+    It blocks: if a stored state contradicts the writer's checksum, the rest of the run must not use it.
+    """
+
+    name = "checksum_agrees"
+    asset = "computed_state"
+    expects = "The version checksums (`.crc` files) match the states from the log."
+    advice = (
+        "Trust the log, not the checksum. Find the writer of that version (reconstructed_state shows its engine) and "
+        "upgrade it."
+    )
+    severity = "error"
+    is_blocking = True
+
+    def verdict(self, facts: TableFacts, limits: Limits) -> Verdict:  # noqa: ARG002  # it has no limits
+        differences = facts.checksum_differences
+        wrong = {version: found for version, found in differences.items() if found}
+        numbers = {"checksums_compared": len(differences), "checksums_wrong": len(wrong)}
+        if not wrong:
+            compared = f"The log agrees with {counted(len(differences), 'checksum')}."
+            description = compared if differences else "There are no checksums."
+            return Verdict(passed=True, description=description, numbers=numbers)
+        texts = "; ".join(
+            f"version {version}: {', '.join(difference.field for difference in found)}"
+            for version, found in sorted(wrong.items())[:_MOST_SHOWN]
+        )
+        description = f"The log differs from {counted(len(wrong), 'checksum')}: {texts}."
+        return Verdict(passed=False, description=description, numbers=numbers)

@@ -1,0 +1,48 @@
+"""ConditionCheck: a check that follows from the condition of a table's log alone. Pure."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from deltasnap_assets.checks.check import Limits, TableCheck, Verdict
+from deltasnap_core import FaultKind
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import TableFacts
+    from deltasnap_core import Fault, TableCondition
+
+
+class ConditionCheck(TableCheck[Limits]):
+    """A check of the log's condition. A run evaluates it, and so does whatever else finds that a table is broken."""
+
+    asset = "log_segment"
+    severity = "error"
+
+    @abstractmethod
+    def of_condition(self, condition: TableCondition, *, checkpoint_known_sound: bool = False) -> Verdict:
+        """Return the verdict.
+
+        checkpoint_known_sound: the pages of the newest checkpoint were read earlier, and it has not changed since.
+        """
+
+    def verdict(self, facts: TableFacts, limits: Limits) -> Verdict:  # noqa: ARG002  # it has no limits
+        return self.of_condition(facts.condition, checkpoint_known_sound=facts.checkpoint_known_sound)
+
+
+def unsupported(condition: TableCondition) -> str:
+    """Return why deltasnap does not support the latest version of a table; empty: it does, or this is not known."""
+    faults = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
+    return "" if condition.is_readable else " ".join(fault.text for fault in faults)
+
+
+def failed(faults: Sequence[Fault], before: str = "", numbers: Mapping[str, int | float] | None = None) -> Verdict:
+    """Return the failed verdict for some faults. before: text before theirs."""
+    return Verdict(
+        passed=False,
+        severity="error" if any(fault.mark == "error" for fault in faults) else "warning",
+        description=before + " ".join(fault.text for fault in faults),
+        advice=" ".join(dict.fromkeys(fault.advice for fault in faults)),
+        numbers=numbers or {},
+    )

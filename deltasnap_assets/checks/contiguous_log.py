@@ -1,0 +1,44 @@
+"""The check `contiguous_log`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltasnap_assets.checks.check import Verdict, not_evaluated
+from deltasnap_assets.checks.condition_check import ConditionCheck, failed, unsupported
+from deltasnap_core import FaultKind
+
+if TYPE_CHECKING:
+    from deltasnap_core import TableCondition
+
+
+class ContiguousLog(ConditionCheck):
+    """Every version from the earliest that can be loaded to the latest of the log can be loaded."""
+
+    name = "contiguous_log"
+    expects = "Every version of the log can be loaded: no commit is missing, and none is damaged."
+    advice = (
+        "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "
+        "with a writer that still has the table loaded."
+    )
+
+    def of_condition(
+        self,
+        condition: TableCondition,
+        *,
+        checkpoint_known_sound: bool = False,  # noqa: ARG002
+    ) -> Verdict:
+        if reason := unsupported(condition):
+            return not_evaluated(reason)
+        if condition.latest is None:
+            return failed(condition.faults)
+        lost, loadable, latest = condition.unloadable, condition.loadable, condition.latest
+        protocol = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
+        faults = [fault for fault in condition.faults if fault.versions and fault not in protocol]
+        if not faults:
+            first = loadable.runs[0][0] if loadable.runs else latest
+            found = f"All versions from {first} to {latest} can be loaded."
+            return Verdict(passed=True, description=found, numbers={"missing_versions": 0})
+        first = min(loadable.runs[0][0] if loadable.runs else lost.runs[0][0], lost.runs[0][0])
+        found = f"Of versions {first} to {latest}, {len(lost):,} cannot be loaded: {lost.text()}. "
+        return failed(faults, found, {"missing_versions": len(lost)})

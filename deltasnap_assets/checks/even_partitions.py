@@ -1,0 +1,52 @@
+"""The check `even_partitions`."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated
+from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.texts import visible
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import PageFacts
+
+_FEW_PARTITIONS = 5  # with fewer partitions the check passes: the median means nothing
+
+
+class EvenPartitionsLimits(Limits):
+    """Limit of the largest partition."""
+
+    max_partition_skew: float = Field(default=10, ge=1)
+    """The maximum size of a partition, as a multiple of the median partition."""
+
+
+class EvenPartitions(PageCheck[EvenPartitionsLimits]):
+    """No partition is many times larger than the median partition."""
+
+    name = "even_partitions"
+    asset = "all_files"
+    expects = "No partition is many times larger than the others."
+    advice = "Choose partition columns that divide the rows more evenly, or use clustering instead."
+
+    def verdict(self, facts: PageFacts, limits: EvenPartitionsLimits) -> Verdict:
+        if facts.files is None:
+            return not_evaluated("the partitions are not known.")
+        sizes = [partition.size_in_bytes for partition in facts.files.partitions]
+        if len(sizes) < 2:
+            description = "There are no partitions to compare."
+            return Verdict(passed=True, description=description, numbers={"partition_skew": 1.0})
+        largest = facts.files.partitions[0]
+        skew = max(sizes) / max(statistics.median(sizes), 1)
+        return Verdict(
+            passed=skew <= limits.max_partition_skew or len(sizes) < _FEW_PARTITIONS,
+            description=(
+                f"The largest of {len(sizes):,} partitions, {visible(largest.label)} with "
+                f"{bytes_text(largest.size_in_bytes)}, is {skew:.1f} times the median partition, "
+                f"at most {limits.max_partition_skew:g} times expected."
+            ),
+            numbers={"partition_skew": round(skew, 2)},
+        )

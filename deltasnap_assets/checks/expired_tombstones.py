@@ -1,0 +1,45 @@
+"""The check `expired_tombstones`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated
+from deltasnap_assets.quantities import bytes_text
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import PageFacts
+
+_FEW_FILES = 16  # with fewer files the check passes: they cost little
+
+
+class ExpiredTombstonesLimits(Limits):
+    """Limit of the files that no version needs."""
+
+    max_expired_ratio: float = Field(default=0.5, ge=0)
+    """The maximum of the bytes that VACUUM would free, as a ratio of the table's size."""
+
+
+class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
+    """The storage does not hold too many files with expired tombstones, which no version needs."""
+
+    name = "expired_tombstones"
+    asset = "tombstones"
+    expects = "The storage does not hold too many files with expired tombstones."
+    advice = "Run `VACUUM`: it deletes the files that no version within the retention needs."
+
+    def verdict(self, facts: PageFacts, limits: ExpiredTombstonesLimits) -> Verdict:
+        gone = facts.tombstones
+        if gone is None:
+            return not_evaluated("the tombstones are not known.")
+        ratio = gone.expired_bytes / max(facts.state.size_in_bytes, 1)
+        return Verdict(
+            passed=ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES,
+            description=(
+                f"{gone.num_expired:,} files of {bytes_text(gone.expired_bytes)} are past their retention: "
+                f"{ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} expected."
+            ),
+            numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},
+        )

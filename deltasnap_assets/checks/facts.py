@@ -1,0 +1,135 @@
+"""Facts about a table that checks judge and pages show. Values and protocols only, no PySpark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from deltasnap_core import ChecksumDifference, LogSegment, SnapshotState, TableCondition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBin:
+    """The number of files with sizes from `start` to `end`, in bytes; end: None: no upper end."""
+
+    start: float
+    end: float | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFiles:
+    """The files of one partition of the table. values: by column, as in the log."""
+
+    values: Mapping[str, str | None]
+    num_files: int
+    size_in_bytes: int
+
+    @property
+    def label(self) -> str:
+        """Return the partition in the form of a path: `day=2026-03-02/country=de`."""
+        return "/".join(f"{name}={'null' if value is None else value}" for name, value in self.values.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """Facts about the live files. largest, smallest: (path, bytes), a few of each.
+
+    partitions: the largest first, not always all of them. num_partitions: the number of all partitions.
+    """
+
+    bins: tuple[SizeBin, ...]
+    largest: tuple[tuple[str, int], ...]
+    smallest: tuple[tuple[str, int], ...]
+    partitions: tuple[PartitionFiles, ...]
+    num_partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TombstoneFacts:
+    """Facts about the tombstones. Sizes are in bytes, times in ms since the epoch (None: no tombstones).
+
+    size_in_bytes: of the tombstones that have a size.
+    expired: tombstones whose retention has ended. VACUUM deletes their files, unless it already has.
+    """
+
+    num_files: int
+    size_in_bytes: int
+    num_without_size: int
+    first_expires_ms: int | None
+    last_expires_ms: int | None
+    num_expired: int
+    expired_bytes: int
+
+
+class PageFacts(Protocol):
+    """The facts that the table's page has: about the newest stored version."""
+
+    @property
+    def state(self) -> SnapshotState:
+        """Its computed state."""
+
+    @property
+    def segment(self) -> LogSegment:
+        """The log files to read for the latest version."""
+
+    @property
+    def files(self) -> FileFacts | None:
+        """Facts about its live files; None: not known."""
+
+    @property
+    def tombstones(self) -> TombstoneFacts | None:
+        """Facts about its tombstones; None: not known."""
+
+
+class TableFacts(PageFacts, Protocol):
+    """The facts that a run has about the current table. Each is found when a check uses it."""
+
+    @property
+    def condition(self) -> TableCondition:
+        """The versions that can be loaded, and the faults of the log."""
+
+    @property
+    def checkpoint_known_sound(self) -> bool:
+        """Whether an earlier run read every page of the newest checkpoint, which has not changed since."""
+
+    @property
+    def loadable_state(self) -> SnapshotState | None:
+        """The computed state of the latest version of the log; None: not stored."""
+
+    @property
+    def commit_times_ms(self) -> Sequence[int]:
+        """The times of the last commits (ms since the epoch), ascending, at least one."""
+
+    @property
+    def now_ms(self) -> int:
+        """The current time (ms since the epoch)."""
+
+    @property
+    def checksum_differences(self) -> Mapping[int, Sequence[ChecksumDifference]]:
+        """For each version of the run with a `.crc` file: how the file differs from the stored state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPageFacts:
+    """`PageFacts` as values."""
+
+    state: SnapshotState
+    segment: LogSegment
+    files: FileFacts | None = None
+    tombstones: TombstoneFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFacts:
+    """The facts about single versions.
+
+    versions: those of the run. states: the computed states of these versions and of some before them.
+    schema_changes: by version whose predecessor is known, the changes of the schema, as text.
+    """
+
+    versions: Sequence[int]
+    states: Mapping[int, SnapshotState]
+    schema_changes: Mapping[int, Sequence[str]]

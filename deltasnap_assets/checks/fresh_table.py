@@ -1,0 +1,59 @@
+"""The check `fresh_table`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltasnap_assets.checks.check import Limits, TableCheck, Verdict
+from deltasnap_assets.quantities import span_text
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import TableFacts
+
+_HOUR_MS = 3_600_000
+# Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
+_PAUSES = 3
+_LEAST_PATIENCE_MS = 24 * _HOUR_MS
+
+
+class FreshTableLimits(Limits):
+    """Limit of the time since the last commit."""
+
+    fresh_within_hours: float | None = Field(default=None, gt=0)
+    """The maximum age of the last commit; also sets a Dagster freshness policy. `null`: three times the longest recent
+    pause, at least a day, and no policy.
+    """
+
+
+class FreshTable(TableCheck[FreshTableLimits]):
+    """The last commit is recent enough."""
+
+    name = "fresh_table"
+    asset = "log_segment"
+    expects = "The last commit is not too long ago."
+    advice = (
+        "Check the job that writes the table. If it writes rarely on purpose, raise `fresh_within_hours` in the checks "
+        "of the table."
+    )
+
+    def verdict(self, facts: TableFacts, limits: FreshTableLimits) -> Verdict:
+        return self.of_commits(facts.commit_times_ms, limits, now_ms=facts.now_ms)
+
+    def of_commits(self, commit_times_ms: Sequence[int], limits: FreshTableLimits, *, now_ms: int) -> Verdict:
+        """Return the verdict. commit_times_ms: of the last commits, ascending, at least one."""
+        age = now_ms - commit_times_ms[-1]
+        pauses = [later - earlier for earlier, later in pairwise(commit_times_ms)]
+        if limits.fresh_within_hours is not None:
+            patience, why = int(limits.fresh_within_hours * _HOUR_MS), "as configured"
+        else:
+            patience = max(_PAUSES * max(pauses, default=0), _LEAST_PATIENCE_MS)
+            why = "three times the longest recent pause, at least a day"
+        return Verdict(
+            passed=age <= patience,
+            description=f"The last commit is {span_text(age)} old, at most {span_text(patience)} expected ({why}).",
+            numbers={"hours_since_last_commit": round(age / _HOUR_MS, 2)},
+        )

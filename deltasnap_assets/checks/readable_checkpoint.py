@@ -1,0 +1,37 @@
+"""The check `readable_checkpoint`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltasnap_assets.checks.check import Verdict, not_evaluated
+from deltasnap_assets.checks.condition_check import ConditionCheck, failed, unsupported
+from deltasnap_core import FaultKind
+
+if TYPE_CHECKING:
+    from deltasnap_core import TableCondition
+
+
+class ReadableCheckpoint(ConditionCheck):
+    """The newest checkpoint can be read completely, now or when its pages were read earlier."""
+
+    name = "readable_checkpoint"
+    expects = "The newest checkpoint can be read: its footer, its pages, its parts and sidecars."
+    advice = "Move the damaged checkpoint out of _delta_log, and write a new one."
+
+    def of_condition(self, condition: TableCondition, *, checkpoint_known_sound: bool = False) -> Verdict:
+        if reason := unsupported(condition):
+            return not_evaluated(reason)
+        if condition.latest is None:
+            return not_evaluated(condition.text)
+        faults = condition.faults_of(FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT)
+        numbers = {"damaged_checkpoints": len(faults)}
+        if faults:
+            return failed(faults, numbers=numbers)
+        if not condition.checkpoints_read:
+            return Verdict(passed=True, description="There is no checkpoint.", numbers=numbers)
+        name = condition.checkpoints_read[0]
+        if not condition.pages_read and not checkpoint_known_sound:
+            return not_evaluated(f"the pages of {name} were not read.")
+        when = "can be read" if condition.pages_read else "could be read, and has not changed since"
+        return Verdict(passed=True, description=f"Every page of {name} {when}.", numbers=numbers)

@@ -1,0 +1,56 @@
+"""All checks, and their limits as one model. A new check gets an entry in CHECKS, its limits a base of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltasnap_assets.checks.check import Check, PageCheck, TableCheck, VersionCheck
+from deltasnap_assets.checks.checkpoint_lag import CheckpointLag, CheckpointLagLimits
+from deltasnap_assets.checks.checksum_agrees import ChecksumAgrees
+from deltasnap_assets.checks.condition_check import ConditionCheck
+from deltasnap_assets.checks.contiguous_log import ContiguousLog
+from deltasnap_assets.checks.even_partitions import EvenPartitions, EvenPartitionsLimits
+from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones, ExpiredTombstonesLimits
+from deltasnap_assets.checks.fresh_table import FreshTable, FreshTableLimits
+from deltasnap_assets.checks.readable_checkpoint import ReadableCheckpoint
+from deltasnap_assets.checks.readable_protocol import ReadableProtocol
+from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
+from deltasnap_assets.checks.small_files import SmallFiles, SmallFilesLimits
+from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
+from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimits
+from deltasnap_assets.checks.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
+
+CHECKS: tuple[Check, ...] = (
+    ContiguousLog(),
+    ReadableCheckpoint(),
+    ReadableProtocol(),
+    ChecksumAgrees(),
+    SmallFiles(),
+    StatisticsCoverage(),
+    CheckpointLag(),
+    TombstoneRatio(),
+    EvenPartitions(),
+    ExpiredTombstones(),
+    FreshTable(),
+    SchemaUnchanged(),
+    SteadyGrowth(),
+)
+"""In the order of evaluation, of the documentation, and of the lines on the page."""
+
+TABLE_CHECKS: tuple[TableCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, TableCheck))
+PAGE_CHECKS: tuple[PageCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, PageCheck))
+CONDITION_CHECKS: tuple[ConditionCheck, ...] = tuple(check for check in CHECKS if isinstance(check, ConditionCheck))
+VERSION_CHECKS: tuple[VersionCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, VersionCheck))
+
+
+class CheckSettings(  # the keys are those of the last base first
+    SteadyGrowthLimits,
+    FreshTableLimits,
+    ExpiredTombstonesLimits,
+    EvenPartitionsLimits,
+    TombstoneRatioLimits,
+    CheckpointLagLimits,
+    StatisticsCoverageLimits,
+    SmallFilesLimits,
+):
+    """The limits of the asset checks."""

@@ -1,0 +1,29 @@
+"""The check `schema_unchanged`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltasnap_assets.checks.check import Limits, Verdict, VersionCheck
+from deltasnap_assets.texts import visible
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import VersionFacts
+
+
+class SchemaUnchanged(VersionCheck[Limits]):
+    """The schema is that of the version before. A version whose predecessor is not known has no verdict."""
+
+    name = "schema_unchanged"
+    asset = "computed_state"
+    expects = "A version has the same schema as the version before."
+    advice = "Check that readers of the table support the new schema. Nothing else to do."
+
+    def verdicts(self, facts: VersionFacts, limits: Limits) -> dict[int, Verdict]:  # noqa: ARG002  # it has no limits
+        verdicts = {}
+        for version, changes in facts.schema_changes.items():
+            texts = "; ".join(visible(change) for change in changes)
+            text = f"Version {version} changed the schema: {texts}." if changes else "The schema did not change."
+            numbers = {"schema_changes": len(changes)}
+            verdicts[version] = Verdict(passed=not changes, description=text, numbers=numbers)
+        return verdicts

@@ -1,0 +1,43 @@
+"""The check `statistics_coverage`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import PageFacts
+
+
+class StatisticsCoverageLimits(Limits):
+    """Limit of the files with statistics."""
+
+    min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
+    """The minimum ratio of files with statistics."""
+
+
+class StatisticsCoverage(PageCheck[StatisticsCoverageLimits]):
+    """Enough files have statistics. A file without a row count counts as a file without statistics."""
+
+    name = "statistics_coverage"
+    asset = "all_files"
+    expects = "Most of the files have statistics, which queries use to skip files."
+    advice = (
+        "Rewrite the files with statistics (`OPTIMIZE`), or compute them (`ANALYZE TABLE ... COMPUTE DELTA "
+        "STATISTICS`): queries cannot skip files without statistics."
+    )
+
+    def verdict(self, facts: PageFacts, limits: StatisticsCoverageLimits) -> Verdict:
+        files, without = facts.state.num_of_files, facts.state.num_files_without_records
+        ratio = 1 - without / max(files, 1)
+        return Verdict(
+            passed=ratio >= limits.min_statistics_ratio,
+            description=(
+                f"{without:,} of {files:,} files have no statistics "
+                f"({ratio:.0%} have some, at least {limits.min_statistics_ratio:.0%} expected)."
+            ),
+            numbers={"files_without_statistics": without, "statistics_ratio": ratio},
+        )

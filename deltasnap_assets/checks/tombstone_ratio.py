@@ -1,0 +1,45 @@
+"""The check `tombstone_ratio`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+
+if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import PageFacts
+
+_FEW_FILES = 16  # with fewer tombstones the ratio means nothing
+
+
+class TombstoneRatioLimits(Limits):
+    """Limit of the tombstones."""
+
+    max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
+    """The maximum ratio of tombstones among the files and tombstones of a version."""
+
+
+class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
+    """The ratio of tombstones is not too high. Every reader reads them and every checkpoint contains them."""
+
+    name = "tombstone_ratio"
+    asset = "tombstones"
+    expects = "Tombstones are not too large a part of the state."
+    advice = (
+        "Lower `delta.deletedFileRetentionDuration` if you do not need time travel that far back. The next checkpoint "
+        "then drops expired tombstones."
+    )
+
+    def verdict(self, facts: PageFacts, limits: TombstoneRatioLimits) -> Verdict:
+        files, tombstones = facts.state.num_of_files, facts.state.num_of_removes
+        ratio = tombstones / max(files + tombstones, 1)
+        return Verdict(
+            passed=ratio <= limits.max_tombstone_ratio or tombstones < _FEW_FILES,
+            description=(
+                f"{tombstones} tombstones beside {files} files "
+                f"({ratio:.0%} of both, at most {limits.max_tombstone_ratio:.0%} expected)."
+            ),
+            numbers={"tombstones": tombstones, "tombstone_ratio": ratio},
+        )

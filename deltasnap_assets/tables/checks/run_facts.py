@@ -1,0 +1,119 @@
+"""RunFacts: the facts that the checks of a run use, from the log and the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.changes import schema_changes
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import (
+    ChecksumDifference,
+    DeltaHistoryManager,
+    LogSegment,
+    SnapshotState,
+    StoredVersionNotFoundError,
+    TableCondition,
+    compare_with_log,
+    in_commit_timestamps_enabled,
+    read_checksum,
+)
+
+_MOST_COMMITS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """`TableFacts` of a run.
+
+    versions: those of the run. checkpoint_read: the checkpoint that an earlier run read completely, every page of it.
+    """
+
+    table: TableSettings
+    snapshots: RunSnapshots
+    versions: Sequence[int]
+    checkpoint_read: str | None
+
+    @property
+    def newest(self) -> int:
+        """The newest stored version. Errors: StoredVersionNotFoundError."""
+        stored = self.snapshots.stored_versions(self.table)
+        if not stored:
+            raise StoredVersionNotFoundError(store=self.snapshots.store.root, table=self.table.name, version=None)
+        return stored[-1]
+
+    @property
+    def state(self) -> SnapshotState:
+        return self.snapshots.states_of(self.table, [self.newest])[self.newest]
+
+    @property
+    def segment(self) -> LogSegment:
+        return self.snapshots.latest(self.table).segment
+
+    @property
+    def files(self) -> FileFacts:
+        return self.snapshots.file_facts(self.table, self.newest)
+
+    @property
+    def tombstones(self) -> TombstoneFacts:
+        return self.snapshots.tombstone_facts(self.table, self.newest)
+
+    @property
+    def condition(self) -> TableCondition:
+        """The condition of the table: the same one that the table's page of this run shows."""
+        return self.snapshots.condition(self.table, self.checkpoint_read)
+
+    @property
+    def checkpoint_known_sound(self) -> bool:
+        return not self.condition.pages_read and self.checkpoint_read is not None
+
+    @property
+    def loadable_state(self) -> SnapshotState | None:
+        return self.snapshots.stored_state(self.table, self.condition.latest or 0)
+
+    @property
+    def commit_times_ms(self) -> list[int]:
+        return recent_commit_times(self.snapshots.history(self.table))
+
+    @property
+    def now_ms(self) -> int:
+        return current_ms()
+
+    @property
+    def checksum_differences(self) -> dict[int, tuple[ChecksumDifference, ...]]:
+        table, log_store = self.table, self.snapshots.log(self.table).context.log.store
+        manifests = self.snapshots.manifests(table, self.versions)
+        segments = self.snapshots.store.log_segments(table.name, manifests.values())
+        checksums = {v: read_checksum(log_store, segment.checksum_file) for v, segment in segments.items()}
+        told = {version: checksum for version, checksum in checksums.items() if checksum is not None}
+        states = self.snapshots.states_of(table, list(told))
+        differences = {}
+        for version, checksum in told.items():
+            state = states[version]
+            has_own_time = state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration)
+            timestamp = manifests[version].timestamp if has_own_time else None
+            differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
+        return differences
+
+
+def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) -> VersionFacts:
+    """Return the facts about the versions of a run. states: of these versions and of some before them."""
+    changes = {}
+    for version in versions:
+        before, state = states.get(version - 1), states[version]
+        if before is not None and before.metadata is not None and state.metadata is not None:
+            changes[version] = tuple(schema_changes(before.metadata, state.metadata))
+    return VersionFacts(versions=versions, states=states, schema_changes=changes)
+
+
+def recent_commit_times(history: DeltaHistoryManager, most: int = _MOST_COMMITS) -> list[int]:
+    """Return the times of the last commits of a table (ms since the epoch), ascending."""
+    return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())
+
+
+def current_ms() -> int:
+    """Return the current time (ms since the epoch)."""
+    return time.time_ns() // 1_000_000

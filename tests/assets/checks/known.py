@@ -1,0 +1,98 @@
+"""Facts about a table, as values, for the tests of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, PartitionFiles, TombstoneFacts
+from deltasnap_core import (
+    ChecksumDifference,
+    Fault,
+    FaultKind,
+    LogSegment,
+    SnapshotState,
+    TableCondition,
+    VersionRanges,
+)
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from tests.assets.tables.test_metadata import state
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
+
+
+def segment(first: int = 0, last: int = 12, at: int | None = 10) -> LogSegment:
+    files = [commits(first, last), *([checkpoint(at)] if at is not None else [])]
+    return LogSegmentBuilder(store=MemoryLogStore(*files), log_path=LOG_PATH).build()
+
+
+def page_facts(
+    files: FileFacts | None = None, tombstones: TombstoneFacts | None = None, **changes: object
+) -> KnownPageFacts:
+    """Return the facts of a page. changes: of the computed state."""
+    return KnownPageFacts(state=state(**changes), segment=segment(), files=files, tombstones=tombstones)
+
+
+def partitions(*sizes: int) -> FileFacts:
+    """Return facts about live files with partitions of these sizes."""
+    found = tuple(
+        PartitionFiles(values={"day": str(number)}, num_files=1, size_in_bytes=size)
+        for number, size in enumerate(sorted(sizes, reverse=True))
+    )
+    return FileFacts(bins=(), largest=(), smallest=(), partitions=found, num_partitions=len(found))
+
+
+def expired(num_files: int, size_in_bytes: int) -> TombstoneFacts:
+    """Return facts about tombstones that have all expired."""
+    return TombstoneFacts(
+        num_files=num_files,
+        size_in_bytes=size_in_bytes,
+        num_without_size=0,
+        first_expires_ms=0,
+        last_expires_ms=0,
+        num_expired=num_files,
+        expired_bytes=size_in_bytes,
+    )
+
+
+def versions(first: int, last: int) -> VersionRanges:
+    return VersionRanges(((first, last),))
+
+
+def fault(kind: FaultKind, **values: Any) -> Fault:
+    return Fault(**{"kind": kind, "text": f"Fault {kind.value}.", "advice": f"Repair {kind.value}.", **values})
+
+
+def condition(*faults: Fault, **values: Any) -> TableCondition:
+    """Return the condition of a table with versions 0 to 5; without faults, all of them can be loaded."""
+    return TableCondition(**{"table": "/t", "latest": 5, "loadable": versions(0, 5), "faults": faults, **values})
+
+
+UNSUPPORTED = condition(
+    fault(FaultKind.UNSUPPORTED_PROTOCOL, versions=versions(4, 5)),
+    loadable=versions(0, 3),
+)
+NO_TABLE = condition(fault(FaultKind.NO_TABLE), latest=None, loadable=VersionRanges())
+
+
+@dataclass(kw_only=True)
+class KnownTableFacts:
+    """`TableFacts` as values."""
+
+    condition: TableCondition = field(default_factory=condition)
+    checkpoint_known_sound: bool = False
+    loadable_state: SnapshotState | None = None
+    commit_times_ms: Sequence[int] = (0,)
+    now_ms: int = 0
+    checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
+    files: FileFacts | None = None
+    tombstones: TombstoneFacts | None = None
+
+    @cached_property
+    def state(self) -> SnapshotState:
+        return state()
+
+    @cached_property
+    def segment(self) -> LogSegment:
+        return segment()

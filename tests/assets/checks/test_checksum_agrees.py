@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from deltasnap_assets.checks.check import Limits, Verdict
+from deltasnap_assets.checks.checksum_agrees import ChecksumAgrees
+from deltasnap_core import ChecksumDifference
+from tests.assets.checks.known import KnownTableFacts
+
+CHECK = ChecksumAgrees()
+WRONG = ChecksumDifference(field="num_files", in_checksum=3, in_log=4)
+
+
+def verdict_of(differences: Mapping[int, Sequence[ChecksumDifference]]) -> Verdict:
+    return CHECK.verdict(KnownTableFacts(checksum_differences=differences), Limits())
+
+
+def test_checksums_that_contradict_the_log_are_an_error_that_names_them() -> None:
+    assert verdict_of({}).description == "There are no checksums."
+    assert verdict_of({1: (), 2: ()}).description == "The log agrees with 2 checksums."
+    verdict = verdict_of({1: (), 2: (WRONG,)})
+    assert (verdict.passed, CHECK.severity_of(verdict)) == (False, "error")
+    assert verdict.description == "The log differs from 1 checksum: version 2: num_files."
+    assert verdict.numbers == {"checksums_compared": 2, "checksums_wrong": 1}
+
+
+def test_wrong_checksum_stops_assets_downstream() -> None:
+    assert CHECK.is_blocking

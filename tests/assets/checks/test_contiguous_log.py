@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from deltasnap_assets.checks.contiguous_log import ContiguousLog
+from deltasnap_core import FaultKind
+from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, condition, fault, versions
+
+CHECK = ContiguousLog()
+
+
+def test_log_without_gaps_passes() -> None:
+    verdict = CHECK.of_condition(condition(loadable=versions(2, 5)))
+    assert (verdict.passed, verdict.numbers) == (True, {"missing_versions": 0})
+    assert verdict.description == "All versions from 2 to 5 can be loaded."
+
+
+def test_versions_that_cannot_be_loaded_are_an_error_with_the_advice_of_their_fault() -> None:
+    gap = fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5))
+    verdict = CHECK.of_condition(condition(gap, loadable=versions(0, 2)))
+    assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "error", {"missing_versions": 3})
+    assert verdict.description == "Of versions 0 to 5, 3 cannot be loaded: 3 to 5. Fault missing_commit."
+    assert CHECK.text_of(verdict).endswith("\n\nWhat to do: Repair missing_commit.")
+
+
+def test_first_versions_that_cannot_be_loaded_count_too() -> None:
+    gap = fault(FaultKind.MISSING_COMMIT, versions=versions(0, 1))
+    verdict = CHECK.of_condition(condition(gap, loadable=versions(2, 5)))
+    assert verdict.description.startswith("Of versions 0 to 5, 2 cannot be loaded: 0 to 1.")
+
+
+def test_fault_with_a_fallback_does_not_fail_it() -> None:
+    assert CHECK.of_condition(condition(fault(FaultKind.CORRUPT_CHECKPOINT))).passed
+
+
+def test_table_that_is_not_there_fails_it() -> None:
+    verdict = CHECK.of_condition(NO_TABLE)
+    assert (verdict.passed, verdict.is_evaluated, verdict.description) == (False, True, "Fault no_table.")
+
+
+def test_unsupported_table_is_not_evaluated() -> None:
+    verdict = CHECK.of_condition(UNSUPPORTED)
+    assert (verdict.is_evaluated, verdict.description) == (False, "not evaluated: Fault unsupported_protocol.")
+
+
+def test_unsupported_version_in_the_past_is_no_gap() -> None:
+    past = fault(FaultKind.UNSUPPORTED_PROTOCOL, versions=versions(1, 2))
+    assert CHECK.of_condition(condition(past, loadable=versions(3, 5))).passed

@@ -1,0 +1,64 @@
+"""Every check is complete, and in the registry once."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets import checks
+from deltasnap_assets.checks.check import Check, Limits, Verdict
+from deltasnap_assets.checks.registry import CHECKS, CheckSettings
+from deltasnap_assets.checks.small_files import SmallFiles
+from deltasnap_assets.runs.plan import ASSET_NAMES
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.checks.asset_checks import table_checks
+
+NOT_CHECKS = {"__init__", "check", "condition_check", "facts", "registry"}
+
+
+def test_each_file_of_a_check_is_named_after_it_and_in_the_registry() -> None:
+    (folder,) = checks.__path__
+    files = {path.stem for path in Path(folder).glob("*.py")} - NOT_CHECKS
+    assert sorted(check.name for check in CHECKS) == sorted(files)
+    assert {type(check).__module__.rpartition(".")[2]: check.name for check in CHECKS} == {name: name for name in files}
+
+
+def test_model_of_the_settings_has_the_limits_of_each_check() -> None:
+    modules = {import_module(type(check).__module__) for check in CHECKS}
+    found = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    models = {each for each in found if issubclass(each, Limits) and each is not Limits}
+    assert set(CheckSettings.__bases__) == models
+    assert all(field.description for field in CheckSettings.model_fields.values())
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_check_belongs_to_an_asset_and_says_what_it_expects_and_what_to_do(check: Check) -> None:
+    assert check.asset in ASSET_NAMES
+    assert check.expects.endswith(".")
+    assert check.advice.endswith(".")
+
+
+def test_table_has_every_check_with_its_texts() -> None:
+    made = table_checks(TableSettings(name="t", path="/t"))
+    specs: dict[str, dg.AssetCheckSpec] = {spec.name: spec for each in made for spec in each.check_specs}
+    told = {name: (spec.asset_key.path, spec.description, spec.blocking) for name, spec in specs.items()}
+    assert told == {check.name: (["t", check.asset], check.expects, check.is_blocking) for check in CHECKS}
+
+
+def text(**values: Any) -> str:
+    return SmallFiles().text_of(Verdict(description="told", **values))
+
+
+def test_advice_follows_the_description_of_a_failure() -> None:
+    assert text(passed=True) == "told"
+    assert text(passed=False) == f"told\n\nWhat to do: {SmallFiles.advice}"
+    assert text(passed=False, advice="Restore it.") == "told\n\nWhat to do: Restore it."
+
+
+def test_severity_is_that_of_the_check_unless_the_verdict_states_another() -> None:
+    assert SmallFiles().severity_of(Verdict(passed=False, description="")) == "warning"
+    assert SmallFiles().severity_of(Verdict(passed=False, description="", severity="error")) == "error"

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from deltasnap_assets.checks.check import Limits
+from deltasnap_assets.checks.facts import VersionFacts
+from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
+
+
+def test_change_of_the_schema_fails_the_version_that_made_it() -> None:
+    changes = {4: (), 5: ("column new added (string)", "column old dropped (bigint)")}
+    facts = VersionFacts(versions=(3, 4, 5), states={}, schema_changes=changes)
+    verdicts = SchemaUnchanged().verdicts(facts, Limits())
+    assert {version: verdict.passed for version, verdict in verdicts.items()} == {4: True, 5: False}
+    told = "Version 5 changed the schema: column new added (string); column old dropped (bigint)."
+    assert (verdicts[5].description, verdicts[5].numbers) == (told, {"schema_changes": 2})

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
+from tests.assets.checks.known import page_facts
+
+
+def test_files_without_statistics_are_counted() -> None:
+    assert StatisticsCoverage().verdict(page_facts(), StatisticsCoverageLimits()).passed
+    verdict = StatisticsCoverage().verdict(page_facts(num_files_without_records=2), StatisticsCoverageLimits())
+    assert not verdict.passed
+    assert verdict.description.startswith("2 of 4 files have no statistics (50% have some")

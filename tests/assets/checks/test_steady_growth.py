@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from deltasnap_assets.checks.facts import VersionFacts
+from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimits
+from tests.assets.tables.test_metadata import state
+
+
+def test_growth_is_judged_by_that_of_the_versions_before() -> None:
+    sizes = [100, 110, 120, 130, 140, 150, 160, 300, 299]
+    states = {version: state(size_in_bytes=size) for version, size in enumerate(sizes)}
+    facts = VersionFacts(versions=range(len(sizes)), states=states, schema_changes={})
+    verdicts = SteadyGrowth().verdicts(facts, SteadyGrowthLimits())
+    assert {version: verdict.passed for version, verdict in verdicts.items()} == {6: True, 7: False, 8: True}
+    assert "Version 7 made the table grow by 140 B" in verdicts[7].description
