@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class ContiguousLog(ConditionCheck):
-    """Every version from the earliest that can be loaded to the latest of the log can be loaded."""
+    """Every version from the earliest that can be loaded to the latest of the log can be loaded. No commit is empty."""
 
     name = "contiguous_log"
-    expects = "Every version of the log can be loaded: no commit is missing, and none is damaged."
+    expects = "Every version of the log can be loaded: no commit is missing, damaged or empty."
     advice = (
         "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "
         "with a writer that still has the table loaded."
@@ -37,8 +37,10 @@ class ContiguousLog(ConditionCheck):
         faults = [fault for fault in condition.faults if fault.versions and fault not in protocol]
         if not faults:
             first = loadable.runs[0][0] if loadable.runs else latest
-            found = f"All versions from {first} to {latest} can be loaded."
-            return Verdict(passed=True, description=found, numbers={"missing_versions": 0})
+            found, numbers = f"All versions from {first} to {latest} can be loaded.", {"missing_versions": 0}
+            if empty := condition.faults_of(FaultKind.EMPTY_COMMIT):
+                return failed(empty, f"{found} ", numbers)
+            return Verdict(passed=True, description=found, numbers=numbers)
         first = min(loadable.runs[0][0] if loadable.runs else lost.runs[0][0], lost.runs[0][0])
         found = f"Of versions {first} to {latest}, {len(lost):,} cannot be loaded: {lost.text()}. "
         return failed(faults, found, {"missing_versions": len(lost)})

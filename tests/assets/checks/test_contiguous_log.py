@@ -31,6 +31,12 @@ def test_fault_with_a_fallback_does_not_fail_it() -> None:
     assert CHECK.of_condition(condition(fault(FaultKind.CORRUPT_CHECKPOINT))).passed
 
 
+def test_empty_commit_is_a_warning_although_every_version_loads() -> None:
+    verdict = CHECK.of_condition(condition(fault(FaultKind.EMPTY_COMMIT), loadable=versions(0, 5)))
+    assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "warning", {"missing_versions": 0})
+    assert verdict.description == "All versions from 0 to 5 can be loaded. Fault empty_commit."
+
+
 def test_table_that_is_not_there_fails_it() -> None:
     verdict = CHECK.of_condition(NO_TABLE)
     assert (verdict.passed, verdict.is_evaluated, verdict.description) == (False, True, "Fault no_table.")
