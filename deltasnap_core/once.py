@@ -38,18 +38,26 @@ class once(Generic[T]):  # noqa: N801 - a decorator, named as `property` is
                 values[self._name] = self._compute(instance)
         return cast("T", values[self._name])
 
+    def is_computed(self, instance: object) -> bool:
+        """Return whether the value is computed. In: `Owner.name.is_computed(instance)`."""
+        return self._name in vars(instance)
 
-def value_if_computed(instance: object, name: str) -> Any | None:
-    """Return the value of a `once` property; None: it is not computed yet."""
-    return vars(instance).get(name)
+    def value_if_computed(self, instance: object) -> T | None:
+        """Return the value; None: it is not computed yet."""
+        return cast("T | None", vars(instance).get(self._name))
+
+    def replace(self, instance: object, value: T) -> None:
+        """Replace the value."""
+        vars(instance)[self._name] = value
+
+    def forget(self, instance: object) -> None:
+        """Drop the value. The next read computes it again."""
+        vars(instance).pop(self._name, None)
 
 
-def replace_value(instance: object, name: str, value: Any) -> None:
-    """Replace the value of a `once` property."""
-    vars(instance)[name] = value
-
-
-def forget(instance: object, *names: str) -> None:
-    """Drop the values of `once` properties. The next read computes them again."""
-    for name in names:
-        vars(instance).pop(name, None)
+def forget_all(instance: object) -> None:
+    """Drop the values of all `once` properties of an object. The next read computes them again."""
+    for owner in type(instance).__mro__:
+        for member in vars(owner).values():
+            if isinstance(member, once):
+                member.forget(instance)

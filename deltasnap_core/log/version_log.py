@@ -17,7 +17,7 @@ from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.log.protocol_gate import check_replayable, warn_of_catalog
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
-from deltasnap_core.once import forget, once, replace_value, value_if_computed
+from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.table_config import (
     deleted_file_retention_ms,
@@ -93,8 +93,9 @@ class VersionLog:
         """
         with self._ladder:
             if self.loaded.contents is log.contents:  # otherwise another thread replaced it already
-                replace_value(self, "loaded", self._loader.next_rung(self.loaded, error))
-                forget(self, "replayable", "non_file")
+                VersionLog.loaded.replace(self, self._loader.next_rung(self.loaded, error))
+                VersionLog.replayable.forget(self)
+                VersionLog.non_file.forget(self)
         return self.replayable
 
     @once
@@ -212,7 +213,7 @@ class VersionLog:
     @property
     def log_if_loaded(self) -> LoadedLog | None:
         """The log as read so far; None: nothing was read."""
-        return value_if_computed(self, "loaded")
+        return VersionLog.loaded.value_if_computed(self)
 
     @property
     def best_known(self) -> LoadedLog | None:

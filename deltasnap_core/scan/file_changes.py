@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,9 +12,9 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
-from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 T = TypeVar("T")
@@ -74,19 +73,21 @@ class FileChanges:
         from_version: int,
         to_version: int,
         commits: Sequence[DeltaHistory],
-        reading: Callable[[], AbstractContextManager[None]],
+        log_files: Sequence[str] = (),
+        stored_files: Sequence[str] = (),
     ) -> None:
         """Create the changes.
 
         table:   at `to_version`.
         before, after: the files of the two versions, with the columns of AddFile.
         commits: see the attribute.
-        reading: a context manager that translates Spark's failures to read the files: `translated`.
+        log_files, stored_files: the files (URLs) that Spark reads for both, of a log and of a snapshot store. An error
+                 names the one that is damaged.
         """
         self._table = table
         self._before = before
         self._after = after
-        self._reading = reading
+        self._read_files = (log_files, stored_files)
         self.from_version = from_version
         self.to_version = to_version
         self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=to_version < from_version))
@@ -129,7 +130,7 @@ class FileChanges:
         sums = ("added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files")
         both = "count_if(added_files > 0 and removed_files > 0) as files_with_other_vector"
         counted = by_path.selectExpr(*(f"coalesce(sum({name}), 0) as {name}" for name in sums), both)
-        with self._reading():
+        with translated(*self._read_files):
             (row,) = counted.collect()
         return ChangeSummary(**row.asDict())
 
@@ -138,17 +139,25 @@ class FileChanges:
 
         Their rows are the increment if `summary.is_append_only`; otherwise see `summary.why_not_append_only`.
         """
+        return Scan(self._table, _AddedFiles(self.added, self._read_files), where=where, columns=columns)
 
-        def ask(_: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-            with self._reading():
-                return query(self.added)
 
-        return Scan(
-            self._table,
-            ScannedFiles(frame=lambda: self.added, ask=ask, totals=lambda: None),
-            where=where,
-            columns=columns,
-        )
+@dataclass(frozen=True, slots=True)
+class _AddedFiles:
+    """The added files, as `ScannedFiles`. read_files: what Spark reads for them, of a log and of a store."""
+
+    added: DataFrame
+    read_files: tuple[Sequence[str], Sequence[str]]
+
+    def frame(self) -> DataFrame:
+        return self.added
+
+    def ask(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+        with translated(*self.read_files):
+            return query(self.added)
+
+    def totals(self) -> None:
+        return None
 
 
 def _without(files: DataFrame, others: DataFrame) -> DataFrame:

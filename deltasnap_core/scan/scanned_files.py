@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from pyspark.sql import DataFrame
@@ -13,24 +12,19 @@ from deltasnap_core.rules.statistics_schema import StatisticPath
 T = TypeVar("T")
 
 
-class Asking(Protocol):
-    """Runs a query over the files. A file that Spark cannot read raises CorruptLogError or CorruptStoreError.
+class ScannedFiles(Protocol):
+    """The files of a table."""
 
-    statistics: those that the query reads. The frame has the columns of AddFile, and perhaps PARSED (`chosen_files`).
-    """
+    def frame(self) -> DataFrame:
+        """Return the files as a DataFrame for the caller, with the columns of AddFile."""
 
-    def __call__(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T], /) -> T: ...
+    def ask(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+        """Return the result of a query over the files.
 
+        The query gets a DataFrame with the columns of AddFile, and perhaps PARSED (see `chosen_files`).
+        statistics: those that the query reads. Errors: CorruptLogError or CorruptStoreError for a file that Spark
+        cannot read.
+        """
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScannedFiles:
-    """The files of a table.
-
-    frame:  returns them as a DataFrame for the caller, with the columns of AddFile.
-    ask:    runs a query over them.
-    totals: returns their number and bytes; None: unknown without a query.
-    """
-
-    frame: Callable[[], DataFrame]
-    ask: Asking
-    totals: Callable[[], tuple[int, int] | None]
+    def totals(self) -> tuple[int, int] | None:
+        """Return their number and bytes; None: unknown without a query."""

@@ -6,7 +6,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -23,7 +22,6 @@ from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
@@ -244,7 +242,7 @@ class DeltaLog:
             from_version=from_version,
             to_version=to_version,
             commits=self.history.get_history(start=first + 1, end=last),
-            reading=partial(translated, (*before.log.replayable.files, *after.log.replayable.files)),
+            log_files=(*before.log.replayable.files, *after.log.replayable.files),
         )
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from pyspark.sql import DataFrame
-
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.action_lines import CHANGE_DATA_ACTION
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
+from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.table_context import TableContext
 
 
-class _Version(Protocol):
-    """A snapshot."""
-
-    @property
-    def all_files(self) -> DataFrame: ...
-
-    def every_tombstone(self) -> DataFrame: ...
-
-
-def named_files(context: TableContext, newest: _Version | None, *, every_commit: bool) -> NamedFiles:
+def named_files(context: TableContext, newest: SnapshotFrames | None, *, every_commit: bool) -> NamedFiles:
     """Return the files that the log names. newest: its newest version; None: the caller already has its files.
 
     every_commit: read every commit that the log still has. This finds tombstones that a checkpoint dropped too early,

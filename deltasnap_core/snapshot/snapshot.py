@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.once import forget, once, value_if_computed
-from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.once import once
+from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.known_state import KnownState
-from deltasnap_core.replay.spark.load_actions import ActionReader
-from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE
-from deltasnap_core.replay.spark.spark_failures import on_ladder
 from deltasnap_core.replay.spark.state_cache import StateCache
-from deltasnap_core.replay.spark.state_computation import reconciled_files
-from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.spark.table_schema import parse_schema
-from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
-from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
-from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
-from deltasnap_core.snapshot.named_files import named_files
-from deltasnap_core.snapshot.snapshot_tables import snapshot_tables
+from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts, SnapshotFiles
+from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.snapshot_source import SnapshotSource
 from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
 
 _logger = logger_of(__name__)
-_FRAMES = "file actions as a DataFrame"
-T = TypeVar("T")
 
 
 @safe_repr
@@ -81,11 +66,14 @@ class Snapshot:
     ) -> None:
         self._context = context
         self._log = log
-        self._chosen_retention_timestamp = min_file_retention_timestamp
-        self._known_state = known_state
         name = f"#{self.version} - {redacted(self.path)}"
         self._cache = StateCache(f"Delta Table State {name}") if keep_state else None
-        self._replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
+        self._frames = SnapshotFrames(
+            context, log, min_file_retention_timestamp=min_file_retention_timestamp, cache=self._cache
+        )
+        replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
+        self._counts = SnapshotCounts(log, self._frames, replay, known_state)
+        self._files = SnapshotFiles(frames=self._frames, counts=self._counts, replay=replay)
         _logger.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:
@@ -135,10 +123,9 @@ class Snapshot:
 
         Default: the time at which the snapshot was loaded, minus `delta.deletedFileRetentionDuration`.
         """
-        chosen = self._chosen_retention_timestamp
-        return self._log.min_file_retention_timestamp if chosen is None else chosen
+        return self._frames.min_file_retention_timestamp
 
-    @once
+    @property
     def state(self) -> DataFrame:
         """The reconstructed state as actions: add, remove, metaData, protocol, txn, domainMetadata.
 
@@ -146,18 +133,12 @@ class Snapshot:
         Expired tombstones and expired transactions are left out. Delta's `stateDF`, cached as its `cachedState`.
         Source: PROTOCOL.md, Action Reconciliation.
         """
-        files = self._files
-        actions = state_actions(self._context.session(_FRAMES), files, self._log.non_file, self._retention)
-        return actions if self._cache is None else self._cache.cached(actions)
+        return self._frames.state
 
-    @once
+    @property
     def all_files(self) -> DataFrame:
         """The live files, with the columns of AddFile. `path` is as in the log; an absolute path is canonical."""
-        if self._cache is not None and self._cache.is_cached:
-            return self.state.where("add.path is not null").select("add.*")
-        if self._files is None:
-            return no_rows(self._context.session(_FRAMES), ADD)
-        return live_files(self._files)
+        return self._frames.all_files
 
     def scan(
         self,
@@ -172,20 +153,13 @@ class Snapshot:
         columns: None: all.
         Errors: PredicateError, a ValueError, for an invalid condition; ValueError for an unknown column.
         """
-        files = ScannedFiles(frame=lambda: self._files_with_stats, ask=self._ask_files, totals=self._totals)
-        return Scan(self.scanned_table(options), files, where=where, columns=columns)
+        return Scan(self.scanned_table(options), self._files, where=where, columns=columns)
 
     @once
     def tables(self) -> MetadataTables:
         """The metadata tables: files, entries, history, partitions, versions, log_files, tombstones, column_stats."""
-        return snapshot_tables(
-            self._context,
-            self._log,
-            self.scanned_table(),
-            files=lambda: self._files_with_stats,
-            tombstones=self.every_tombstone,
-            named=self._named_elsewhere,
-        )
+        source = SnapshotSource(context=self._context, log=self._log, frames=self._frames)
+        return MetadataTables(self.scanned_table(), source)
 
     def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
         """Return the facts about the version that a scan needs."""
@@ -206,27 +180,24 @@ class Snapshot:
             options=options,
         )
 
-    @once
+    @property
     def tombstones(self) -> DataFrame:
         """The removed files whose tombstones have not expired, with the columns of RemoveFile."""
-        if self._files is None:
-            return no_rows(self._context.session(_FRAMES), REMOVE)
-        return unexpired_tombstones(self._files, self._retention)
+        return self._frames.tombstones
+
+    def every_tombstone(self) -> DataFrame:
+        """Return every tombstone of the log, expired or not, with the columns of RemoveFile."""
+        return self._frames.every_tombstone()
 
     @property
     def computed_state(self) -> SnapshotState:
         """Counts, sizes and histograms of the state, and its non-file actions. Always computed from the log."""
-        return self._computed.state
+        return self._counts.computed.state
 
     @property
     def computed_by(self) -> str:
         """What computed `computed_state`: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`."""
-        return self._computed.computed_by
-
-    @once
-    def _computed(self) -> KnownState:
-        self._known_state = computed = self._on_ladder(self._compute)
-        return computed
+        return self._counts.computed.computed_by
 
     @property
     def size_in_bytes(self) -> int:
@@ -234,8 +205,7 @@ class Snapshot:
 
         Taken from the checksum, without a replay, if `computed_state` is not computed yet.
         """
-        hint = self._checksum_hint
-        return self.computed_state.size_in_bytes if hint is None else hint.table_size_bytes
+        return self._counts.size_in_bytes
 
     @property
     def num_of_files(self) -> int:
@@ -243,8 +213,7 @@ class Snapshot:
 
         Taken from the checksum, without a replay, if `computed_state` is not computed yet.
         """
-        hint = self._checksum_hint
-        return self.computed_state.num_of_files if hint is None else hint.num_files
+        return self._counts.num_of_files
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
@@ -308,7 +277,7 @@ class Snapshot:
         checksum = self.checksum
         if checksum is None:
             return ()
-        all_files = None if checksum.all_files is None else self._live_files_with_stats()
+        all_files = None if checksum.all_files is None else self._frames.read_live_files()
         return compare_with_log(
             checksum, self.computed_state, in_commit_timestamp=self._log.in_commit_timestamp, all_files=all_files
         )
@@ -318,11 +287,7 @@ class Snapshot:
         if self._cache is None:
             return
         self._cache.release()
-        self._replay.close()
-        known = self._known_state
-        handed_on = None if successor is None else successor.known_state
-        if known is not None and (handed_on is None or handed_on.files is not known.files):
-            known.files.release()
+        self._counts.release(None if successor is None else successor.known_state)
 
     @property
     def log(self) -> VersionLog:
@@ -332,80 +297,4 @@ class Snapshot:
     @property
     def known_state(self) -> KnownState | None:
         """The computed state; if not computed yet, that of an earlier version; None: neither is known."""
-        return self._known_state
-
-    @once
-    def _files_with_stats(self) -> DataFrame:
-        """The live files with their statistics, even if `all_files` has none."""
-        if self._context.options.load_stats:
-            return self.all_files
-        files = self._on_ladder(lambda log: self._reconciled(log, self._reader()))
-        return no_rows(self._context.session(_FRAMES), ADD) if files is None else live_files(files)
-
-    @once
-    def _files(self) -> DataFrame | None:
-        return self._on_ladder(lambda log: self._reconciled(log, self._reader(self._context.options.stats)))
-
-    def _ask_files(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        """Return the result of a query over the live files. They have PARSED if a checkpoint has it."""
-        return self._on_ladder(
-            lambda log: query(self._replay.files_to_query(log, statistics, lambda: self._files_with_stats))
-        )
-
-    def _reader(self, stats: StatsPolicy = StatsPolicy.ALL) -> ActionReader:
-        return self._context.reader(self._context.session(_FRAMES), stats)
-
-    def _reconciled(self, log: LoadedLog, reader: ActionReader) -> DataFrame | None:
-        options = self._context.options
-        files = reconciled_files(reader, log, partitions=options.snapshot_partitions)
-        if options.check_pages and files is not None:
-            files.write.format("noop").mode("overwrite").save()
-        return files
-
-    def _compute(self, replayable: LoadedLog) -> KnownState:
-        log = replace(replayable, non_file=self._log.non_file)
-        return self._replay.computed(log, self._retention, self._known_state)
-
-    def _on_ladder(self, query: Callable[[LoadedLog], T]) -> T:
-        return on_ladder(self._log.replayable, query, self._next_rung)
-
-    def _next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        replayable = self._log.next_rung(log, error)
-        # They come from the damaged checkpoint.
-        forget(self, "_files", "_files_with_stats", "state", "all_files", "tombstones")
-        return replayable
-
-    @property
-    def _retention(self) -> Retention:
-        return Retention.after(self.min_file_retention_timestamp)
-
-    @property
-    def _checksum_hint(self) -> VersionChecksum | None:
-        return self.checksum if value_if_computed(self, "_computed") is None else None
-
-    def _totals(self) -> tuple[int, int] | None:
-        is_known = self._checksum_hint is not None or value_if_computed(self, "_computed") is not None
-        return (self.num_of_files, self.size_in_bytes) if is_known else None
-
-    def _named_elsewhere(self, every_commit: bool) -> NamedFiles:
-        newest = Snapshot(self._context, self._context.log.latest())
-        is_newest = newest.log_segment == self.log_segment
-        return named_files(self._context, None if is_newest else newest, every_commit=every_commit)
-
-    def every_tombstone(self) -> DataFrame:
-        """Return every tombstone of the log, expired or not, with the columns of RemoveFile."""
-        files = self._files
-        return (
-            no_rows(self._context.session(_FRAMES), REMOVE) if files is None else unexpired_tombstones(files, KEEP_ALL)
-        )
-
-    def _live_files_with_stats(self) -> list[AddFile]:
-        def collected(log: LoadedLog) -> list[AddFile]:
-            files = reconciled_files(self._reader(), log)
-            rows = [] if files is None else live_files(files).toArrow().to_pylist(maps_as_pydicts="strict")
-            try:
-                return [AddFile.from_json(row) for row in rows]
-            except ValueError as error:
-                raise CorruptLogError(path=self.path, reason=str(error)) from error
-
-        return self._on_ladder(collected)
+        return self._counts.known_state

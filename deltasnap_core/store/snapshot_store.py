@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -45,12 +44,11 @@ from pyspark.sql import DataFrame, SparkSession
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
@@ -67,9 +65,10 @@ from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune,
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_scan import scanned_version, stored_history, stored_tables
+from deltasnap_core.store.stored_scan import scanned_version, stored_history
+from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.stored_version import FileKind, RowKind, StoredVersion, rows_of
+from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
 from deltasnap_core.store.writing.change_sets import ChangePolicy
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
@@ -287,7 +286,7 @@ class SnapshotStore:
         Additional errors: UnsupportedProtocolError.
         """
         found = self._version(table, version)
-        return Scan(self._scanned(found, options), found.to_scan(), where=where, columns=columns)
+        return Scan(self._scanned(found, options), StoredFiles(found), where=where, columns=columns)
 
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
@@ -306,7 +305,7 @@ class SnapshotStore:
             from_version=from_version,
             to_version=to_version,
             commits=stored_history(scanned, after.manifest, first + 1, last),
-            reading=partial(translated, stored_files=[*before.files, *after.files]),
+            stored_files=(*before.files, *after.files),
         )
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
@@ -318,15 +317,8 @@ class SnapshotStore:
         if version is None:
             version = max(self.versions(table), default=-1)
         found = self._version(table, version)
-        return stored_tables(
-            self._scanned(found, options),
-            found.stored,
-            found.manifest,
-            files=found.all_files,
-            tombstones=lambda: found.tombstones(KEEP_ALL),
-            events=lambda: found.rows.changes(found.manifest.changes, found.manifest.version),
-            now_ms=system_clock(),
-        )
+        table_facts = self._scanned(found, options)
+        return MetadataTables(table_facts, StoredSource(table=table_facts, version=found, now_ms=system_clock()))
 
     def write_range(
         self,

@@ -20,13 +20,12 @@ from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
-from deltasnap_core.scan.scanned_files import ScannedFiles
+from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import non_file_actions_of
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_scan import scanned_files
 from deltasnap_core.store.stored_table import StoredTable
 
 FileKind = Literal["all_files", "tombstones"]
@@ -114,17 +113,6 @@ class StoredVersion:
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
 
-    def to_scan(self) -> ScannedFiles:
-        """Return the live files for a scan. The driver reads them if they are few."""
-
-        def in_frame(rows: pa.Table) -> DataFrame:
-            return arrow_rows(self.engine.sessions.session("planning of a scan"), rows)
-
-        def to_query() -> DataFrame:
-            return self.query("all_files", driver=in_frame, spark=lambda frame: frame)
-
-        return scanned_files(self.all_files, to_query, self.computed_state, self.files)
-
     @property
     def _non_file(self) -> NonFileActions:
         return non_file_actions_of(self.computed_state)
@@ -159,6 +147,27 @@ class StoredVersion:
         ]
         columns = [pa.chunked_array([_column(part, field) for part in parts], field.type) for field in schema]
         return pa.table(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class StoredFiles:
+    """The live files of a stored version, as `ScannedFiles`. The driver reads them for a query if they are few."""
+
+    version: StoredVersion
+
+    def frame(self) -> DataFrame:
+        return self.version.all_files()
+
+    def ask(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+        def in_frame(rows: pa.Table) -> DataFrame:
+            return arrow_rows(self.version.engine.sessions.session("planning of a scan"), rows)
+
+        with translated(stored_files=self.version.files):
+            return query(self.version.query("all_files", driver=in_frame, spark=lambda frame: frame))
+
+    def totals(self) -> tuple[int, int]:
+        state = self.version.computed_state
+        return state.num_of_files, state.size_in_bytes
 
 
 def _column(rows: pa.Table, field: pa.Field) -> pa.Array:

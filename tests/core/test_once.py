@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from deltasnap_core.once import once, value_if_computed
+from deltasnap_core.once import forget_all, once
 
 
 class Thing:
@@ -46,8 +46,9 @@ def test_value_is_computed_once_for_many_threads() -> None:
 
 def test_value_is_known_only_when_somebody_asked() -> None:
     thing = Thing()
-    assert value_if_computed(thing, "value") is None
-    assert thing.value == value_if_computed(thing, "value") == 1
+    assert (Thing.value.is_computed(thing), Thing.value.value_if_computed(thing)) == (False, None)
+    assert thing.value == Thing.value.value_if_computed(thing) == 1
+    assert Thing.value.is_computed(thing)
     assert Thing.value.__doc__ == "Documented."
 
 
@@ -56,3 +57,23 @@ def test_error_is_not_kept() -> None:
     with pytest.raises(ValueError, match="once"):
         _ = thing.fails_first
     assert thing.fails_first == 2
+
+
+def test_value_can_be_replaced_and_forgotten() -> None:
+    thing = Thing()
+    Thing.value.replace(thing, 7)
+    assert thing.value == 7
+    Thing.value.forget(thing)
+    assert thing.value == 1
+
+
+def test_every_value_can_be_forgotten() -> None:
+    class Other(Thing):
+        @once
+        def more(self) -> int:
+            return self.value + 1
+
+    thing = Other()
+    assert (thing.more, thing.value) == (2, 1)
+    forget_all(thing)
+    assert (thing.more, thing.value) == (3, 2)

@@ -9,8 +9,8 @@ structs are joined with dots.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -39,39 +39,51 @@ NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFacts:
-    """The sources of the metadata tables. Each is read when a table needs it.
+class MetadataSource(Protocol):
+    """What the metadata tables read: of a snapshot or of a stored version. Each part is read when a table needs it."""
 
-    files:        the live files of the version.
-    tombstones:   every tombstone that the log still has.
-    events:       the file actions of commits, with the columns version, path, add, remove; None: there are none.
-    history, versions, log_files: the tables themselves.
-    listing:      the files below the table's folder.
-    named:        the files that other versions in the log name, including later ones; with True, also those that each
-                  commit names.
-    retention_ms: how long a tombstone is kept.
-    now_ms:       the current time.
-    """
+    @property
+    def retention_ms(self) -> int:
+        """How long a tombstone is kept."""
 
-    files: Callable[[], DataFrame]
-    tombstones: Callable[[], DataFrame]
-    events: Callable[[], DataFrame | None]
-    history: Callable[[], DataFrame]
-    versions: Callable[[], DataFrame]
-    log_files: Callable[[], DataFrame]
-    listing: Callable[[], FolderListing]
-    named: Callable[[bool], NamedFiles]
-    retention_ms: int
-    now_ms: int
+    @property
+    def now_ms(self) -> int:
+        """The current time (ms since the epoch)."""
+
+    def files(self) -> DataFrame:
+        """Return the live files of the version, with the columns of AddFile."""
+
+    def tombstones(self) -> DataFrame:
+        """Return every tombstone that the log still has, with the columns of RemoveFile."""
+
+    def events(self) -> DataFrame | None:
+        """Return the file actions of commits, with the columns version, path, add, remove; None: there are none."""
+
+    def history(self) -> DataFrame:
+        """Return the table `history`."""
+
+    def versions(self) -> DataFrame:
+        """Return the table `versions`."""
+
+    def log_files(self) -> DataFrame:
+        """Return the table `log_files`."""
+
+    def listing(self) -> FolderListing:
+        """Return the files below the table's folder."""
+
+    def named_elsewhere(self, *, every_commit: bool) -> NamedFiles:
+        """Return the files that other versions in the log name, including later ones.
+
+        every_commit: also those that each commit names.
+        """
 
 
 class MetadataTables:
     """The metadata tables of one version of a table, or of its log. Each is created on demand."""
 
-    def __init__(self, table: ScannedTable, facts: LogFacts) -> None:
+    def __init__(self, table: ScannedTable, source: MetadataSource) -> None:
         self._table = table
-        self._facts = facts
+        self._source = source
 
     def create_view(self, name: str, view: str | None = None) -> str:
         """Create a temporary view of one of the tables. Return the view's name; default: the name of the table.
@@ -93,7 +105,7 @@ class MetadataTables:
         columns), stats (struct by column: min, max in the column's type, null_count; null: not stated), tags (map).
         """
         values = f"transform(array({self._parsed}), s -> {self._readable_stats})[0]"
-        return self._facts.files().selectExpr(
+        return self._source.files().selectExpr(
             "path",
             "size",
             "timestamp_millis(modificationTime) as modification_time",
@@ -114,7 +126,7 @@ class MetadataTables:
         (timestamp: the newest modification time of its files).
         """
         return (
-            self._facts.files()
+            self._source.files()
             .selectExpr(
                 f"{self._partition} as partition",
                 "size",
@@ -133,14 +145,14 @@ class MetadataTables:
         path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
         before the first available commit), removed_version (long; null: still in the table), data_change (boolean).
         """
-        live = self._facts.files().selectExpr(
+        live = self._source.files().selectExpr(
             "path",
             f"{vector_id_sql('deletionVector')} as deletion_vector",
             "size",
             "dataChange as data_change",
         )
         columns = ("path", "deletion_vector", "size", "added_version", "removed_version", "data_change")
-        events = self._facts.events()
+        events = self._source.events()
         if events is None:
             return live.selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
         lives = _lives(events)
@@ -152,7 +164,7 @@ class MetadataTables:
     @property
     def history(self) -> DataFrame:
         """The commits that still exist, newest first; columns as in `DeltaLog.history_frame`."""
-        return self._facts.history()
+        return self._source.history()
 
     @property
     def versions(self) -> DataFrame:
@@ -161,7 +173,7 @@ class MetadataTables:
         version (long), timestamp (timestamp, null: its commit no longer exists), has_commit, has_checkpoint, loadable
         (boolean), why_not (string, null: it is loadable).
         """
-        return self._facts.versions()
+        return self._source.versions()
 
     @property
     def log_files(self) -> DataFrame:
@@ -170,7 +182,7 @@ class MetadataTables:
         path (string, URL), kind (string), version (long), size (long), modification_time (timestamp), in_segment
         (boolean: used to load the version).
         """
-        return self._facts.log_files()
+        return self._source.log_files()
 
     @property
     def tombstones(self) -> DataFrame:
@@ -179,12 +191,12 @@ class MetadataTables:
         path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not stated),
         data_change (boolean), deletion_vector (string, unique id).
         """
-        expires = f"coalesce(deletionTimestamp, 0) + {self._facts.retention_ms}L"
-        return self._facts.tombstones().selectExpr(
+        expires = f"coalesce(deletionTimestamp, 0) + {self._source.retention_ms}L"
+        return self._source.tombstones().selectExpr(
             "path",
             "timestamp_millis(deletionTimestamp) as deletion_timestamp",
             f"timestamp_millis({expires}) as expires_at",
-            f"({expires} <= {self._facts.now_ms}L) as expired",
+            f"({expires} <= {self._source.now_ms}L) as expired",
             "size",
             "dataChange as data_change",
             f"{vector_id_sql('deletionVector')} as deletion_vector",
@@ -200,7 +212,7 @@ class MetadataTables:
         the greatest bound as written; null: there is none).
         """
         columns = self._data_columns
-        counted = self._facts.files().selectExpr(f"{self._parsed} as s")
+        counted = self._source.files().selectExpr(f"{self._parsed} as s")
         totals = counted.selectExpr(*(_coverage(column, number) for number, column in enumerate(columns)))
         rows = ", ".join(
             f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
@@ -225,15 +237,15 @@ class MetadataTables:
         younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
         folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
         """
-        listing = self._facts.listing() if list_files else None  # first: files committed later are then named
-        named = self._facts.named(list_files)
+        listing = self._source.listing() if list_files else None  # first: files committed later are then named
+        named = self._source.named_elsewhere(every_commit=list_files)
         named = replace(
             named,
-            files=[self._facts.files(), *named.files],
-            tombstones=[self._facts.tombstones(), *named.tombstones],
+            files=[self._source.files(), *named.files],
+            tombstones=[self._source.tombstones(), *named.tombstones],
         )
         return vacuum_candidates(
-            self._table, named, retention_ms=self._facts.retention_ms, now_ms=self._facts.now_ms, listing=listing
+            self._table, named, retention_ms=self._source.retention_ms, now_ms=self._source.now_ms, listing=listing
         )
 
     @property

@@ -357,7 +357,7 @@ def test_statistics_that_a_checkpoint_has_as_values_are_read_so_and_no_more_than
     }.items():  # fmt: skip
         assert snapshot.scan(where).report.files_after_statistics == chosen, where
     skipping = skipping_of("id = 5", snapshot.scanned_table().columns)
-    snapshot._ask_files(skipping.fields, lambda files: chosen_files(files, skipping).explain("formatted"))
+    snapshot._files.ask(skipping.fields, lambda files: chosen_files(files, skipping).explain("formatted"))
     plan = capsys.readouterr().out
     assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]

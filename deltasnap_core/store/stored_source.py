@@ -1,0 +1,86 @@
+"""StoredSource: what the metadata tables of a stored version read. Its log may be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.protocol.retention import KEEP_ALL
+from deltasnap_core.protocol.table_config import deleted_file_retention_ms
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
+from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
+from deltasnap_core.snapshot.history_frame import history_frame
+from deltasnap_core.snapshot.named_files import named_files
+from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.folder_listing import FolderListing, list_below
+from deltasnap_core.store.stored_scan import stored_history
+from deltasnap_core.store.stored_version import StoredVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSource:
+    """`MetadataSource` of a stored version."""
+
+    table: ScannedTable
+    version: StoredVersion
+    now_ms: int
+
+    @property
+    def retention_ms(self) -> int:
+        return deleted_file_retention_ms(self.table.metadata.configuration)
+
+    def files(self) -> DataFrame:
+        return self.version.all_files()
+
+    def tombstones(self) -> DataFrame:
+        return self.version.tombstones(KEEP_ALL)
+
+    def events(self) -> DataFrame | None:
+        manifest = self.version.manifest
+        return self.version.rows.changes(manifest.changes, manifest.version)
+
+    def history(self) -> DataFrame:
+        manifest = self.version.manifest
+        return history_frame(self.table.spark, stored_history(self.table, manifest, 0, manifest.version))
+
+    def versions(self) -> DataFrame:
+        return versions_table(self.table.spark, self._stored_versions())
+
+    def log_files(self) -> DataFrame:
+        manifest = self.version.manifest
+        segment = self.version.stored.log_segments([manifest])[manifest.version]
+        return log_files_table(self.table.spark, (*segment.deltas, *segment.checkpoint_provider.files), segment)
+
+    def listing(self) -> FolderListing:
+        return list_below(self.table.table_path, self.table.spark_files.storage_options)
+
+    def named_elsewhere(self, *, every_commit: bool) -> NamedFiles:
+        """Return the files that the table's log names now. The log may have been replaced or deleted."""
+        log = TableLog(self.table.store, self.version.manifest.log_path)
+        engine = ReplayEngine(self.table.sessions)
+        context = TableContext(engine=engine, log=log, files=self.table.spark_files, options=SnapshotOptions())
+        try:
+            return named_files(context, SnapshotFrames(context, log.latest()), every_commit=every_commit)
+        except DeltaTableNotFoundError:
+            return NamedFiles(files=(), tombstones=(), is_whole=False)
+
+    def _stored_versions(self) -> Iterator[dict[str, Any]]:
+        """Yield the stored versions. Does not read the log."""
+        stored = self.version.stored
+        for manifest in stored.read_sound_manifests(stored.stored_versions().current()):
+            problems = stored.missing_files([manifest])
+            yield {
+                "version": manifest.version,
+                "ms": manifest.timestamp,
+                "loadable": not problems,
+                "why_not": next((f"{url}: {problem}" for url, problem in problems.items()), None),
+            }
