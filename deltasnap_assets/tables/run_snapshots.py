@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
-from typing import Any, TypeVar
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.handed_on import Look
@@ -15,14 +11,14 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.run_session import RunSession
-from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
+from deltasnap_assets.tables.asked_facts import AskedFacts
+from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
     DeltaHistoryManager,
     DeltaLog,
     DeltaSnapError,
     LogListing,
     LogSegment,
-    ManifestName,
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
@@ -32,12 +28,7 @@ from deltasnap_core import (
     VersionLog,
     VersionManifest,
     VersionNotFoundError,
-    deleted_file_retention_ms,
 )
-
-T = TypeVar("T")
-
-_QUERIES_AT_ONCE = 2
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the current activity, the number of versions that are done, and the number of all versions."""
@@ -65,21 +56,15 @@ class RunSnapshots:
         self._settings = settings
         self._sessions = sessions
         self._looks = dict(looks or {})
-        self._in_force: dict[str, Mapping[int, ManifestName]] = {}
-        self._manifests: dict[str, dict[int, VersionManifest]] = {}
-        self._states: dict[str, dict[int, SnapshotState]] = {}
         self._conditions: dict[str, TableCondition] = {}
         self._asks_ahead = asks_ahead
-        self._facts: dict[tuple[str, str, int], Future[Any]] = {}
-        self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
+        self._versions = HeldVersions(settings, sessions)
+        self._facts = AskedFacts(self._versions)
 
-    @cached_property
+    @property
     def store(self) -> SnapshotStore:
         """The configured store."""
-        settings = self._settings
-        return SnapshotStore.open(
-            self._sessions, settings.storage, settings.storage_options, engine=settings.spark.engine
-        )
+        return self._versions.store
 
     def table(self, name: str) -> TableSettings:
         """The settings of a table."""
@@ -135,8 +120,7 @@ class RunSnapshots:
 
         Errors: those of reading the log and of the store.
         """
-        held = self._manifests.setdefault(table.name, {})
-        if missing := [version for version in versions if version not in held]:
+        if missing := self._versions.missing(table.name, versions):
             stored = self.store.write_versions(
                 table.name,
                 self.log(table),
@@ -148,16 +132,14 @@ class RunSnapshots:
             )
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
-            self._in_force[table.name] = stored.in_force
-            held.update({manifest.version: manifest for manifest in stored})
+            self._versions.add(table.name, stored.in_force, stored)
         if self._asks_ahead:
-            self._file_facts(table, max(versions))
-            self._tombstone_facts(table, max(versions))
-        return {version: held[version] for version in versions}
+            self._facts.ask(table.name, max(versions))
+        return self._versions.manifests(table.name, versions)
 
     def close(self) -> None:
         """Stop the computations that were started ahead."""
-        self._queries.shutdown(cancel_futures=True)
+        self._facts.close()
 
     def computed_states(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
@@ -168,27 +150,15 @@ class RunSnapshots:
 
     def stored_versions(self, table: TableSettings) -> list[int]:
         """Return the stored versions that are in force, ascending, including those of this run."""
-        return list(self._names(table))
-
-    def _names(self, table: TableSettings) -> Mapping[int, ManifestName]:
-        if table.name not in self._in_force:
-            self._in_force[table.name] = self.store.in_force(table.name)
-        return self._in_force[table.name]
+        return list(self._versions.names(table.name))
 
     def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
         """Return the manifests of stored versions. Errors: StoredVersionNotFoundError."""
-        held = self._manifests.setdefault(table.name, {})
-        if missing := [version for version in versions if version not in held]:
-            held.update(self.store.manifests(table.name, missing, self._names(table)))
-        return {version: held[version] for version in versions}
+        return self._versions.manifests(table.name, versions)
 
     def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
         """Return the computed states of stored versions. Errors: StoredVersionNotFoundError."""
-        held = self._states.setdefault(table.name, {})
-        if missing := [version for version in versions if version not in held]:
-            manifests = self.manifests(table, missing)
-            held.update(self.store.computed_states(table.name, manifests.values()))
-        return {version: held[version] for version in versions}
+        return self._versions.states(table.name, versions)
 
     def stored_state(self, table: TableSettings, version: int) -> SnapshotState | None:
         """Return the stored computed state of a version; None: not stored."""
@@ -198,32 +168,11 @@ class RunSnapshots:
 
     def file_facts(self, table: TableSettings, version: int) -> FileFacts:
         """Return facts about the live files of a stored version."""
-        return self._file_facts(table, version).result()
+        return self._facts.files(table.name, version)
 
     def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
         """Return facts about the tombstones of a stored version, as of now."""
-        return self._tombstone_facts(table, version).result()
-
-    def _file_facts(self, table: TableSettings, version: int) -> Future[FileFacts]:
-        def find() -> FileFacts:
-            manifest = self.manifests(table, [version])[version]
-            return file_facts(self.store, table.name, manifest)
-
-        return self._asked_once(("files", table.name, version), find)
-
-    def _tombstone_facts(self, table: TableSettings, version: int) -> Future[TombstoneFacts]:
-        def find() -> TombstoneFacts:
-            metadata = self.states_of(table, [version])[version].metadata
-            retention_ms = deleted_file_retention_ms({} if metadata is None else metadata.configuration)
-            manifest, now_ms = self.manifests(table, [version])[version], time.time_ns() // 1_000_000
-            return tombstone_facts(self.store, table.name, manifest, retention_ms=retention_ms, now_ms=now_ms)
-
-        return self._asked_once(("tombstones", table.name, version), find)
-
-    def _asked_once(self, key: tuple[str, str, int], find: Callable[[], T]) -> Future[T]:
-        if key not in self._facts:
-            self._facts[key] = self._queries.submit(find)
-        return self._facts[key]
+        return self._facts.tombstones(table.name, version)
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log; from the store if the log no longer has them."""

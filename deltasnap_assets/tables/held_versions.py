@@ -1,0 +1,60 @@
+"""HeldVersions: the stored versions of a run, each read from the store once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_core import ManifestName, SnapshotState, SnapshotStore, VersionManifest
+
+
+class HeldVersions:
+    """Manifests and states by table name and version. Errors: StoredVersionNotFoundError, CorruptStoreError."""
+
+    def __init__(self, settings: Settings, sessions: RunSession) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        self._in_force: dict[str, Mapping[int, ManifestName]] = {}
+        self._manifests: dict[str, dict[int, VersionManifest]] = {}
+        self._states: dict[str, dict[int, SnapshotState]] = {}
+
+    @cached_property
+    def store(self) -> SnapshotStore:
+        """The configured store."""
+        settings = self._settings
+        return SnapshotStore.open(
+            self._sessions, settings.storage, settings.storage_options, engine=settings.spark.engine
+        )
+
+    def names(self, table: str) -> Mapping[int, ManifestName]:
+        """Return the manifest names of the stored versions that are in force, ascending. The store is listed once."""
+        if table not in self._in_force:
+            self._in_force[table] = self.store.in_force(table)
+        return self._in_force[table]
+
+    def missing(self, table: str, versions: Sequence[int]) -> list[int]:
+        """Return the versions whose manifests are not held."""
+        held = self._manifests.get(table, {})
+        return [version for version in versions if version not in held]
+
+    def add(self, table: str, in_force: Mapping[int, ManifestName], manifests: Iterable[VersionManifest]) -> None:
+        """Hold manifests that were just written. in_force: the names from now on."""
+        self._in_force[table] = in_force
+        self._manifests.setdefault(table, {}).update({manifest.version: manifest for manifest in manifests})
+
+    def manifests(self, table: str, versions: Sequence[int]) -> dict[int, VersionManifest]:
+        """Return the manifests of stored versions."""
+        held = self._manifests.setdefault(table, {})
+        if missing := self.missing(table, versions):
+            held.update(self.store.manifests(table, missing, self.names(table)))
+        return {version: held[version] for version in versions}
+
+    def states(self, table: str, versions: Sequence[int]) -> dict[int, SnapshotState]:
+        """Return the computed states of stored versions."""
+        held = self._states.setdefault(table, {})
+        if missing := [version for version in versions if version not in held]:
+            manifests = self.manifests(table, missing)
+            held.update(self.store.computed_states(table, manifests.values()))
+        return {version: held[version] for version in versions}
