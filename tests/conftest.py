@@ -82,11 +82,11 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.log.level": "ERROR",
+    # Compiling a query takes longer than running it, if a thousand queries differ.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Settings of a session for many tiny queries."""
-
-# Compiling a query takes longer than running it, if a thousand queries differ.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings of a session for many tiny queries. They are interpreted: see the fixture `compiled`."""
 
 
 @pytest.fixture(scope="session")
@@ -103,14 +103,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.stop()
 
 
-@pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Interpret queries, with the settings in INTERPRETED."""
-    for name, value in INTERPRETED.items():
+@pytest.fixture(scope="module")
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Compile queries, as Spark does by default. For tests of expressions: both ways must give the same answer."""
+    defaults = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    before = {name: spark.conf.get(name) for name in defaults}
+    for name, value in defaults.items():
         spark.conf.set(name, value)
     yield
-    for name in INTERPRETED:
-        spark.conf.unset(name)
+    for name, kept in before.items():
+        spark.conf.set(name, kept)
 
 
 @pytest.fixture(scope="session")

@@ -89,12 +89,10 @@ def _session(wanted: bool) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from deltasnap_assets.spark.java import use_java
-    from tests.conftest import INTERPRETED, QUICK_SESSION
+    from tests.conftest import QUICK_SESSION
 
     use_java()
     spark = SparkSession.builder.master("local[2]").config(map={**QUICK_SESSION, **LONG_RUN}).getOrCreate()
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)
     yield spark
     spark.stop()
 

@@ -49,7 +49,6 @@ def test_rewritten_log_tells_the_truth(first: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))
 def test_replay_and_store_tell_the_truth_or_refuse(first: int, spark: SparkSession) -> None:
     last = min(first + A_TEST, SEED + COUNT)
@@ -57,7 +56,6 @@ def test_replay_and_store_tell_the_truth_or_refuse(first: int, spark: SparkSessi
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("interpreted")
 def test_snapshots_and_store_follow_a_rewritten_log(spark: SparkSession) -> None:
     assert told([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
 

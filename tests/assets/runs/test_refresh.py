@@ -18,7 +18,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import FileStatus, FsspecLogStore, SnapshotStore
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 
 class Refreshed:

@@ -20,7 +20,7 @@ from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import write_log
 from tests.core.store.manifests import commit_actions
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -116,6 +116,7 @@ def test_deltas_of_a_range_are_those_of_its_versions(made: RandomLog) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @law(4)
 @given(made=random_logs())
 def test_spark_deltas_are_those_of_the_driver(spark: SparkSession, made: RandomLog) -> None:

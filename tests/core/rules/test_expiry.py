@@ -51,6 +51,7 @@ def test_conditions_are_sql_without_a_sentinel() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("until", UNTIL)
 def test_sql_keeps_what_arrow_keeps(spark: SparkSession, until: int) -> None:
     rows = spark.createDataFrame(pa.table({"d": pa.array(TIMES, pa.int64())}))

@@ -34,6 +34,7 @@ def test_hash_of_a_text_is_the_known_one(text: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_hash_is_that_of_spark(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 

@@ -61,6 +61,7 @@ def keys(request: pytest.FixtureRequest) -> Keys:
     if request.param == "arrow":
         return lambda paths: path_keys(pa.array(paths, pa.string()), LOG).to_pylist()
     spark: SparkSession = request.getfixturevalue("spark")
+    request.getfixturevalue("compiled")
 
     def in_sql(paths: Sequence[str]) -> list[str]:
         rows = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())})).coalesce(1)

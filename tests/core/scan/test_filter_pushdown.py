@@ -78,6 +78,7 @@ def columns() -> TableColumns:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", ["x", "s.y", "s.t.z"])
 @pytest.mark.parametrize(
     "condition",
@@ -102,6 +103,7 @@ def nan_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("where", ["x = 0", "x in (0D)", "x <=> 0D", "not (x <> 0)", "s.y = 0", "s.y in (0, 7)"])
 def test_zero_below_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_path: Path, where: str) -> None:
     numbers = pa.array([-0.0, 5.0])
@@ -116,6 +118,7 @@ def test_zero_below_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize(
     "where",
     ["at < '2026-01-01 10:00:00.0004'", "at <> '2026-01-01 10:00:00.0004'", "at not in ('2026-01-01 10:00:00.0004')",
@@ -129,6 +132,7 @@ def test_constant_finer_than_the_times_of_a_file_loses_no_row(spark: SparkSessio
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("condition", ["{} = '1582-10-10'", "{} > '1582-10-06'", "{} in ('1582-10-10', '2026-01-01')"])
 def test_days_between_the_calendars_are_found(spark: SparkSession, tmp_path: Path, condition: str) -> None:
     rows = pa.table(
@@ -144,6 +148,7 @@ def test_days_between_the_calendars_are_found(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_decimal_of_more_digits_than_an_older_file_has_room_for_is_compared_after_reading(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -157,6 +162,7 @@ def test_decimal_of_more_digits_than_an_older_file_has_room_for_is_compared_afte
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_columns_by_id_that_go_by_each_others_names_are_compared_after_reading(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -180,6 +186,7 @@ def test_columns_by_id_that_go_by_each_others_names_are_compared_after_reading(
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_filters_that_reach_the_files_are_those_of_the_list(spark: SparkSession, tmp_path: Path) -> None:
     times = pa.array([datetime(2026, 1, 1, 10, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     rows = pa.table({"id": [1], "x": [1.5], "at": times, "s": [{"a": 1, "y": 2.5}], "t": [{"a": 1}]})

@@ -122,6 +122,7 @@ def assert_answered(where: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_predicate_as_deep_as_allowed_is_an_answer_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
     for before, inner, after in (NESTED["parentheses"], NESTED["NOT"], NESTED["functions"], NESTED["CASE"]):
@@ -140,6 +141,7 @@ def is_within(where: str) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize(
     "where",
     ["isnull()", "(" * 3_000 + "id = 1" + ")" * 3_000, "not " * 3_000 + "true", " or ".join(["id = 1"] * 5_000)],
@@ -151,6 +153,7 @@ def test_scan_refuses_what_spark_would_overflow_on(spark: SparkSession, tmp_path
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_stack_that_overflows_in_spite_of_the_limits_is_a_predicate_error(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +164,7 @@ def test_stack_that_overflows_in_spite_of_the_limits_is_a_predicate_error(
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
 def test_decimal_without_a_scale_is_compared(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1, 10), stats=stats(1, 10))])
     assert snapshot.scan("cast(id as decimal(20)) = 10").to_df().count() == 1

@@ -22,7 +22,7 @@ from tests.conftest import NOW_MS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 OLD = FIRST_COMMIT_MS / 1000
 YOUNG_MS = NOW_MS - 1000

@@ -74,7 +74,6 @@ def test_error_names_the_checkpoint_where_nothing_replaces_it(tmp_path: Path, bl
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("view", ["computed_state", "all_files", "state", "scan", "filtered scan", "store"])
 def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str) -> None:
@@ -102,7 +101,6 @@ def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, e
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_engine_names_the_checkpoint_where_nothing_replaces_it(
     spark: SparkSession, tmp_path: Path, engine: EngineUse

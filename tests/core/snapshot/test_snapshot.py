@@ -227,7 +227,6 @@ def test_checksum_that_contradicts_its_log_is_told_of_field_by_field(
 
 
 @pytest.mark.skipif(golden_folder() is None, reason="no golden tables: set DELTASNAP_GOLDEN to their folder")
-@pytest.mark.usefixtures("interpreted")
 def test_checksums_of_the_golden_tables_agree_with_their_logs(
     spark: SparkSession, golden: Path, clock: FixedClock
 ) -> None:

@@ -31,7 +31,7 @@ from tests.core.store.tables import (
     paths_and_sizes,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 LATEST = 9
 EAGER = ChangePolicy(base_fraction=0.5, least_rows=10, fan_in=2)

@@ -21,7 +21,7 @@ from deltasnap_core.store.writing.change_sets import ChangePolicy
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 LATEST = 2
 EAGER = ChangePolicy(base_fraction=0.1, least_rows=1, fan_in=2)

@@ -30,7 +30,7 @@ from tests.builders import CountingLogStore, mtime_of, write_log
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 
 def write_branch(table: Path, last: int, *, after: int | None = None) -> Path:

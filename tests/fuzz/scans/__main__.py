@@ -10,7 +10,7 @@ import time
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.spark.java import use_java
-from tests.conftest import INTERPRETED, QUICK_SESSION
+from tests.conftest import QUICK_SESSION
 from tests.fuzz.__main__ import LONG_RUN
 from tests.fuzz.scans.trial import Tried, try_table
 
@@ -25,7 +25,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     use_java()
-    settings = {**QUICK_SESSION, **LONG_RUN, **INTERPRETED}
+    settings = {**QUICK_SESSION, **LONG_RUN}
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     started, tables, tried = time.monotonic(), 0, Tried(seed=0, about=[])
     while tried.predicates < arguments.count:

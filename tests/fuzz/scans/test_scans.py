@@ -22,7 +22,6 @@ TABLES = int(os.environ.get("DELTASNAP_FUZZ_SCANS", "2"))
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("seed", range(SEED, SEED + TABLES))
 def test_scan_gives_the_rows_of_the_whole_table_filtered_and_loses_no_file(seed: int, spark: SparkSession) -> None:
     tried = trial.try_table(seed, spark, predicates=100, scans=2)
@@ -31,7 +30,6 @@ def test_scan_gives_the_rows_of_the_whole_table_filtered_and_loses_no_file(seed:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("interpreted")
 def test_lost_file_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "condition_on_files", lambda skipping, parsed: "false")
     assert "lost" in " ".join(trial.try_table(SEED, spark, predicates=20, scans=0).wrong)
