@@ -1,4 +1,7 @@
-"""The command: `python -m benchmarks [NAME ...] [--files N] [--commits N] [--repeat N] [--keep FOLDER]`."""
+"""The command: `python -m benchmarks [NAME ...] [--files N] [--commits N] [--repeat N] [--keep FOLDER]`.
+
+`python -m benchmarks compare BASE.json NEW.json` compares two runs.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ from benchmarks import (
     version_range,
 )
 from benchmarks.bench import Bench
+from benchmarks.comparison import NotComparableError, moves, read_document, show_moves
 from benchmarks.measure import Finding
 from benchmarks.report import markdown, show
 from deltasnap_assets.settings.config import SparkSettings
@@ -65,10 +69,12 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "capacity": capacity.run,
 }
 PACKAGES = ("pyspark", "deltalake", "dagster", "pyarrow")
+_COMPARE = "compare"
+_NAMES = f"{', '.join(BENCHMARKS)}; or: {_COMPARE} BASE.json NEW.json"
 
 
 def main(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=_NAMES)] = None,
     files: Annotated[int, typer.Option(min=1_000, help="Live files of the table.")] = 1_000_000,
     commits: Annotated[int, typer.Option(min=12, help="Commits since its checkpoint.")] = 100,
     repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after one that is not.")] = 5,
@@ -84,11 +90,17 @@ def main(
     The two sides run in turn, after a check that their answers are equal. The output shows medians and minima. On a
     busy machine, ratios are more reliable than times, and ratios of minima more reliable than ratios of medians. The
     aims are set for a million files, a hundred commits and two cores.
+
+    `compare BASE.json NEW.json` prints which ratios moved between two files of `--json` by more than the noise of both
+    runs. It exits with 1 if one got worse.
     """
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    if names and names[0] == _COMPARE:
+        _compare(console, names[1:])
+        return
     wanted = names or list(BENCHMARKS)
     if unknown := [name for name in wanted if name not in BENCHMARKS]:
         raise typer.BadParameter(f"no benchmark named {', '.join(unknown)}: there are {', '.join(BENCHMARKS)}")
-    console = Console(width=None if sys.stdout.isatty() else 140)
     folder = Path(tempfile.mkdtemp(prefix="deltasnap-bench-")) if keep is None else keep.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     with console.status("") as status:
@@ -116,6 +128,18 @@ def main(
         output.write_text(json.dumps(_document(bench, results), indent=1))
     if failed := [result["name"] for result in results if result["error"]]:
         console.print(f"[red]failed: {', '.join(failed)}[/red]")
+        sys.exit(1)
+
+
+def _compare(console: Console, paths: list[str]) -> None:
+    if len(paths) != 2:
+        raise typer.BadParameter(f"{_COMPARE} takes two files of --json: BASE.json NEW.json")
+    try:
+        found = moves(*(read_document(Path(path)) for path in paths))
+    except NotComparableError as error:
+        raise typer.BadParameter(str(error)) from error
+    show_moves(console, found)
+    if any(move.verdict == "slower" for move in found):
         sys.exit(1)
 
 
