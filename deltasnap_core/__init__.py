@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltasnap_core.errors import (
         ActionNotFoundError,
+        CheckpointMismatchError,
         CorruptLogError,
         CorruptStoreError,
         DataFileNotFoundError,
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
         LogChangedError,
         NoFilesystemError,
         PredicateError,
+        ProtectedVersionError,
         SparkRequiredError,
         StorageError,
         StoredVersionNotFoundError,
         TimestampNotFoundError,
         UnsupportedProtocolError,
+        UnsupportedWriterError,
         VersionGapError,
         VersionNotFoundError,
     )
@@ -80,6 +83,7 @@ if TYPE_CHECKING:
     from deltasnap_core.scan.scan import Scan
     from deltasnap_core.scan.skipping.planning import ScanReport
     from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+    from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
     from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
@@ -96,6 +100,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "errors": (
         "ActionNotFoundError",
+        "CheckpointMismatchError",
         "CorruptLogError",
         "CorruptStoreError",
         "DataFileNotFoundError",
@@ -105,11 +110,13 @@ _MODULES = {
         "LogChangedError",
         "NoFilesystemError",
         "PredicateError",
+        "ProtectedVersionError",
         "SparkRequiredError",
         "StorageError",
         "StoredVersionNotFoundError",
         "TimestampNotFoundError",
         "UnsupportedProtocolError",
+        "UnsupportedWriterError",
         "VersionGapError",
         "VersionNotFoundError",
     ),
@@ -196,6 +203,7 @@ _MODULES = {
     "scan.skipping.planning": ("ScanReport",),
     "scan.scan": ("Scan",),
     "snapshot.checksum_validation": ("ChecksumDifference", "compare_with_log"),
+    "snapshot.checkpoints.written_checkpoint": ("WrittenCheckpoint",),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
     "snapshot.options": ("SnapshotOptions",),
@@ -224,6 +232,7 @@ __all__ = [
     "CatalogCommits",
     "ChangeSummary",
     "ChangedFile",
+    "CheckpointMismatchError",
     "ChecksumDifference",
     "CommitInfo",
     "CommitSummary",
@@ -259,6 +268,7 @@ __all__ = [
     "MetadataTables",
     "NoFilesystemError",
     "PredicateError",
+    "ProtectedVersionError",
     "Protocol",
     "RemoveFile",
     "Scan",
@@ -277,6 +287,7 @@ __all__ = [
     "TableLog",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
+    "UnsupportedWriterError",
     "VersionChanges",
     "VersionChecksum",
     "VersionGapError",
@@ -284,6 +295,7 @@ __all__ = [
     "VersionManifest",
     "VersionNotFoundError",
     "VersionRanges",
+    "WrittenCheckpoint",
     "check_readable",
     "checkpoint_file",
     "commit_file",

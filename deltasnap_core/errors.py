@@ -7,6 +7,9 @@
     ├── VersionGapError               commits needed for a version are missing from the log
     ├── ActionNotFoundError           a version has no protocol or no metadata
     ├── UnsupportedProtocolError      a version needs features that deltasnap does not support
+    ├── UnsupportedWriterError        a checkpoint needs writer features that deltasnap does not support
+    ├── ProtectedVersionError         the table forbids a checkpoint of that version
+    ├── CheckpointMismatchError       a new checkpoint, read back, is not the state of its version
     ├── CorruptLogError               a file of the log is damaged
     ├── StorageError                  a file or folder cannot be reached, read or written (also an OSError)
     │   └── NoFilesystemError         fsspec does not support the protocol, or its package is missing
@@ -145,6 +148,56 @@ class UnsupportedProtocolError(DeltaSnapError):
         self.min_reader_version = min_reader_version
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
         super().__init__(f"Version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap.")
+
+
+class UnsupportedWriterError(DeltaSnapError):
+    """A checkpoint of `version` of the table at `path` needs writer features that deltasnap does not support.
+
+    features: the unsupported writer features; empty if only `min_writer_version` is too new.
+    """
+
+    def __init__(self, *, path: str, version: int, features: tuple[str, ...], min_writer_version: int) -> None:
+        self.path = path
+        self.version = version
+        self.features = features
+        self.min_writer_version = min_writer_version
+        needs = f"the writer features {', '.join(features)}" if features else f"writer version {min_writer_version}"
+        super().__init__(
+            f"A checkpoint of version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap."
+            " Nothing was written."
+        )
+
+
+class ProtectedVersionError(DeltaSnapError):
+    """The table at `path` forbids new checkpoints below the version `protected_before`; `version` is below it.
+
+    Source: PROTOCOL.md, Checkpoint Protection.
+    """
+
+    def __init__(self, *, path: str, version: int, protected_before: int) -> None:
+        self.path = path
+        self.version = version
+        self.protected_before = protected_before
+        super().__init__(
+            f"The Delta table at {path} forbids a checkpoint of version {version}: its property "
+            f"delta.requireCheckpointProtectionBeforeVersion is {protected_before}. Nothing was written."
+        )
+
+
+class CheckpointMismatchError(DeltaSnapError):
+    """A new checkpoint of the table at `path` was read back and is not the state of `version`. It was deleted.
+
+    differences: each as `name: expected ..., found ...`.
+    """
+
+    def __init__(self, *, path: str, version: int, differences: tuple[str, ...]) -> None:
+        self.path = path
+        self.version = version
+        self.differences = differences
+        super().__init__(
+            f"The new checkpoint of version {version} of the Delta table at {path}, read back, differs from the "
+            f"version: {'; '.join(differences)}. The checkpoint was deleted, and the table is unchanged."
+        )
 
 
 class CorruptLogError(DeltaSnapError):

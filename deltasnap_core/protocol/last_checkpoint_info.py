@@ -58,6 +58,27 @@ class LastCheckpointInfo:
             checksum=checksum,
         )
 
+    def serialized(self) -> bytes:
+        """Return the content of the file, with its checksum. `parse` returns an equal value, except `checksum`.
+
+        Errors: ValueError if the two checksums of `json_checksums` differ, so that some reader would reject the file.
+        """
+        fields = {
+            "version": self.version,
+            "size": -1 if self.size is None else self.size,
+            "parts": self.parts,
+            "sizeInBytes": self.size_in_bytes,
+            "numOfAddFiles": self.num_of_add_files,
+            "checkpointSchema": self.checkpoint_schema,
+            "v2Checkpoint": self.v2_checkpoint,
+            "tags": self.tags,
+        }
+        known = {name: value for name, value in fields.items() if value is not None}
+        checksum, of_spark = json_checksums(json.dumps(known))
+        if checksum != of_spark:
+            raise ValueError("_last_checkpoint: an array with more than ten scalars has no common checksum")
+        return json.dumps({**known, "checksum": checksum}, separators=(",", ":")).encode()
+
 
 def json_checksums(text: str) -> tuple[str, str]:
     """Return the MD5s, in hex, that a writer may have computed for the JSON object `text`.

@@ -6,6 +6,7 @@ warning: a reader must not reject a table for it. Source: Delta's `DeltaConfigs`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, cast
 
@@ -17,6 +18,10 @@ logger = logger_of(__name__)
 T = TypeVar("T")
 Configuration = Mapping[str, str]
 ColumnMappingMode = Literal["none", "id", "name"]
+CheckpointPolicy = Literal["classic", "v2"]
+
+_COLUMN_PATH = re.compile(r"\s*(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*\s*")
+_COLUMN_NAME = re.compile(r"`(?:[^`]|``)+`|\w+")
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -39,6 +44,37 @@ def set_transaction_retention_ms(configuration: Configuration) -> int | None:
 def checkpoint_interval(configuration: Configuration) -> int:
     """Return the number of commits between checkpoints: `delta.checkpointInterval`, default 10."""
     return _get(configuration, "delta.checkpointInterval", _at_least(1), 10)
+
+
+def checkpoint_policy(configuration: Configuration) -> CheckpointPolicy:
+    """Return the kind of checkpoints to write: `delta.checkpointPolicy`, default "classic"."""
+    return _get(configuration, "delta.checkpointPolicy", _checkpoint_policy, "classic")
+
+
+def writes_stats_as_json(configuration: Configuration) -> bool:
+    """Return whether a checkpoint has statistics as JSON: `delta.checkpoint.writeStatsAsJson`, default True."""
+    return _get(configuration, "delta.checkpoint.writeStatsAsJson", _boolean, True)
+
+
+def writes_stats_as_struct(configuration: Configuration) -> bool:
+    """Return whether a checkpoint has statistics as values: `delta.checkpoint.writeStatsAsStruct`, default True."""
+    return _get(configuration, "delta.checkpoint.writeStatsAsStruct", _boolean, True)
+
+
+def protected_checkpoints_before(configuration: Configuration) -> int:
+    """Return the version below which writers may create no checkpoint; 0: there is no such version.
+
+    Property `delta.requireCheckpointProtectionBeforeVersion`. Source: PROTOCOL.md, Checkpoint Protection.
+    """
+    return _get(configuration, "delta.requireCheckpointProtectionBeforeVersion", _at_least(0), 0)
+
+
+def stats_columns(configuration: Configuration) -> tuple[tuple[str, ...], ...] | None:
+    """Return the columns with statistics, each as a path of names: `delta.dataSkippingStatsColumns`; None: not set.
+
+    Example: "a, b.c, `d,e`" is (("a",), ("b", "c"), ("d,e",)).
+    """
+    return _get(configuration, "delta.dataSkippingStatsColumns", _column_paths, None)
 
 
 def num_indexed_cols(configuration: Configuration) -> int:
@@ -100,3 +136,22 @@ def _column_mapping_mode(text: str) -> ColumnMappingMode:
     if text.lower() not in ("none", "id", "name"):
         raise ValueError("expected none, id or name")
     return cast(ColumnMappingMode, text.lower())
+
+
+def _checkpoint_policy(text: str) -> CheckpointPolicy:
+    if text.lower() not in ("classic", "v2"):
+        raise ValueError("expected classic or v2")
+    return cast(CheckpointPolicy, text.lower())
+
+
+def _column_paths(text: str) -> tuple[tuple[str, ...], ...]:
+    paths: list[tuple[str, ...]] = []
+    start = 0
+    while start < len(text) and text.strip():
+        match = _COLUMN_PATH.match(text, start)
+        if match is None or text[match.end() : match.end() + 1] not in ("", ","):
+            raise ValueError("expected column names, separated by commas")
+        names = _COLUMN_NAME.findall(match.group())
+        paths.append(tuple(name[1:-1].replace("``", "`") if name.startswith("`") else name for name in names))
+        start = match.end() + 1
+    return tuple(paths)

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -25,6 +26,8 @@ from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
+from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
@@ -36,6 +39,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.writable_files import WritableFiles
 
 _MOST_TABLES_KEPT = 100
 
@@ -226,6 +230,27 @@ class DeltaLog:
             min_file_retention_timestamp=min_file_retention_timestamp,
             catalog=catalog,
         )
+
+    def checkpoint(self, version: int | None = None) -> WrittenCheckpoint:
+        """Write a checkpoint of a version into the table's log, and return it. None: the latest version.
+
+        This writes to the table: the checkpoint, and `_last_checkpoint` unless that names a newer one. It deletes no
+        commit. The checkpoint is written under a temporary name, read back and compared with the version before it is
+        put in place, and only if the version has none. Of several writers at once, one writes it; the others return
+        the existing one (`is_new` False), as does a call for a version that has a checkpoint already.
+        Classic, or V2 with sidecars if `delta.checkpointPolicy` is `v2`. It follows `delta.checkpoint.writeStatsAsJson`
+        and `writeStatsAsStruct`, and leaves out what has expired. It needs Spark, and fsspec to write: `store` is not
+        used for that.
+        Errors: as get_snapshot_at; UnsupportedWriterError naming the features, ProtectedVersionError,
+        CheckpointMismatchError, LogChangedError and StorageError, after which the table is as it was.
+        Source: PROTOCOL.md, Checkpoints. Delta's `Checkpoints.checkpoint`, without the cleanup of the log.
+        """
+        newest = self.update()
+        if newest.version < 0:
+            raise DeltaTableNotFoundError(path=self._context.log.table_path)
+        snapshot = newest if version in (None, newest.version) else self.get_snapshot_at(version)
+        storage = WritableFiles(self.path, self._context.files.storage_options)
+        return CheckpointWriter(context=self._context, storage=storage, snapshot=snapshot, newest=newest).write()
 
     def file_changes(self, from_version: int, to_version: int, *, options: ScanOptions | None = None) -> FileChanges:
         """Return the files that were added or removed, net, from one version to another.

@@ -1,9 +1,12 @@
-"""Writes, lists and deletes files of the snapshot store, on any filesystem that fsspec supports."""
+"""Writes, lists and deletes files of the snapshot store and checkpoints, on any filesystem that fsspec supports."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -27,6 +30,9 @@ R = TypeVar("R")
 
 # On these storages, a put is atomic. On others, a file is written under a temporary name and renamed.
 _SINGLE_PUT = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory"}
+
+# The errors of filesystems without hard links.
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 
 
 class WritableFiles:
@@ -113,6 +119,56 @@ class WritableFiles:
                 return
             filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
             filesystem.mv(source_path, target_path)
+
+    def move_new(self, source: str, target: str) -> bool:
+        """Move a file to a name that no file has. Return whether it did; False: a file has that name.
+
+        Of two callers at once, one succeeds. Where the storage cannot refuse an existing name (local filesystems
+        without hard links; remote ones other than object stores), the name is checked right before the move.
+        If the storage fails after the move, this may return False. A caller for whom that matters compares contents.
+        """
+        with storage_errors(target):
+            if self.status(target) is not None:
+                return False
+            if self._is_local:
+                return self._link_new(Path(local_path(source)), Path(local_path(target)))
+            filesystem, _ = self._filesystem(target)
+            if _protocol(filesystem) not in _SINGLE_PUT:
+                self.move(source, target)
+                return True
+        moved = self._put_new(source, target)
+        if moved:
+            self._delete(source)
+        return moved
+
+    def _link_new(self, source: Path, target: Path) -> bool:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            source.replace(target)
+            return True
+        source.unlink()
+        return True
+
+    def _put_new(self, source: str, target: str) -> bool:
+        """Copy a file of an object store to a name that no file has. Return whether it did."""
+        with tempfile.TemporaryDirectory(prefix="deltasnap-") as folder, storage_errors(target):
+            filesystem, target_path = self._filesystem(target)
+            copy = f"{folder}/file"
+            retrying(lambda: filesystem.get_file(self._filesystem(source)[1], copy))
+            try:
+                retrying(lambda: filesystem.put_file(copy, target_path, mode="create"))
+            except Exception:
+                # Clients name a refused condition differently. The name decides: it is taken, or the storage failed.
+                if self.status(target) is not None:
+                    return False
+                raise
+        return True
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, and local folders that become empty. Ignores missing files."""

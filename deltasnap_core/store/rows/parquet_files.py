@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -14,10 +13,10 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.replay.spark.spark_failures import storing
+from deltasnap_core.replay.spark.parquet_writing import write_parquet
 from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataFile
 
@@ -27,7 +26,6 @@ ROWS_A_PAGE = 2000
 _OPTIONS = {
     "compression": "zstd",
     "parquet.page.row.count.limit": str(ROWS_A_PAGE),
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 
 
@@ -57,13 +55,7 @@ class ParquetFiles:
         keep_empty:   keep the empty file that Spark writes if there are no rows, for its schema.
         """
         target = join_url(self.folder, path)
-        if self.spark_files.is_direct(target):
-            with storing(target):
-                _save(rows, self.spark_files.url_for_spark(target), partition_by)
-        else:
-            with tempfile.TemporaryDirectory(prefix="deltasnap-") as local:
-                _save(rows, to_url(f"{local}/rows"), partition_by)
-                self.spark_files.upload(f"{local}/rows", target)
+        write_parquet(self.spark_files, rows, target, _OPTIONS, partition_by=partition_by)
         return self._written(target, keep_empty)
 
     def read(self, files: Iterable[DataFile], schema: StructType) -> DataFrame | None:
@@ -104,10 +96,3 @@ class ParquetFiles:
         except (pa.ArrowException, OSError) as error:
             raise CorruptStoreError(path=status.path, reason=f"expected the Parquet just written: {error}") from error
         return DataFile(path=status.path.removeprefix(join_url(self.folder, "")), size=status.size, rows=rows)
-
-
-def _save(rows: DataFrame, target: str, partition_by: str | None) -> None:
-    writer = rows.write.options(**_OPTIONS)
-    if partition_by is not None:
-        writer = writer.partitionBy(partition_by)
-    writer.parquet(target)

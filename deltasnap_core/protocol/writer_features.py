@@ -1,0 +1,59 @@
+"""Checks whether deltasnap may write a checkpoint of a table, by its protocol.
+
+Source: PROTOCOL.md, Table Features; Writer Version Requirements.
+"""
+
+from __future__ import annotations
+
+from deltasnap_core.errors import UnsupportedWriterError
+from deltasnap_core.protocol.actions import Protocol
+
+MAX_WRITER_VERSION = 7
+
+CHECKPOINT_WRITER_FEATURES = frozenset(
+    {
+        "allowColumnDefaults",
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "checkpointProtection",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "identityColumns",
+        "inCommitTimestamp",
+        "inCommitTimestamp-preview",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""The writer features that are known to add nothing to a checkpoint beyond the actions and fields that deltasnap keeps.
+
+A feature that is not listed may define new actions, new fields, or who may write checkpoints, as `catalogManaged` does.
+"""
+
+
+def check_writable(protocol: Protocol, *, path: str, version: int) -> None:
+    """Raise UnsupportedWriterError unless a checkpoint of a table with `protocol` can be written.
+
+    path, version: for the error. Features count in both lists and below writer version 7 too.
+    """
+    named = (*(protocol.writer_features or ()), *(protocol.reader_features or ()))
+    unknown = tuple(sorted({name for name in named if name not in CHECKPOINT_WRITER_FEATURES}))
+    if unknown or not 1 <= protocol.min_writer_version <= MAX_WRITER_VERSION:
+        raise UnsupportedWriterError(
+            path=path, version=version, features=unknown, min_writer_version=protocol.min_writer_version
+        )

@@ -1,0 +1,54 @@
+"""Writes `_last_checkpoint`, the hint to the newest checkpoint."""
+
+from __future__ import annotations
+
+from deltasnap_core.errors import NoFilesystemError, StorageError
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.protocol.file_names import LAST_CHECKPOINT
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.redaction import logger_of
+from deltasnap_core.storage.urls import is_local, join_url, redacted, split_url
+from deltasnap_core.storage.writable_files import WritableFiles
+
+_log = logger_of(__name__)
+
+
+def write_hint(storage: WritableFiles, log: TableLog, hint: LastCheckpointInfo) -> bool:
+    """Write `_last_checkpoint` unless it, or the listing, shows a checkpoint as new as this one. Return whether it did.
+
+    A storage that refuses gets a warning only: the checkpoint is in place, and readers find it by listing.
+    Source: PROTOCOL.md, Last Checkpoint File.
+    """
+    path = join_url(log.log_path, LAST_CHECKPOINT)
+    try:
+        current = _version_of_hint(log)
+        if current is not None and current >= hint.version:
+            return False
+        if any(checkpoint.version > hint.version for checkpoint in log.list(hint.version).checkpoints):
+            return False
+        drop_side_file(storage, path)
+        storage.write(path, hint.serialized())
+    except StorageError as error:
+        _log.warning("The checkpoint of version %d is in place, but not its hint: %s", hint.version, error)
+        return False
+    _log.info("Wrote %s for version %d", redacted(path), hint.version)
+    return True
+
+
+def drop_side_file(storage: WritableFiles, path: str) -> None:
+    """Delete the checksum file that Hadoop keeps beside a local file, before that file is written or replaced.
+
+    With a stale one, Hadoop refuses to read the new file.
+    """
+    if is_local(path):
+        folder, name = split_url(path)
+        storage.delete([join_url(folder, f".{name}.crc")])
+
+
+def _version_of_hint(log: TableLog) -> int | None:
+    try:
+        return log.builder.parse_hint().version
+    except NoFilesystemError:
+        raise
+    except (OSError, ValueError):  # missing or broken: it is replaced
+        return None

@@ -1,0 +1,333 @@
+"""Writes the checkpoint of a version into the log of its table: written aside, read back, compared, put in place.
+
+A process that is killed leaves the table as readable as before. It may leave files that no reader opens: a folder
+`.tmp-checkpoint-...` in the log, and sidecars that no checkpoint names.
+Source: PROTOCOL.md, Checkpoints; V2 Spec; Last Checkpoint File. Delta's `Checkpoints`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from uuid import NAMESPACE_URL, uuid4, uuid5
+
+from pyspark.sql import DataFrame, Observation
+
+from deltasnap_core.errors import CheckpointMismatchError, CorruptLogError, ProtectedVersionError, StorageError
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.non_file_actions import load_non_file_actions
+from deltasnap_core.log.polling.unchanged_log import check_unchanged
+from deltasnap_core.protocol.file_names import (
+    SIDECAR_FOLDER,
+    CheckpointKind,
+    checkpoint_file,
+    commit_version,
+    uuid_checkpoint_file,
+)
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.table_config import checkpoint_policy, protected_checkpoints_before
+from deltasnap_core.protocol.table_features import has_feature
+from deltasnap_core.protocol.writer_features import check_writable
+from deltasnap_core.redaction import logger_of
+from deltasnap_core.replay.spark.file_action_layout import FULL
+from deltasnap_core.replay.spark.parquet_writing import write_parquet
+from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, write_hint
+from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
+from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
+from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.state_replay import StateReplay
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.writable_files import TEMPORARY_PREFIX, WritableFiles
+
+ACTIONS_A_SIDECAR = 50_000
+
+_log = logger_of(__name__)
+# Every reader of Delta tables can read it, and Delta's Spark writer uses it.
+_OPTIONS = {"compression": "snappy"}
+_RECORDS = ("num_known_records", "num_files_without_records")
+_WORK = "a checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A checkpoint that is not in place yet.
+
+    top_level: the file to put in place, under a temporary name. sidecars: in place already; no reader knows them.
+    """
+
+    top_level: FileStatus
+    provider: CheckpointProvider
+    target: str
+    sidecars: tuple[FileStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointWriter:
+    """Writes the checkpoint of one version.
+
+    snapshot: the version, with the retention of its table. newest: the latest version; its protocol decides too.
+    """
+
+    context: TableContext
+    storage: WritableFiles
+    snapshot: Snapshot
+    newest: Snapshot
+
+    def write(self) -> WrittenCheckpoint:
+        """Write the checkpoint unless the version has one. See `DeltaLog.checkpoint`."""
+        self._check_allowed()
+        if (existing := self._existing()) is not None:
+            return WrittenCheckpoint.existing(existing)
+        staging = join_url(self._log_path, f"{TEMPORARY_PREFIX}checkpoint-{uuid4().hex}")
+        try:
+            return self._written(staging)
+        finally:
+            self.storage.delete_folder(staging)
+
+    def _check_allowed(self) -> None:
+        for each in (self.newest, self.snapshot):
+            check_writable(each.protocol, path=self._table_path, version=each.version)
+        before = protected_checkpoints_before(self.newest.metadata.configuration)
+        if has_feature(self.newest.protocol, "checkpointProtection") and self._version < before:
+            raise ProtectedVersionError(path=self._table_path, version=self._version, protected_before=before)
+
+    def _existing(self) -> CheckpointProvider | None:
+        listed = self.context.log.list(self._version).checkpoints
+        return next((checkpoint for checkpoint in listed if checkpoint.version == self._version), None)
+
+    def _written(self, staging: str) -> WrittenCheckpoint:
+        expected = self.snapshot.computed_state
+        columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
+        make = self._v2 if self._is_v2 else self._classic
+        draft, digest = on_ladder(
+            self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.next_rung
+        )
+        is_placed = False
+        try:
+            contents = self._read_back(draft, expected, columns, digest)
+            self._check_log_unchanged()
+            existing = self._existing()
+            is_placed = existing is None and self._placed(draft)
+        finally:
+            if not is_placed:
+                self._discard(draft)
+        if not is_placed:
+            return WrittenCheckpoint.existing(existing or self._winner(draft))
+        return self._announced(draft, contents, expected)
+
+    def _classic(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
+        non_file = self.snapshot.log.non_file
+
+        def rows(files: DataFrame | None) -> DataFrame:
+            return columns.all_rows(self.context.session(_WORK), files, non_file).coalesce(1)
+
+        parts, digest = self._write_rows(log, columns, staging, rows)
+        (part,) = parts
+        target = join_url(self._log_path, checkpoint_file(self._version))
+        return _Draft(top_level=part, provider=self._provider(part, "parquet"), target=target), digest
+
+    def _v2(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
+        state = self.snapshot.computed_state
+        count = max(1, -(-(state.num_of_files + state.num_of_removes) // ACTIONS_A_SIDECAR))
+
+        def rows(files: DataFrame | None) -> DataFrame | None:
+            if files is None:
+                return None
+            in_files = files.coalesce(1) if count == 1 else files.repartition(count, "path_key")
+            return columns.file_rows(in_files)
+
+        parts, digest = self._write_rows(log, columns, staging, rows)
+        sidecars = tuple(self._placed_sidecar(part) for part in parts)
+        metadata, version = self.snapshot.metadata, self._version
+        actions = [{"checkpointMetadata": {"version": version}}, *map(_sidecar_action, sidecars)]
+        lines = "".join(f"{json.dumps(action)}\n" for action in (*actions, *self.snapshot.log.non_file.rows()))
+        top_level = join_url(staging, "top-level.json")
+        self.storage.write(top_level, lines.encode())
+        # The name is the same for every writer, so that only one of several at once puts its file in place.
+        name = uuid_checkpoint_file(version, str(uuid5(NAMESPACE_URL, f"{metadata.id}/{version}")), "json")
+        status = self._status(top_level)
+        draft = _Draft(
+            top_level=status,
+            provider=self._provider(status, "json"),
+            target=join_url(self._log_path, name),
+            sidecars=sidecars,
+        )
+        return draft, digest
+
+    def _write_rows(
+        self,
+        log: LoadedLog,
+        columns: CheckpointColumns,
+        staging: str,
+        rows_of: Callable[[DataFrame | None], DataFrame | None],
+    ) -> tuple[list[FileStatus], FileDigest]:
+        """Write rows into a new folder. Return its files with rows, and the digest of the file actions, as read."""
+        reader = self.context.reader(self.context.session(_WORK))
+        files = reconciled_files(reader, log, partitions=self.context.options.snapshot_partitions)
+        observed = Observation()
+        if files is not None:
+            files = FULL.unexpired(files, self._retention).observe(observed, *columns.digest())
+        rows = rows_of(files)
+        if rows is None:
+            return [], NO_FILES
+        folder = join_url(staging, uuid4().hex)
+        write_parquet(self.context.files, rows, folder, _OPTIONS)
+        digest = NO_FILES if files is None else FileDigest.of(observed.get)
+        written = self.storage.walk(folder)
+        return [status for status in written if status.name.endswith(".parquet") and status.size], digest
+
+    def _placed_sidecar(self, part: FileStatus) -> FileStatus:
+        target = join_url(join_url(self._log_path, SIDECAR_FOLDER), f"{uuid4()}.parquet")
+        if not self.storage.move_new(part.path, target):
+            raise StorageError(path=target, reason="expected no file of this new name")
+        return self._status(target)
+
+    def _read_back(
+        self, draft: _Draft, expected: SnapshotState, columns: CheckpointColumns, digest: FileDigest
+    ) -> CheckpointContents:
+        """Return the contents of a draft, as every reader will see them. Errors: CheckpointMismatchError."""
+        store = self.context.log.store
+        try:
+            contents = open_checkpoint(store, draft.provider, self._log_path)
+            log = LoadedLog(
+                segment=self._segment_of(draft.provider),
+                contents=contents,
+                batch=EMPTY_BATCH,
+                non_file=load_non_file_actions(store, contents, EMPTY_BATCH),
+            )
+            with translated(log.files):
+                found = StateReplay(self.context, _WORK, keep=False).computed(log, KEEP_ALL, None).state
+                files = reconciled_files(self.context.reader(self.context.session(_WORK)), log)
+                row = None if files is None else files.agg(*columns.digest()).first()
+        except CorruptLogError as error:
+            raise self._mismatch(f"it cannot be read: {error}") from error
+        differences = _differences(expected, found, ignored=() if columns.keeps_records else _RECORDS)
+        read_digest = NO_FILES if row is None else FileDigest.of(row.asDict())
+        if read_digest != digest:
+            differences.append(f"digest of the files: expected {digest}, found {read_digest}")
+        if (digest.files, digest.tombstones) != (expected.num_of_files, expected.num_of_removes):
+            differences.append(f"actions: expected {expected.num_of_files} files, found {digest}")
+        if differences:
+            raise self._mismatch(*differences)
+        return contents
+
+    def _segment_of(self, provider: CheckpointProvider) -> LogSegment:
+        return replace(self.snapshot.log_segment, deltas=(), checkpoint_provider=provider, compactions=())
+
+    def _check_log_unchanged(self) -> None:
+        segment = self.snapshot.log_segment
+        commits = {commit_version(commit.path): commit for commit in segment.deltas}
+        read = LogListing(log_path=self._log_path, commits=commits, checkpoints=(), compactions=(), checksums={})
+        now = self.context.log.list(min(commits, default=self._version))
+        check_unchanged(read, now, segment.checkpoint_provider.files)
+
+    def _placed(self, draft: _Draft) -> bool:
+        drop_side_file(self.storage, draft.target)
+        if self.storage.move_new(draft.top_level.path, draft.target):
+            return True
+        # A storage that fails after the move reports the name as taken, perhaps by this very file.
+        is_ours = bool(draft.sidecars) and self.storage.read(draft.target) == self.storage.read(draft.top_level.path)
+        return is_ours
+
+    def _discard(self, draft: _Draft) -> None:
+        """Delete the sidecars of a draft that is not in place. Keep them if that is not certain."""
+        if not draft.sidecars:
+            return
+        placed = self.storage.status(draft.target)
+        if placed is None or not _names_any(self.storage.read(draft.target), draft.sidecars):
+            self.storage.delete(file.path for file in draft.sidecars)
+
+    def _winner(self, draft: _Draft) -> CheckpointProvider:
+        """Return the checkpoint that another writer has put in place. Errors: StorageError if it is none."""
+        if (found := self._existing()) is not None:
+            return found
+        raise StorageError(path=draft.target, reason="expected no file or a complete checkpoint of this name")
+
+    def _announced(self, draft: _Draft, contents: CheckpointContents, state: SnapshotState) -> WrittenCheckpoint:
+        placed = self._status(draft.target)
+        written = WrittenCheckpoint(
+            version=self._version,
+            is_new=True,
+            kind="uuid" if self._is_v2 else "classic",
+            files=(placed, *draft.sidecars),
+            num_of_actions=contents.num_rows,
+            num_of_add_files=state.num_of_files,
+        )
+        _log.info("Wrote the checkpoint %s", redacted(draft.target))
+        v2 = {"path": placed.name, "sizeInBytes": placed.size, "modificationTime": placed.modification_time}
+        hint = LastCheckpointInfo(
+            version=written.version,
+            size=written.num_of_actions,
+            size_in_bytes=written.size_in_bytes,
+            num_of_add_files=written.num_of_add_files,
+            v2_checkpoint=v2 if self._is_v2 else None,
+        )
+        return replace(written, is_hint_written=write_hint(self.storage, self.context.log, hint))
+
+    def _provider(self, file: FileStatus, extension: str) -> CheckpointProvider:
+        return CheckpointProvider(
+            version=self._version,
+            files=(file,),
+            kind=CheckpointKind.UUID if self._is_v2 else CheckpointKind.CLASSIC,
+            format="json" if extension == "json" else "parquet",
+        )
+
+    def _status(self, path: str) -> FileStatus:
+        status = self.storage.status(path)
+        if status is None:
+            raise StorageError(path=path, reason="expected the file that was just written, found none")
+        return status
+
+    def _mismatch(self, *differences: str) -> CheckpointMismatchError:
+        return CheckpointMismatchError(path=self._table_path, version=self._version, differences=differences)
+
+    @property
+    def _is_v2(self) -> bool:
+        policy = checkpoint_policy(self.snapshot.metadata.configuration)
+        return policy == "v2" and has_feature(self.snapshot.protocol, "v2Checkpoint")
+
+    @property
+    def _version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def _retention(self) -> Retention:
+        return Retention.after(self.snapshot.min_file_retention_timestamp)
+
+    @property
+    def _log_path(self) -> str:
+        return self.context.log.log_path
+
+    @property
+    def _table_path(self) -> str:
+        return self.context.log.table_path
+
+
+def _sidecar_action(file: FileStatus) -> dict[str, object]:
+    values = {"path": file.name, "sizeInBytes": file.size, "modificationTime": file.modification_time}
+    return {"sidecar": values}
+
+
+def _names_any(content: bytes, sidecars: tuple[FileStatus, ...]) -> bool:
+    return any(file.name.encode() in content for file in sidecars)
+
+
+def _differences(expected: SnapshotState, found: SnapshotState, *, ignored: tuple[str, ...]) -> list[str]:
+    told = []
+    for field in fields(SnapshotState):
+        one, other = getattr(expected, field.name), getattr(found, field.name)
+        if field.name not in ignored and one != other:
+            told.append(f"{field.name}: expected {one}, found {other}" if isinstance(one, int) else field.name)
+    return told

@@ -1,0 +1,58 @@
+"""WrittenCheckpoint: the result of `DeltaLog.checkpoint`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.storage.log_store import FileStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCheckpoint:
+    """The checkpoint of a version.
+
+    is_new:            whether this call wrote it; False: it existed, and nothing was written.
+    kind:              `classic`, `multipart`, or `uuid` for a V2 checkpoint with a UUID in its name.
+    files:             its top-level files, then its sidecars (of a new checkpoint only).
+    num_of_actions:    all its actions, those of sidecars too; None: it existed.
+    num_of_add_files:  its live files; None: it existed.
+    is_hint_written:   whether `_last_checkpoint` names it now. Not if a newer checkpoint exists.
+    """
+
+    version: int
+    is_new: bool
+    kind: Literal["classic", "multipart", "uuid"]
+    files: tuple[FileStatus, ...]
+    num_of_actions: int | None = None
+    num_of_add_files: int | None = None
+    is_hint_written: bool = False
+
+    @classmethod
+    def existing(cls, checkpoint: CheckpointProvider) -> WrittenCheckpoint:
+        """Return the result for a checkpoint that existed."""
+        return cls(version=checkpoint.version, is_new=False, kind=_kind(checkpoint.kind), files=checkpoint.files)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(file.size for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, with keys in camelCase."""
+        return {
+            "version": self.version,
+            "isNew": self.is_new,
+            "kind": self.kind,
+            "files": [file.name for file in self.files],
+            "sizeInBytes": self.size_in_bytes,
+            "numOfActions": self.num_of_actions,
+            "numOfAddFiles": self.num_of_add_files,
+            "isHintWritten": self.is_hint_written,
+        }
+
+
+def _kind(kind: CheckpointKind) -> Literal["classic", "multipart", "uuid"]:
+    return kind.value
