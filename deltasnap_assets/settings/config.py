@@ -64,6 +64,13 @@ def _versions(value: object) -> object:
     raise ValueError("expected all, latest or {since: VERSION}")
 
 
+class CheckpointSettings(_Settings):
+    """When a run writes a checkpoint into the log of a table. Without it, deltasnap writes nothing to a table."""
+
+    after_commits: int | None = Field(default=None, ge=1)
+    """After a refresh, write a checkpoint if this many commits follow the newest one; `null`: never."""
+
+
 class _FollowedSettings(_Settings):
     """How to follow a table: the keys shared by tables and discovered tables."""
 
@@ -81,6 +88,8 @@ class _FollowedSettings(_Settings):
     """The maximum number of versions in one run. A larger backlog is split into several runs."""
     checks: CheckSettings = CheckSettings()
     """The limits of the asset checks, see below."""
+    checkpoint: CheckpointSettings = CheckpointSettings()
+    """When to write checkpoints into the table's log, see below. Default: never."""
     description: str | None = None
     """Shown on the page of the table."""
     owners: tuple[str, ...] = ()

@@ -17,7 +17,13 @@ from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
-from deltasnap_assets.settings.config import DiscoverSettings, Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import (
+    CheckpointSettings,
+    DiscoverSettings,
+    Settings,
+    SparkSettings,
+    TableSettings,
+)
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core.replay.engine import LIMITS
 
@@ -41,6 +47,7 @@ def _keys() -> str:
         "`spark`": (SparkSettings, ()),
         "`tables`": (TableSettings, ("name", "path")),
         "`checks`": (CheckSettings, ()),
+        "`checkpoint`": (CheckpointSettings, ()),
         "`discover`": (DiscoverSettings, ("path", "exclude", "name")),
     }
     return "\n\n".join(f"### {title}\n{_keys_of(model, first)}" for title, (model, first) in tables.items())

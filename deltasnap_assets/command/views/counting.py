@@ -1,11 +1,12 @@
-"""The part of `deltasnap inspect` that loads PySpark. It is separate, so that the rest is printed first.
+"""The part of `deltasnap inspect` that loads PySpark, and tables on Spark. Separate, so that the rest is printed first.
 
 A version small enough for one process does not start Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from deltasnap_assets.command.terminal import output_aside
@@ -24,14 +25,20 @@ def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
 
     Errors: UnsupportedProtocolError, JavaError if Spark is needed and cannot start, and those of a damaged log.
     """
-    spark = _configured()
-    sessions = RunSession(PlainSession(session_config(spark)))
-    with using_spark(facts.path), output_aside():
-        delta_log = DeltaLog.for_table(
-            sessions, facts.path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
-        )
+    with opened_table(facts.path, storage_options) as delta_log:
         snapshot = delta_log.get_snapshot_at(version=facts.segment.version)
         return Counted(state=snapshot.computed_state, computed_by=snapshot.computed_by)
+
+
+@contextmanager
+def opened_table(path: str, storage_options: Mapping[str, Any]) -> Iterator[DeltaLog]:
+    """Yield a table on the configured Spark session, which starts if needed. Its output does not reach the terminal."""
+    spark = _configured()
+    sessions = RunSession(PlainSession(session_config(spark)))
+    with using_spark(path), output_aside():
+        yield DeltaLog.for_table(
+            sessions, path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
+        )
 
 
 def _configured() -> SparkSettings:

@@ -20,6 +20,7 @@ from deltasnap_assets.spark.failures import using_spark
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
 from deltasnap_assets.tables.assets.newest_again import newest_again
 from deltasnap_assets.tables.assets.steps import asset_step
+from deltasnap_assets.tables.due_checkpoint import write_due_checkpoint
 from deltasnap_assets.tables.pages.asset_pages import (
     all_files_page,
     changes_page,
@@ -207,6 +208,8 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
             context.log_event(again)
         if page is not None:
             context.log_event(page)
+        if asset.name == _TELLS_OF_THE_TABLE:
+            _write_due_checkpoint(context, run)
 
     return asset_step(spec, materialize)
 
@@ -217,6 +220,14 @@ def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None
     commits = recent_commits(run.snapshots, run.table, newest)
     facts, gone = run.snapshots.file_facts(run.table, newest), run.snapshots.tombstone_facts(run.table, newest)
     return table_observation(instance, run.snapshots, run.table, newest, commits, facts, gone)
+
+
+def _write_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> None:
+    with secrets_hidden(), using_spark(run.table.name):
+        told = write_due_checkpoint(run.snapshots, run.table, max(run.versions))
+    if told is not None:
+        message, is_well = told
+        (context.log.info if is_well else context.log.warning)(message)
 
 
 def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -102,3 +103,16 @@ def test_parse_needs_the_version_only() -> None:
 def test_parse_broken_content_is_an_error(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         LastCheckpointInfo.parse(content)
+
+
+def test_written_hint_is_parsed_with_its_checksum() -> None:
+    v2 = {"path": "a.json", "sizeInBytes": 3, "modificationTime": 5}
+    hint = LastCheckpointInfo(version=7, size=3, size_in_bytes=9, num_of_add_files=1, v2_checkpoint=v2)
+    parsed = LastCheckpointInfo.parse(hint.serialized())
+    assert parsed.checksum is not None
+    assert replace(parsed, checksum=None) == hint
+
+
+def test_hint_with_two_possible_checksums_is_not_written() -> None:
+    with pytest.raises(ValueError, match="no common checksum"):
+        LastCheckpointInfo(version=7, checkpoint_schema={"a": list(range(12))}).serialized()

@@ -7,6 +7,13 @@ import pytest
 
 from deltasnap_core.protocol import table_config
 from deltasnap_core.protocol.intervals import parse_interval_ms
+from deltasnap_core.protocol.table_config import (
+    checkpoint_policy,
+    protected_checkpoints_before,
+    stats_columns,
+    writes_stats_as_json,
+    writes_stats_as_struct,
+)
 
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -139,3 +146,26 @@ def test_in_commit_timestamp_enablement_needs_all_of_its_properties(
     }
     present = {key: value for key, value in configuration.items() if value is not None}
     assert table_config.in_commit_timestamp_enablement(present) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("a, b.c, `d,e`.f", (("a",), ("b", "c"), ("d,e", "f"))),
+        ("`a``b`", (("a`b",),)),
+        ("", ()),
+        ("a,", None),
+        ("a b", None),
+        ("`a", None),
+    ],
+)
+def test_stats_columns_are_paths_of_names(text: str, paths: tuple[tuple[str, ...], ...] | None) -> None:
+    assert stats_columns({"delta.dataSkippingStatsColumns": text}) == paths
+
+
+def test_checkpoint_properties_have_the_defaults_of_spark() -> None:
+    assert checkpoint_policy({}) == "classic"
+    assert checkpoint_policy({"delta.checkpointPolicy": "V2"}) == "v2"
+    assert (writes_stats_as_json({}), writes_stats_as_struct({})) == (True, True)
+    assert not writes_stats_as_json({"delta.checkpoint.writeStatsAsJson": "false"})
+    assert protected_checkpoints_before({}) == 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +93,50 @@ def test_deleting_the_last_file_deletes_its_local_folder(tmp_path: Path) -> None
     files.write(f"{root}/a/x", b"1")
     files.delete([f"{root}/a/x"])
     assert not (tmp_path / "a").exists()
+
+
+def test_file_moves_only_to_a_new_name(root: str) -> None:
+    files = WritableFiles(root)
+    files.write(f"{root}/one", b"1")
+    files.write(f"{root}/two", b"2")
+    assert files.move_new(f"{root}/one", f"{root}/below/target")
+    assert not files.move_new(f"{root}/two", f"{root}/below/target")
+    assert files.read(f"{root}/below/target") == b"1"
+    assert names(files, root) == ["below/target", "two"]
+
+
+def test_name_that_is_taken_after_the_check_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = to_url(tmp_path)
+    files = WritableFiles(root)
+    files.write_many({f"{root}/one": b"1", f"{root}/two": b"2"})
+    monkeypatch.setattr(files, "status", lambda _: None)
+    assert not files.move_new(f"{root}/two", f"{root}/one")
+    assert (files.read(f"{root}/one"), files.read(f"{root}/two")) == (b"1", b"2")
+
+
+def test_file_moves_where_links_are_not_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    root = to_url(tmp_path)
+    files = WritableFiles(root)
+    files.write_many({f"{root}/one": b"1", f"{root}/two": b"2"})
+    assert files.move_new(f"{root}/one", f"{root}/three")
+    assert not files.move_new(f"{root}/two", f"{root}/three")
+    assert names(files, root) == ["three", "two"]
+
+
+def test_s3_refuses_a_name_that_is_taken_after_the_check(
+    s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = "s3://lake/move-new"
+    files = WritableFiles(root, s3_options)
+    files.write_many({f"{root}/one": b"1", f"{root}/two": b"2"})
+    found = files.status
+    answers = iter([None])
+    monkeypatch.setattr(files, "status", lambda path: next(answers, found(path)))
+    assert not files.move_new(f"{root}/two", f"{root}/one")
+    assert (files.read(f"{root}/one"), files.read(f"{root}/two")) == (b"1", b"2")
+    assert files.move_new(f"{root}/two", f"{root}/three")
+    assert names(files, root) == ["one", "three"]

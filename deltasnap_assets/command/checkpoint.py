@@ -1,0 +1,46 @@
+"""`deltasnap checkpoint`: writes a checkpoint into the log of a table. The only command that writes to a table."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from deltasnap_assets.command.looking import storage_options
+
+
+def checkpoint(
+    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    version: Annotated[int | None, typer.Option(min=0, help="The version. Default: the latest.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a checkpoint into the log of a table, so that readers need not read its commits. Deletes nothing.
+
+    The checkpoint is read back and compared with the version before it is put in place. If the version has a
+    checkpoint, nothing is written. Tables with unknown writer features are refused.
+    """
+    from deltasnap_assets.command.views.condition_view import explaining
+    from deltasnap_assets.command.views.counting import opened_table
+
+    options = storage_options(option)
+    with explaining(path, options, *(() if version is None else (version,))), opened_table(path, options) as table:
+        written = table.checkpoint(version)
+    if as_json:
+        typer.echo(json.dumps(written.to_json()))
+        return
+    name = written.files[0].name
+    if not written.is_new:
+        typer.echo(f"Version {written.version} has a checkpoint already: {name}. Nothing was written.")
+        return
+    others = len(written.files) - 1
+    with_sidecars = f" and {others} sidecar{'' if others == 1 else 's'}" if others else ""
+    typer.echo(
+        f"Wrote {name}{with_sidecars}: {written.num_of_actions:,} actions, {written.num_of_add_files:,} files, "
+        f"{written.size_in_bytes:,} bytes."
+    )
+    if not written.is_hint_written:
+        typer.echo("_last_checkpoint was not changed: the log has a newer checkpoint, or refused the file.")

@@ -1,0 +1,41 @@
+"""Writes a checkpoint into the log of a table after a refresh, if its settings request one and one is due."""
+
+from __future__ import annotations
+
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import without_secrets
+from deltasnap_core import DeltaSnapError, LogListing
+
+
+def is_due(listing: LogListing, newest: int, after_commits: int | None) -> bool:
+    """Return whether to write a checkpoint of a version.
+
+    newest: the newest version of the run; only the latest version of the log gets a checkpoint.
+    after_commits: the number of commits after the newest checkpoint, or from version 0, from which one is due; None:
+                   never.
+    """
+    if after_commits is None or listing.latest_version != newest:
+        return False
+    before = listing.checkpoints[0].version if listing.checkpoints else -1
+    return newest - before >= after_commits
+
+
+def write_due_checkpoint(snapshots: RunSnapshots, table: TableSettings, newest: int) -> tuple[str, bool] | None:
+    """Write a checkpoint of the newest version if one is due. Return a message, and whether all is well; None: not due.
+
+    A checkpoint that cannot be written does not fail the run: the versions are stored, and the check `checkpoint_lag`
+    shows how far the checkpoint is behind.
+    """
+    if table.checkpoint.after_commits is None:
+        return None
+    if not is_due(snapshots.listing(table), newest, table.checkpoint.after_commits):
+        return None
+    try:
+        written = snapshots.log(table).checkpoint(newest)
+    except DeltaSnapError as error:
+        return f"No checkpoint was written: {without_secrets(str(error))}", False
+    name = written.files[0].name
+    if not written.is_new:
+        return f"Version {newest} has a checkpoint already: {name}", True
+    return f"Wrote the checkpoint {name}: {written.size_in_bytes:,} bytes", True

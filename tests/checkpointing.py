@@ -1,0 +1,131 @@
+"""What readers see of a table before and after its commits are replaced by a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.file_names import LAST_CHECKPOINT, SIDECAR_FOLDER, LogFileKind, ParsedLogPath
+from deltasnap_core.rules.file_actions import ADD, REMOVE
+from tests.builders import Action
+from tests.oracle import OracleState, comparable, replay
+
+_ADD = {field.name for field in ADD}
+_REMOVE = {field.name for field in REMOVE} - {"tags", "stats"}
+
+
+def log_files(log: Path) -> Iterator[tuple[ParsedLogPath, Path]]:
+    """Yield the files of a log, by name."""
+    for file in sorted(log.iterdir()):
+        parsed = ParsedLogPath.parse(file.name)
+        if parsed is not None and file.is_file():
+            yield parsed, file
+
+
+def drop_checkpoints(log: Path, version: int) -> None:
+    """Delete the checkpoints of a version, and the hint."""
+    (log / LAST_CHECKPOINT).unlink(missing_ok=True)
+    for parsed, file in log_files(log):
+        if parsed.kind is LogFileKind.CHECKPOINT and parsed.version == version:
+            file.unlink()
+
+
+def cut_to_checkpoint(log: Path, version: int) -> None:
+    """Leave only the checkpoints of a version, and what comes after it: no earlier file, commit, `.crc` or hint."""
+    (log / LAST_CHECKPOINT).unlink(missing_ok=True)
+    for parsed, file in log_files(log):
+        if parsed.version < version or (parsed.version == version and parsed.kind is not LogFileKind.CHECKPOINT):
+            file.unlink()
+
+
+def commits_of(log: Path, version: int) -> list[list[Action]] | None:
+    """Return the actions of the commits 0 to `version`; None: one is missing."""
+    files = {parsed.version: file for parsed, file in log_files(log) if parsed.kind is LogFileKind.COMMIT}
+    if any(each not in files for each in range(version + 1)):
+        return None
+    return [_lines(files[each]) for each in range(version + 1)]
+
+
+def checkpoint_actions(log: Path, name: str) -> list[Action]:
+    """Return the actions of a checkpoint: of its top-level file, and of the sidecars that it names."""
+    file = log / name
+    actions = _lines(file) if name.endswith(".json") else _rows(file)
+    for action in [action for action in actions if "sidecar" in action]:
+        actions += _rows(log / SIDECAR_FOLDER / action["sidecar"]["path"])
+    return actions
+
+
+def by_oracle(commits: Iterable[Iterable[Action]]) -> list[str]:
+    """Return the oracle's state after commits, with every tombstone, in comparable form."""
+    return comparable(map(_kept, replay([list(commit) for commit in commits])[-1].actions(0)))
+
+
+def state_of_checkpoint(actions: Iterable[Action]) -> list[str]:
+    """Return the oracle's state of a checkpoint alone, in comparable form."""
+    return comparable(map(_kept, OracleState().after(actions).actions(0)))
+
+
+def seen_by_deltalake(table: Path, app_ids: Iterable[str]) -> dict[str, Any]:
+    """Return what deltalake reads of the latest version. Errors: those of deltalake."""
+    from deltalake import DeltaTable
+
+    found = DeltaTable(str(table))
+    adds = pa.table(found.get_add_actions(flatten=True)).to_pylist()
+    metadata, protocol = found.metadata(), found.protocol()
+    return {
+        "version": found.version(),
+        "files": sorted(found.file_uris()),
+        "adds": sorted(json.dumps(add, default=str, sort_keys=True) for add in adds),
+        "schema": found.schema().to_json(),
+        "metadata": (metadata.id, metadata.name, metadata.partition_columns, metadata.configuration),
+        "protocol": (
+            protocol.min_reader_version,
+            protocol.min_writer_version,
+            sorted(protocol.reader_features or ()),
+            sorted(protocol.writer_features or ()),
+        ),
+        "transactions": {app_id: found.transaction_version(app_id) for app_id in app_ids},
+    }
+
+
+def shared_types(ours: pa.DataType | pa.Schema, theirs: pa.DataType | pa.Schema, path: str = "") -> list[str]:
+    """Return the fields that two schemas share and that differ in type or nullability."""
+    wrong = []
+    by_name = {field.name: field for field in theirs}
+    for field in ours:
+        other, name = by_name.get(field.name), f"{path}.{field.name}"
+        if other is None:
+            continue
+        if field.nullable != other.nullable:
+            wrong.append(f"{name}: nullable {field.nullable}, {other.nullable}")
+        if pa.types.is_struct(field.type) and pa.types.is_struct(other.type):
+            wrong += shared_types(field.type, other.type, name)
+        elif field.type != other.type:
+            wrong.append(f"{name}: {field.type}, {other.type}")
+    return wrong
+
+
+def _lines(file: Path) -> list[Action]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def _rows(file: Path) -> list[Action]:
+    rows = pq.read_table(file).to_pylist(maps_as_pydicts="strict")
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+
+def _kept(action: Action) -> Action:
+    """Return an action with the fields that a checkpoint keeps."""
+    ((name, values),) = action.items()
+    if name in ("add", "remove"):
+        known = _ADD if name == "add" else _REMOVE
+        return {name: {key: value for key, value in values.items() if key in known} | {"dataChange": False}}
+    if name == "metaData":
+        return {name: {**Metadata.from_json(values).to_json()}}
+    return {name: Protocol.from_json(values).to_json()} if name == "protocol" else action

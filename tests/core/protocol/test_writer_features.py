@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core import UnsupportedWriterError
+from deltasnap_core.protocol.actions import Protocol
+from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, check_writable
+
+
+def protocol(reader: int, writer: int, *, readers: tuple[str, ...] = (), writers: tuple[str, ...] = ()) -> Protocol:
+    return Protocol(
+        min_reader_version=reader, min_writer_version=writer, reader_features=readers, writer_features=writers
+    )
+
+
+@pytest.mark.parametrize("writer", range(1, 8))
+def test_every_writer_version_of_the_protocol_is_writable(writer: int) -> None:
+    check_writable(protocol(1, writer), path="t", version=0)
+
+
+def test_known_features_are_writable() -> None:
+    check_writable(protocol(3, 7, writers=tuple(CHECKPOINT_WRITER_FEATURES)), path="t", version=0)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        protocol(1, 7, writers=("appendOnly", "new", "other")),
+        protocol(3, 7, readers=("other", "new"), writers=("new",)),
+        protocol(1, 2, writers=("other", "new")),
+    ],
+    ids=["writer features", "reader features", "features below version 7"],
+)
+def test_unknown_features_are_named(table: Protocol) -> None:
+    with pytest.raises(UnsupportedWriterError, match="the writer features new, other, not supported") as raised:
+        check_writable(table, path="t", version=4)
+    assert (raised.value.features, raised.value.version) == (("new", "other"), 4)
+
+
+@pytest.mark.parametrize("writer", [0, 8])
+def test_unknown_writer_versions_are_refused(writer: int) -> None:
+    with pytest.raises(UnsupportedWriterError, match=f"writer version {writer}"):
+        check_writable(protocol(1, writer), path="t", version=4)
+
+
+@pytest.mark.parametrize("name", ["catalogManaged", "coordinatedCommits-preview", "adaptiveMetadata", "collations"])
+def test_features_that_change_who_writes_or_what_is_kept_are_not_known(name: str) -> None:
+    assert name not in CHECKPOINT_WRITER_FEATURES

@@ -1,0 +1,502 @@
+"""Writing checkpoints: what they hold, what is refused, and what a killed or a second writer leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from deltasnap_core import (
+    CheckpointMismatchError,
+    DeltaLog,
+    DeltaTableNotFoundError,
+    LogChangedError,
+    ProtectedVersionError,
+    StorageError,
+    UnsupportedWriterError,
+)
+from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.snapshot.checkpoints import checkpoint_writer
+from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.writable_files import WritableFiles
+from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
+from tests.checkpointing import (
+    by_oracle,
+    checkpoint_actions,
+    commits_of,
+    cut_to_checkpoint,
+    seen_by_deltalake,
+    state_of_checkpoint,
+)
+from tests.conftest import NOW_MS, FixedClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+LAST = 3
+V2 = {"delta.checkpointPolicy": "v2"}
+V2_PROTOCOL = protocol(3, 7, readerFeatures=["v2Checkpoint"], writerFeatures=["v2Checkpoint"])
+STATS = '{"numRecords":2,"minValues":{"id":1},"maxValues":{"id":2},"nullCount":{"id":0}}'
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 4,
+    "sizeInBytes": 40,
+    "cardinality": 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def forget_tables() -> Iterator[None]:
+    yield
+    DeltaLog.clear_cache()
+
+
+def make_table(
+    table: Path, *, configuration: dict[str, str] | None = None, of: Action | None = None, **fields: Any
+) -> Path:
+    """Write versions 0 to 3 with files, a tombstone, a transaction and domains. Return the log folder."""
+    is_v2 = (configuration or {}).get("delta.checkpointPolicy") == "v2"
+    gone = {"domain": "gone", "configuration": "{}", "removed": False}
+    commits = {
+        0: [of or (V2_PROTOCOL if is_v2 else protocol()), metadata(configuration=configuration, **fields)],
+        1: [*(add(f"f%20{number}", size=number, stats=STATS) for number in range(20)), {"domainMetadata": gone}],
+        2: [
+            remove("f%203", deletion_timestamp=NOW_MS - 5, extendedFileMetadata=True, partitionValues={}, size=3),
+            remove("f%204", deletion_timestamp=5),
+            add("f%205", size=5, stats=STATS, deletionVector=VECTOR, tags={"a": "b"}, baseRowId=7),
+            remove("f%205", deletion_timestamp=NOW_MS - 5),
+            {"txn": {"appId": "app", "version": 4, "lastUpdated": NOW_MS - 5}},
+            {"txn": {"appId": "old", "version": 1, "lastUpdated": 5}},
+        ],
+        LAST: [
+            {"domainMetadata": {"domain": "kept", "configuration": '{"x":1}', "removed": False}},
+            {"domainMetadata": {**gone, "removed": True}},
+        ],
+    }
+    return write_log(table, commits)
+
+
+def log_of(spark: SparkSession, log: Path, now_ms: int = NOW_MS) -> DeltaLog:
+    DeltaLog.clear_cache()
+    return DeltaLog.for_table(spark, log.parent, clock=FixedClock(now_ms))
+
+
+def state(spark: SparkSession, log: Path) -> list[str]:
+    """The rows of the latest version, read anew, and those of its computed state."""
+    snapshot = log_of(spark, log).update()
+    return [
+        str(snapshot.version),
+        json.dumps(snapshot.computed_state.to_json(), sort_keys=True),
+        *sorted(map(str, snapshot.state.collect())),
+    ]
+
+
+def names(log: Path) -> list[str]:
+    return sorted(file.relative_to(log).as_posix() for file in log.rglob("*") if file.is_file())
+
+
+def hint(log: Path) -> LastCheckpointInfo:
+    return LastCheckpointInfo.parse((log / "_last_checkpoint").read_bytes())
+
+
+CLASSIC = file_names.checkpoint_file(LAST)
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_state_is_same_without_commits(
+    policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_writer, "ACTIONS_A_SIDECAR", 8)
+    log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
+    before, seen = state(spark, log), seen_by_deltalake(tmp_path, ["app", "old"])
+    commits = commits_of(log, LAST)
+    written = log_of(spark, log, now_ms=0).checkpoint()
+    assert written.is_new
+    assert (written.version, written.kind) == (LAST, "classic" if policy == "classic" else "uuid")
+    assert len(written.files) == (1 if policy == "classic" else 4)
+    cut_to_checkpoint(log, LAST)
+    assert state(spark, log) == before
+    assert seen_by_deltalake(tmp_path, ["app", "old"]) == seen
+    assert commits is not None
+    actions = checkpoint_actions(log, written.files[0].name)
+    assert state_of_checkpoint(actions) == by_oracle(commits)
+    assert len(actions) == written.num_of_actions
+
+
+def test_expired_actions_and_removed_domains_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
+    log_of(spark, log).checkpoint()
+    actions = checkpoint_actions(log, CLASSIC)
+    assert [action["remove"]["path"] for action in actions if "remove" in action] == ["f%203", "f%205"]
+    assert [action["txn"]["appId"] for action in actions if "txn" in action] == ["app"]
+    assert [action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action] == ["kept"]
+    assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
+
+
+def test_columns_are_those_of_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    log_of(spark, log).checkpoint()
+    schema = pq.read_schema(log / CLASSIC)
+    add_type, remove_type = schema.field("add").type, schema.field("remove").type
+    assert schema.names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
+    assert [field.name for field in add_type] == [
+        *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "baseRowId"),
+        *("defaultRowCommitVersion", "clusteringProvider", "stats", "stats_parsed"),
+    ]
+    assert [field.name for field in remove_type] == [
+        *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size"),
+        *("deletionVector", "baseRowId", "defaultRowCommitVersion"),
+    ]
+    assert _required(pa.struct(list(schema))) == []
+    bounds = pa.struct([("id", pa.int64())])
+    assert add_type.field("stats_parsed").type == pa.struct(
+        [("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", bounds)]
+    )
+
+
+def _required(struct: pa.DataType, path: str = "") -> list[str]:
+    found = []
+    for field in struct:
+        found += [] if field.nullable else [f"{path}.{field.name}"]
+        found += _required(field.type, f"{path}.{field.name}") if pa.types.is_struct(field.type) else []
+    return found
+
+
+def test_statistics_and_partition_values_are_parsed_by_physical_name(spark: SparkSession, tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    part = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "col-2"}
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": "at", "type": "timestamp", "nullable": True, "metadata": mapped},
+            {"name": "day", "type": "date", "nullable": True, "metadata": part},
+        ],
+    }
+    stats = json.dumps({"numRecords": 1, "minValues": {"col-1": "2026-01-02T03:04:05.678Z"}, "nullCount": {"col-1": 0}})
+    features = ["columnMapping", "deletionVectors"]
+    table = {
+        0: [
+            protocol(3, 7, readerFeatures=features, writerFeatures=features),
+            metadata(
+                schemaString=json.dumps(schema),
+                partitionColumns=["day"],
+                configuration={"delta.columnMapping.mode": "name", "delta.checkpoint.writeStatsAsJson": "false"},
+            ),
+            add("a", stats=stats, partitionValues={"col-2": "2026-01-02"}),
+            add("b", stats=stats, partitionValues={"col-2": ""}),
+        ]
+    }
+    log = write_log(tmp_path, table)
+    written = log_of(spark, log).checkpoint()
+    rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
+    adds = {row["path"]: row for row in rows if row is not None}
+    assert "stats" not in adds["a"]
+    assert str(adds["a"]["partitionValues_parsed"]["col-2"]) == "2026-01-02"
+    assert adds["b"]["partitionValues_parsed"]["col-2"] is None
+    parsed = adds["a"]["stats_parsed"]
+    assert list(parsed) == ["numRecords", "minValues", "maxValues", "nullCount", "tightBounds"]
+    assert str(parsed["minValues"]["col-1"]).startswith("2026-01-02 03:04:05.678")
+    assert (parsed["numRecords"], parsed["maxValues"], parsed["nullCount"]) == (1, None, {"col-1": 0})
+
+
+def test_table_without_statistics_in_checkpoints_gets_none(spark: SparkSession, tmp_path: Path) -> None:
+    off = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}
+    log = make_table(tmp_path, configuration=off)
+    assert log_of(spark, log).checkpoint().is_new
+    columns = [field.name for field in pq.read_schema(log / CLASSIC).field("add").type]
+    assert {"stats", "stats_parsed", "partitionValues_parsed"}.isdisjoint(columns)
+
+
+def test_hint_names_checkpoint_with_checksum(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    (log / "._last_checkpoint.crc").write_bytes(b"of an earlier hint")
+    written = log_of(spark, log).checkpoint()
+    found = hint(log)
+    assert written.is_hint_written
+    assert found.checksum is not None
+    assert (found.version, found.size, found.size_in_bytes) == (LAST, written.num_of_actions, written.size_in_bytes)
+    assert found.num_of_add_files == written.num_of_add_files
+    assert not (log / "._last_checkpoint.crc").exists()
+
+
+def test_hint_to_newer_checkpoint_stays(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    log_of(spark, log).checkpoint()
+    before = (log / "_last_checkpoint").read_bytes()
+    written = log_of(spark, log).checkpoint(version=1)
+    assert (written.is_new, written.version, written.is_hint_written) == (True, 1, False)
+    assert (log / "_last_checkpoint").read_bytes() == before
+    (log / "_last_checkpoint").unlink()  # the listing shows the newer one too
+    assert not log_of(spark, log).checkpoint(version=2).is_hint_written
+    assert not (log / "_last_checkpoint").exists()
+
+
+def test_version_with_checkpoint_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    write_checkpoint(log, LAST, "multipart", [protocol(), metadata()])
+    before = {name: (log / name).read_bytes() for name in names(log)}
+    written = log_of(spark, log).checkpoint()
+    assert (written.is_new, written.kind, len(written.files)) == (False, "multipart", 2)
+    assert {name: (log / name).read_bytes() for name in names(log)} == before
+
+
+@pytest.mark.parametrize("version", [None, 1])
+def test_unknown_writer_features_are_refused_by_name(version: int | None, spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    later = protocol(1, 7, writerFeatures=["appendOnly", "strangeFeature", "catalogManaged"])
+    write_log(tmp_path, {LAST + 1: [later]})
+    before = names(log)
+    with pytest.raises(UnsupportedWriterError, match="catalogManaged, strangeFeature") as raised:
+        log_of(spark, log).checkpoint(version)
+    assert (raised.value.features, raised.value.version) == (("catalogManaged", "strangeFeature"), LAST + 1)
+    assert names(log) == before
+
+
+def test_unknown_writer_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, of=protocol(1, 8))
+    with pytest.raises(UnsupportedWriterError, match="writer version 8"):
+        log_of(spark, log).checkpoint()
+
+
+def test_protected_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    before = {"delta.requireCheckpointProtectionBeforeVersion": "3"}
+    log = make_table(tmp_path, configuration=before, of=protocol(1, 7, writerFeatures=["checkpointProtection"]))
+    with pytest.raises(ProtectedVersionError, match="is 3"):
+        log_of(spark, log).checkpoint(version=2)
+    assert log_of(spark, log).checkpoint().is_new
+
+
+def test_folder_without_table_is_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(DeltaTableNotFoundError):
+        log_of(spark, tmp_path / "_delta_log").checkpoint()
+
+
+def test_checkpoint_that_differs_from_its_version_is_deleted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_table(tmp_path)
+    before, write = names(log), checkpoint_writer.write_parquet
+
+    def lossy(files: Any, rows: Any, *rest: Any) -> None:
+        write(files, rows.where("add is null or add.path != 'f%207'"), *rest)
+
+    monkeypatch.setattr(checkpoint_writer, "write_parquet", lossy)
+    with pytest.raises(CheckpointMismatchError, match=r"num_of_files: expected 18, found 17.*digest") as raised:
+        log_of(spark, log).checkpoint()
+    assert len(raised.value.differences) > 1
+    assert names(log) == before
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_one_changed_field_is_a_difference(
+    policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
+    before, write = names(log), checkpoint_writer.write_parquet
+
+    def other(files: Any, rows: Any, *rest: Any) -> None:
+        from pyspark.sql import functions as F
+
+        changed = F.col("add").withField("baseRowId", F.coalesce("add.baseRowId", F.lit(0)))
+        write(files, rows.withColumn("add", F.when(F.col("add.path").isNotNull(), changed)), *rest)
+
+    monkeypatch.setattr(checkpoint_writer, "write_parquet", other)
+    with pytest.raises(CheckpointMismatchError, match="digest of the files"):
+        log_of(spark, log).checkpoint()
+    assert names(log) == before
+
+
+def test_log_that_was_replaced_meanwhile_gets_no_checkpoint(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_table(tmp_path)
+    write = checkpoint_writer.write_parquet
+
+    def replaced(*arguments: Any) -> None:
+        write(*arguments)
+        write_log(tmp_path, {2: [add("another")]})
+
+    monkeypatch.setattr(checkpoint_writer, "write_parquet", replaced)
+    with pytest.raises(LogChangedError):
+        log_of(spark, log).checkpoint()
+    assert CLASSIC not in names(log)
+
+
+# Several writers, and writers that are killed.
+
+
+class KilledError(BaseException):
+    """Ends a writer as a kill does: nothing that it does afterwards has an effect."""
+
+
+class MortalFiles(WritableFiles):
+    """Files of a writer that is killed before, or right after, its n-th change of the storage."""
+
+    def __init__(self, root: str, changes: int, *, after: bool) -> None:
+        super().__init__(root)
+        self._left = changes
+        self._after = after
+        self.is_dead = False
+
+    def write(self, path: str, content: bytes) -> None:
+        self._change(lambda: super(MortalFiles, self).write(path, content))
+
+    def move_new(self, source: str, target: str) -> bool:
+        return bool(self._change(lambda: super(MortalFiles, self).move_new(source, target)))
+
+    def delete(self, paths: Any) -> None:
+        self._change(lambda: super(MortalFiles, self).delete(paths))
+
+    def delete_folder(self, folder: str) -> None:
+        self._change(lambda: super(MortalFiles, self).delete_folder(folder))
+
+    def walk(self, folder: str) -> list[FileStatus]:  # right after Spark wrote
+        return list(self._change(lambda: super(MortalFiles, self).walk(folder)))
+
+    def _change(self, work: Callable[[], Any]) -> Any:
+        self._left -= 1
+        if self.is_dead or (self._left < 0 and not self._after):
+            self.is_dead = True
+            raise KilledError
+        result = work()
+        if self._left < 0:
+            self.is_dead = True
+            raise KilledError
+        return result
+
+
+def writer(spark: SparkSession, log: Path, storage: WritableFiles) -> CheckpointWriter:
+    delta_log = log_of(spark, log)
+    snapshot = delta_log.update()
+    return CheckpointWriter(context=delta_log.context, storage=storage, snapshot=snapshot, newest=snapshot)
+
+
+def kill_everywhere(spark: SparkSession, tmp_path: Path, policy: str) -> tuple[int, int]:
+    """Kill a writer before and after each of its changes. Return the number of kills, and of checkpoints left."""
+    kills = left = 0
+    for after in (False, True):
+        for changes in range(100):
+            table = tmp_path / f"{policy} {after} {changes}"
+            log = make_table(table, configuration={"delta.checkpointPolicy": policy})
+            before = state(spark, log)
+            files = MortalFiles(f"file://{log}", changes, after=after)
+            try:
+                writer(spark, log, files).write()
+            except KilledError:
+                kills += 1
+            assert state(spark, log) == before
+            seen_by_deltalake(table, ["app"])
+            left += bool(log_of(spark, log).update().log_segment.checkpoint_provider.version == LAST)
+            if not files.is_dead:
+                break
+            assert log_of(spark, log).checkpoint().version == LAST  # the next one succeeds
+            cut_to_checkpoint(log, LAST)
+            assert state(spark, log) == before
+    return kills, left
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_killed_writer_leaves_readable_table(policy: str, spark: SparkSession, tmp_path: Path) -> None:
+    kills, left = kill_everywhere(spark, tmp_path, policy)
+    assert kills >= (10 if policy == "classic" else 14)
+    assert 0 < left < kills
+
+
+class Racing(WritableFiles):
+    """Files of a writer that another one overtakes right before it puts its checkpoint in place."""
+
+    other: Callable[[], Any]
+
+    def move_new(self, source: str, target: str) -> bool:
+        if "_sidecars" not in target:
+            self.other()
+        return super().move_new(source, target)
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
+    before = state(spark, log)
+    files = Racing(f"file://{log}")
+    results = []
+    first = writer(spark, log, files)
+    files.other = lambda: results.append(writer(spark, log, WritableFiles(f"file://{log}")).write())
+    lost = first.write()
+    assert [won.is_new for won in results] == [True]
+    assert (lost.is_new, lost.version) == (False, LAST)
+    assert [file.name for file in lost.files] == [results[0].files[0].name]
+    kept = [name for name in names(log) if "checkpoint" in name or "_sidecars" in name]
+    assert len(kept) == (2 if policy == "classic" else 3)  # with the hint and the winner's sidecar
+    cut_to_checkpoint(log, LAST)
+    assert state(spark, log) == before
+
+
+def test_name_that_is_taken_by_broken_file_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    (log / CLASSIC).touch()
+    with pytest.raises(StorageError, match="expected no file or a complete checkpoint"):
+        log_of(spark, log).checkpoint()
+    assert (log / CLASSIC).read_bytes() == b""
+
+
+def test_unwritable_log_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    log = make_table(tmp_path)
+    log.chmod(0o500)
+    try:
+        with pytest.raises(StorageError):
+            log_of(spark, log).checkpoint()
+    finally:
+        log.chmod(0o700)
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_table_on_s3_gets_checkpoint(
+    policy: str, spark: SparkSession, tmp_path: Path, s3_options: dict[str, Any]
+) -> None:
+    import fsspec
+
+    log = make_table(tmp_path / "t", configuration={"delta.checkpointPolicy": policy})
+    s3 = fsspec.filesystem("s3", **s3_options)
+    s3.put(str(log), f"lake/checkpointed-{policy}/_delta_log", recursive=True)
+    url = f"s3://lake/checkpointed-{policy}"
+    DeltaLog.clear_cache()
+    delta_log = DeltaLog.for_table(spark, url, storage_options=s3_options, clock=FixedClock())
+    before = delta_log.update().computed_state
+    written = delta_log.checkpoint()
+    assert (written.is_new, written.is_hint_written) == (True, True)
+    listed = s3.find(f"lake/checkpointed-{policy}")
+    assert not [name for name in listed if ".tmp" in name]
+    s3.rm([f"lake/checkpointed-{policy}/_delta_log/{version:020d}.json" for version in range(LAST + 1)])
+    DeltaLog.clear_cache()
+    read = DeltaLog.for_table(spark, url, storage_options=s3_options, clock=FixedClock()).update()
+    assert read.computed_state == before
+
+
+def test_deltalake_continues_a_table_with_our_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
+    write_deltalake(tmp_path, pa.table({"id": [3]}), mode="append")
+    log = tmp_path / "_delta_log"
+    assert log_of(spark, log).checkpoint().is_new
+    cut_to_checkpoint(log, 1)
+    write_deltalake(tmp_path, pa.table({"id": [4]}), mode="append")
+    table = DeltaTable(tmp_path)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3, 4]
+    table.create_checkpoint()
+    assert log_of(spark, log).update().computed_state.num_of_files == 3

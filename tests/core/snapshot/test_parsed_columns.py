@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_type
+
+PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
+
+
+def field(name: str, data_type: Any, **properties: Any) -> dict[str, Any]:
+    return {"name": name, "type": data_type, "nullable": True, "metadata": properties}
+
+
+def table(*fields: dict[str, Any], partition: tuple[str, ...] = (), **configuration: str) -> Metadata:
+    schema = json.dumps({"type": "struct", "fields": fields})
+    settings = {f"delta.{name.replace('_', '.')}": value for name, value in configuration.items()}
+    return Metadata(id="t", schema_string=schema, partition_columns=partition, configuration=settings)
+
+
+NESTED = {"type": "struct", "fields": [field("b", "date"), field("c", {"type": "array", "elementType": "long"})]}
+
+
+def test_statistics_have_bounds_of_ordered_columns_and_nulls_of_all() -> None:
+    found = statistics_type(table(field("id", "long"), field("flag", "boolean"), field("a", NESTED)), PLAIN)
+    bounds = "struct<`id`: bigint, `a`: struct<`b`: date>>"
+    nulls = "struct<`id`: bigint, `flag`: bigint, `a`: struct<`b`: bigint, `c`: bigint>>"
+    assert found == f"struct<numRecords: bigint, minValues: {bounds}, maxValues: {bounds}, nullCount: {nulls}>"
+
+
+def test_statistics_leave_out_partition_columns_and_columns_beyond_the_indexed() -> None:
+    fields = [field("day", "date"), field("a", NESTED), field("id", "long")]
+    found = statistics_type(table(*fields, partition=("day",), dataSkippingNumIndexedCols="2"), PLAIN)
+    assert "`b`: date" in found
+    assert "`c`: bigint" in found
+    assert "`id`" not in found
+    assert "`day`" not in found
+
+
+def test_statistics_follow_the_named_columns() -> None:
+    fields = [field("x", "long"), field("a", NESTED), field("y", "varchar(5)")]
+    found = statistics_type(table(*fields, dataSkippingStatsColumns="A.b, y"), PLAIN)
+    assert "minValues: struct<`a`: struct<`b`: date>, `y`: string>" in found
+    assert "`x`" not in found
+
+
+def test_statistics_of_a_table_without_columns_count_records() -> None:
+    assert statistics_type(table(), PLAIN) == "struct<numRecords: bigint>"
+
+
+def test_bounds_are_tight_or_not_with_deletion_vectors() -> None:
+    vectors = Protocol(min_reader_version=3, min_writer_version=7, writer_features=("deletionVectors",))
+    assert statistics_type(table(), vectors) == "struct<numRecords: bigint, tightBounds: boolean>"
+
+
+def test_names_are_those_in_data_files() -> None:
+    physical = {"delta.columnMapping.physicalName": "col`1"}
+    fields = [field("id", "long", **physical), field("day", "date", **{"delta.columnMapping.physicalName": "col-2"})]
+    metadata = table(*fields, partition=("day",), columnMapping_mode="name")
+    assert "`col``1`: bigint" in statistics_type(metadata, PLAIN)
+    assert [name for name, _ in partition_values(metadata)] == ["col-2"]
+
+
+def test_partition_values_come_in_partition_order() -> None:
+    metadata = table(field("a", "long"), field("b", "string"), field("x", "long"), partition=("b", "a"))
+    assert [name for name, _ in partition_values(metadata)] == ["b", "a"]
