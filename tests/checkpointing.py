@@ -82,7 +82,7 @@ def seen_by_deltalake(table: Path, app_ids: Iterable[str]) -> dict[str, Any]:
         "version": found.version(),
         "files": sorted(found.file_uris()),
         "adds": sorted(json.dumps(add, default=str, sort_keys=True) for add in adds),
-        "schema": found.schema().to_json(),
+        "schema": json.loads(found.schema().to_json()),
         "metadata": (metadata.id, metadata.name, metadata.partition_columns, metadata.configuration),
         "protocol": (
             protocol.min_reader_version,

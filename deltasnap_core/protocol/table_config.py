@@ -147,7 +147,7 @@ def _checkpoint_policy(text: str) -> CheckpointPolicy:
 def _column_paths(text: str) -> tuple[tuple[str, ...], ...]:
     paths: list[tuple[str, ...]] = []
     start = 0
-    while start < len(text) and text.strip():
+    while text.strip() and start <= len(text):
         match = _COLUMN_PATH.match(text, start)
         if match is None or text[match.end() : match.end() + 1] not in ("", ","):
             raise ValueError("expected column names, separated by commas")

@@ -100,7 +100,8 @@ def state(spark: SparkSession, log: Path) -> list[str]:
     return [
         str(snapshot.version),
         json.dumps(snapshot.computed_state.to_json(), sort_keys=True),
-        *sorted(map(str, snapshot.state.collect())),
+        # A checkpoint changes no data.
+        *sorted(str(row).replace("dataChange=True", "dataChange=False") for row in snapshot.state.collect()),
     ]
 
 
@@ -494,7 +495,7 @@ def test_deltalake_continues_a_table_with_our_checkpoint(spark: SparkSession, tm
     write_deltalake(tmp_path, pa.table({"id": [3]}), mode="append")
     log = tmp_path / "_delta_log"
     assert log_of(spark, log).checkpoint().is_new
-    cut_to_checkpoint(log, 1)
+    (log / file_names.commit_file(0)).unlink()
     write_deltalake(tmp_path, pa.table({"id": [4]}), mode="append")
     table = DeltaTable(tmp_path)
     assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3, 4]
