@@ -61,14 +61,14 @@ def checkpoint_actions(log: Path, name: str) -> list[Action]:
     return actions
 
 
-def by_oracle(commits: Iterable[Iterable[Action]]) -> list[str]:
+def by_oracle(commits: Iterable[Iterable[Action]], *, with_stats: bool = True) -> list[str]:
     """Return the oracle's state after commits, with every tombstone, in comparable form."""
-    return comparable(map(_kept, replay([list(commit) for commit in commits])[-1].actions(0)))
+    return _comparable(replay([list(commit) for commit in commits])[-1], with_stats)
 
 
-def state_of_checkpoint(actions: Iterable[Action]) -> list[str]:
+def state_of_checkpoint(actions: Iterable[Action], *, with_stats: bool = True) -> list[str]:
     """Return the oracle's state of a checkpoint alone, in comparable form."""
-    return comparable(map(_kept, OracleState().after(actions).actions(0)))
+    return _comparable(OracleState().after(actions), with_stats)
 
 
 def seen_by_deltalake(table: Path, app_ids: Iterable[str]) -> dict[str, Any]:
@@ -120,12 +120,17 @@ def _rows(file: Path) -> list[Action]:
     return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
 
-def _kept(action: Action) -> Action:
-    """Return an action with the fields that a checkpoint keeps."""
+def _comparable(state: OracleState, with_stats: bool) -> list[str]:
+    return comparable(_kept(action, with_stats) for action in state.actions(0))
+
+
+def _kept(action: Action, with_stats: bool) -> Action:
+    """Return an action with the fields that a checkpoint keeps. Statistics are parsed: their spelling may differ."""
     ((name, values),) = action.items()
     if name in ("add", "remove"):
-        known = _ADD if name == "add" else _REMOVE
-        return {name: {key: value for key, value in values.items() if key in known} | {"dataChange": False}}
+        known = (_ADD if with_stats else _ADD - {"stats"}) if name == "add" else _REMOVE
+        kept = {key: value for key, value in values.items() if key in known} | {"dataChange": False}
+        return {name: kept | ({"stats": json.loads(kept["stats"])} if kept.get("stats") else {})}
     if name == "metaData":
-        return {name: {**Metadata.from_json(values).to_json()}}
+        return {name: Metadata.from_json(values).to_json()}
     return {name: Protocol.from_json(values).to_json()} if name == "protocol" else action

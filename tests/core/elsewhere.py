@@ -117,6 +117,24 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
         }
 
 
+def checkpoint_answers(spark: SparkSession, table: str, folder: Path) -> dict[str, Any]:
+    """Write a checkpoint of a copy of a table, and delete the commits. Return whether the state is the same."""
+    import shutil
+
+    from deltasnap_core import DeltaLog
+
+    copy = folder / "checkpointed"
+    shutil.copytree(table, copy)
+    log = DeltaLog.for_table(spark, copy)
+    before = log.update().computed_state
+    written = log.checkpoint()
+    for commit in (copy / "_delta_log").glob("*.json"):
+        commit.unlink()
+    DeltaLog.clear_cache()
+    after = DeltaLog.for_table(spark, copy).update().computed_state
+    return {"is_new": written.is_new, "is_same": after == before, "version": written.version}
+
+
 def has_python(spark: SparkSession) -> bool:
     """Return whether Python is available on the executors."""
     from py4j.protocol import Py4JJavaError
@@ -161,6 +179,7 @@ def main() -> None:
         "core": core_answers(spark, task.table),
         "core_paths": _names(spark, task.table),
         "assets": asset_answers(task.spark, task.table, task.store),
+        "checkpoint": checkpoint_answers(spark, task.table, Path(task.answers).parent),
         "has_python": has_python(spark),
     }
     Path(task.answers).write_text(json.dumps(found), encoding="utf-8")

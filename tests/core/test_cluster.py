@@ -65,6 +65,10 @@ def test_core_on_cluster_gives_what_it_gives_in_one_process(
     assert found["core_paths"] == live_paths(table, LOOKED_AT)
 
 
+def test_checkpoint_written_on_a_cluster_holds_the_state(found: dict[str, Any]) -> None:
+    assert found["checkpoint"] == {"is_new": True, "is_same": True, "version": VERSIONS - 1}
+
+
 def test_assets_on_cluster_hold_what_the_core_gives(found: dict[str, Any], table: Path) -> None:
     assets, core = found["assets"], found["core"]
     assert assets["versions"] == list(range(VERSIONS))

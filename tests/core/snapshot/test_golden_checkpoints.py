@@ -46,6 +46,10 @@ SAMPLE = {
     "krs__v1-multi-part-struct-stats-only",
     "krs__v2-checkpoints-json-with-sidecars",
 }
+OTHERS_COMPARE_PATHS_AS_TEXTS = {
+    f"canonicalized-paths-{kind}-{place}" for kind in ("normal", "special") for place in ("a", "b")
+}
+"""Tables that add a file as `/path` and remove it as `file:/path`. deltalake and the oracle see two files."""
 EVERY = bool(os.environ.get("DELTASNAP_ALL_CHECKPOINTS"))
 TABLES = [
     table
@@ -72,10 +76,11 @@ def test_readers_see_same_table_from_checkpoint_alone(table: GoldenTable, spark:
     spark_types = _schema_of(log, version)
     drop_checkpoints(log, version)
     try:
+        if _log(copy, spark).update().version != version:
+            pytest.skip("the version has a checkpoint and no commit")
         before = _seen(copy, spark)
     except DeltaSnapError as error:
         pytest.skip(f"without its checkpoint, the version cannot be read: {type(error).__name__}")
-    assert before["version"] == version
     deltalake_before = _by_deltalake(copy, before["set_transactions"])
     commits = commits_of(log, version)
     try:
@@ -85,12 +90,16 @@ def test_readers_see_same_table_from_checkpoint_alone(table: GoldenTable, spark:
         pytest.skip(f"refused: {', '.join(error.features)}")
     assert written.is_new
     cut_to_checkpoint(log, version)
-    assert _seen(copy, spark) == before
-    if not isinstance(deltalake_before, str):
-        assert _by_deltalake(copy, before["set_transactions"]) == deltalake_before
     actions = checkpoint_actions(log, written.files[0].name)
-    if commits is not None and _keeps_stats(actions):
-        assert state_of_checkpoint(actions) == by_oracle(commits)
+    has_json, has_any = _has(actions, "stats"), _has(actions, "stats", "stats_parsed")
+    assert _without_records(_seen(copy, spark), has_any) == _without_records(before, has_any)
+    if table.name.partition("__")[2] in OTHERS_COMPARE_PATHS_AS_TEXTS:
+        return
+    if not isinstance(deltalake_before, str):
+        after = _by_deltalake(copy, before["set_transactions"])
+        assert _without_adds(after, has_json) == _without_adds(deltalake_before, has_json)
+    if commits is not None:
+        assert state_of_checkpoint(actions, with_stats=has_json) == by_oracle(commits, with_stats=has_json)
     if spark_types is not None:
         assert shared_types(_schema_of_written(log, written), spark_types) == []
 
@@ -112,8 +121,19 @@ def _by_deltalake(table: Path, app_ids: dict[str, int]) -> dict[str, Any] | str:
         return str(error)
 
 
-def _keeps_stats(actions: list[dict[str, Any]]) -> bool:
-    return all("stats" in action["add"] for action in actions if "add" in action)
+def _has(actions: list[dict[str, Any]], *columns: str) -> bool:
+    """Whether the live files of a checkpoint have one of these columns; without live files, True."""
+    return all(not set(columns).isdisjoint(action["add"]) for action in actions if "add" in action)
+
+
+def _without_records(found: dict[str, Any], has_stats: bool) -> dict[str, Any]:
+    """Return facts without the numbers of records, for a table whose checkpoints have no statistics."""
+    return found if has_stats else {**found, "files": [{**file, "num_records": None} for file in found["files"]]}
+
+
+def _without_adds(found: dict[str, Any] | str, has_json: bool) -> dict[str, Any] | str:
+    """Return what deltalake read, without statistics if they are not JSON, which it does not read."""
+    return found if has_json or isinstance(found, str) else {**found, "adds": None}
 
 
 def _schema_of(log: Path, version: int) -> Any:
