@@ -26,8 +26,8 @@ class CheckpointLag(PageCheck[CheckpointLagLimits]):
     asset = "log_segment"
     expects = "The last checkpoint is not too many commits behind."
     advice = (
-        "Write a checkpoint: `DeltaTable.create_checkpoint()` of deltalake does so at once, and any writer does at its "
-        "`delta.checkpointInterval`."
+        "Run `deltasnap checkpoint PATH`, or set `checkpoint: {after_commits: 100}` for the table. Writers write one "
+        "at its `delta.checkpointInterval`."
     )
 
     def verdict(self, facts: PageFacts, limits: CheckpointLagLimits) -> Verdict:

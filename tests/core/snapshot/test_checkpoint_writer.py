@@ -46,7 +46,7 @@ from tests.conftest import NOW_MS, FixedClock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 LAST = 3
 V2 = {"delta.checkpointPolicy": "v2"}
