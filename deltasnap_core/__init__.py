@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         VersionNotFoundError,
     )
     from deltasnap_core.log.checksum_file import read_checksum
+    from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.log.commits.commit_batch import ChangedFile
     from deltasnap_core.log.commits.commit_reader import read_commits
     from deltasnap_core.log.commits.commit_summary import CommitSummary
@@ -79,23 +80,22 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.spark.table_schema import parse_schema
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
-    from deltasnap_core.scan.options import ScanOptions
+    from deltasnap_core.scan.planning import ScanReport
     from deltasnap_core.scan.scan import Scan
-    from deltasnap_core.scan.skipping.planning import ScanReport
+    from deltasnap_core.scan.scan_options import ScanOptions
     from deltasnap_core.scan.tables.metadata_tables import MetadataTables
     from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
-    from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
-    from deltasnap_core.snapshot.options import SnapshotOptions
     from deltasnap_core.snapshot.snapshot import Snapshot
+    from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.urls import is_url
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
-    from deltasnap_core.store.generations import CommonVersion, LogRelation
     from deltasnap_core.store.snapshot_store import SnapshotStore
+    from deltasnap_core.store.versions.generations import CommonVersion, LogRelation
 
 _MODULES = {
     "errors": (
@@ -199,16 +199,16 @@ _MODULES = {
         "FileChanges",
     ),
     "scan.tables.metadata_tables": ("MetadataTables",),
-    "scan.options": ("ScanOptions",),
-    "scan.skipping.planning": ("ScanReport",),
+    "scan.scan_options": ("ScanOptions",),
+    "scan.planning": ("ScanReport",),
     "scan.scan": ("Scan",),
-    "snapshot.checksum_validation": ("ChecksumDifference", "compare_with_log"),
+    "log.checksum_validation": ("ChecksumDifference", "compare_with_log"),
     "snapshot.checkpoints.written_checkpoint": ("WrittenCheckpoint",),
     "snapshot.delta_log": ("DeltaLog",),
     "snapshot.initial_snapshot": ("InitialSnapshot",),
-    "snapshot.options": ("SnapshotOptions",),
+    "snapshot.snapshot_options": ("SnapshotOptions",),
     "snapshot.snapshot": ("Snapshot",),
-    "store.generations": (
+    "store.versions.generations": (
         "CommonVersion",
         "LogRelation",
     ),

@@ -133,7 +133,7 @@ def ui(
     from deltasnap_assets.command.local.local_instance import use_local_instance
     from deltasnap_assets.command.local.running_ui import take_instance
     from deltasnap_assets.spark.java import check_java
-    from deltasnap_assets.spark.needed import reason_for_spark
+    from deltasnap_assets.spark.session.needed import reason_for_spark
 
     # Checked here, an error is one line. Dagster's code server would print a page.
     settings = _settings_in_force()
@@ -191,7 +191,7 @@ def refresh(
     Exits with 1 if a table cannot be refreshed. The other tables are refreshed nevertheless.
     """
     from deltasnap_assets.spark.java import JavaError, check_java
-    from deltasnap_assets.spark.needed import reason_for_spark
+    from deltasnap_assets.spark.session.needed import reason_for_spark
 
     settings = _settings_in_force()
     known = [table.name for table in settings.tables]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from deltasnap_assets.settings.config import Settings
-from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_core import ManifestName, SnapshotState, SnapshotStore, VersionManifest
 
 

@@ -14,7 +14,7 @@ from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java
-from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.spark.ui_server import spark_of_run
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager

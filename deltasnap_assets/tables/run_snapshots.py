@@ -10,7 +10,7 @@ from deltasnap_assets.runs.handed_on import Look
 from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.asked_facts import AskedFacts
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (

@@ -24,8 +24,8 @@ from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.table_config import column_mapping_mode
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.files.data_paths import is_hidden, spark_name
-from deltasnap_core.scan.files.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.files.roaring import Rows
+from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import is_malformed, partition_value
 from deltasnap_core.scan.table_columns import TableColumn

@@ -9,17 +9,17 @@ from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.scan.rows import DataFile, RowReader
-from deltasnap_core.scan.scanned_files import ScannedFiles
-from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
-from deltasnap_core.scan.skipping.planning import (
+from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,
     chosen_files,
     report_of,
 )
-from deltasnap_core.scan.skipping.row_filter import checked_skipping, selected_names
+from deltasnap_core.scan.row_filter import checked_skipping, selected_names
+from deltasnap_core.scan.rows import DataFile, RowReader
+from deltasnap_core.scan.scanned_files import ScannedFiles
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 
 T = TypeVar("T")
 

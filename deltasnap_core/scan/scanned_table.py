@@ -16,8 +16,8 @@ from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.spark.table_schema import parse_schema
 from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.deletion_vectors import DeletionVectors
-from deltasnap_core.scan.files.physical_schema import logical_schema
-from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.storage.log_store import LogStore
 

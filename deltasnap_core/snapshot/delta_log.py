@@ -25,16 +25,16 @@ from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
-from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.history_frame import history_frame
-from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
 from deltasnap_core.snapshot.session_properties import with_session_defaults
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
+from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
 from deltasnap_core.storage.log_store import FileStatus, LogStore

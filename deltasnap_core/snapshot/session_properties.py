@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 
 _PREFIX = "spark.databricks.delta."
 STALENESS_LIMIT = f"{_PREFIX}stalenessLimit"

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
@@ -20,11 +21,10 @@ from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.state_cache import StateCache
 from deltasnap_core.replay.spark.table_schema import parse_schema
-from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
-from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts, SnapshotFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.snapshot_source import SnapshotSource

@@ -12,7 +12,7 @@ from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.statistics_schema import StatisticPath
-from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,25 +51,25 @@ from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import FileChanges
-from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.generations import CommonVersion, find_common_version
-from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.stored_scan import scanned_version, stored_history
 from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
-from deltasnap_core.store.writing.change_sets import ChangePolicy
+from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
+from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
+from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 

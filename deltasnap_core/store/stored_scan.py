@@ -11,11 +11,11 @@ from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.scan.options import ScanOptions
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.versions.stored_table import StoredTable
 
 
 def scanned_version(

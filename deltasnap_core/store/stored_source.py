@@ -18,8 +18,8 @@ from deltasnap_core.scan.tables.log_tables import log_files_table, versions_tabl
 from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
 from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.named_files import named_files
-from deltasnap_core.snapshot.options import SnapshotOptions
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.stored_scan import stored_history

@@ -26,7 +26,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import non_file_actions_of
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.versions.stored_table import StoredTable
 
 FileKind = Literal["all_files", "tombstones"]
 RowKind = Literal["all_files", "tombstones", "state"]

@@ -14,8 +14,8 @@ from deltasnap_assets.command.views.inspection import Counted, TableFacts
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from deltasnap_assets.spark.failures import using_spark
-from deltasnap_assets.spark.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaLog, SnapshotOptions
 

@@ -16,7 +16,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.partitions import key_of, keys_read_once, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.spark.failures import using_spark
+from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
 from deltasnap_assets.tables.assets.newest_again import newest_again
 from deltasnap_assets.tables.assets.steps import asset_step

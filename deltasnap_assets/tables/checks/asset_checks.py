@@ -17,7 +17,7 @@ from deltasnap_assets.runs.condition_report import MOST_OF_A_TEXT, check_evaluat
 from deltasnap_assets.runs.partitions import version_of
 from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG, checkpoint_read
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.spark.failures import using_spark
+from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.run_facts import RunFacts, current_ms, recent_commit_times
 from deltasnap_assets.tables.checks.version_checks import version_checks

@@ -55,7 +55,7 @@ PROTOCOL = _struct(
 SET_TRANSACTION = _struct(appId=StringType(), version=LongType(), lastUpdated=LongType())
 DOMAIN_METADATA = _struct(domain=StringType(), configuration=StringType(), removed=BooleanType())
 
-FILE_ACTIONS = _struct(add=ADD, remove=REMOVE)
+FILE_ACTION_COLUMNS = _struct(add=ADD, remove=REMOVE)
 """One of the two is set in each row."""
 
 STATE = _struct(

@@ -21,8 +21,8 @@ from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.file_names import LOG_FOLDER
 from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.scan.files.deletion_vectors import vector_file
+from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, normal_path
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.tables.file_keys import UNRESOLVED, FileKeys, normal_path
 from deltasnap_core.storage.folder_listing import FolderListing, roots_of
 from deltasnap_core.storage.urls import join_url
 

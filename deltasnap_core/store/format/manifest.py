@@ -30,7 +30,7 @@ _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
+class StoreFile:
     """A Parquet file: its path below the folder of its generation, its size in bytes, its number of rows."""
 
     path: str
@@ -38,7 +38,7 @@ class DataFile:
     rows: int
 
     @classmethod
-    def from_json(cls, values: JsonObject) -> DataFile:
+    def from_json(cls, values: JsonObject) -> StoreFile:
         """Return the value from the result of `to_json`."""
         return cls(path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"))
 
@@ -56,7 +56,7 @@ class DataSet:
 
     first: int
     last: int
-    files: tuple[DataFile, ...]
+    files: tuple[StoreFile, ...]
 
     @property
     def rows(self) -> int:
@@ -71,7 +71,7 @@ class DataSet:
     @classmethod
     def from_json(cls, values: JsonObject) -> DataSet:
         """Return the value from the result of `to_json`."""
-        files = tuple(DataFile.from_json(file) for file in values["files"])
+        files = tuple(StoreFile.from_json(file) for file in values["files"])
         return cls(first=_integer(values, "first"), last=_integer(values, "last"), files=files)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,14 +83,14 @@ class DataSet:
 class PlainParquetFiles:
     """`all_files` and `tombstones` of one version, one file each, for readers that do not know this store."""
 
-    all_files: DataFile
-    tombstones: DataFile
+    all_files: StoreFile
+    tombstones: StoreFile
 
     @classmethod
     def from_json(cls, values: JsonObject) -> PlainParquetFiles:
         """Return the value from the result of `to_json`."""
         return cls(
-            all_files=DataFile.from_json(values["allFiles"]), tombstones=DataFile.from_json(values["tombstones"])
+            all_files=StoreFile.from_json(values["allFiles"]), tombstones=StoreFile.from_json(values["tombstones"])
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class VersionManifest:
         return sum(changes.rows for changes in self.changes)
 
     @property
-    def data_files(self) -> Iterator[DataFile]:
+    def data_files(self) -> Iterator[StoreFile]:
         """Every Parquet file of the version."""
         for data_set in (self.base, *self.changes):
             yield from data_set.files

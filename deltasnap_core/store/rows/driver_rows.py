@@ -28,10 +28,10 @@ from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, mea
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.manifest import DataFile, DataSet, VersionManifest
+from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.follow_step import Followed, FollowStep
 
-CHANGES = pa.schema([("version", pa.int64()), ("key", pa.int64()), *WHOLE])
+CHANGE_ROWS = pa.schema([("version", pa.int64()), ("key", pa.int64()), *WHOLE])
 """The columns of the store's changes. A base has the last three."""
 
 _KEY_COLUMNS = tuple(
@@ -76,14 +76,14 @@ class DriverRows:
         return Followed(changes=self._write_changes(changes, step), deltas=deltas)
 
     def _write_changes(self, changes: pa.Table, step: FollowStep) -> DataSet:
-        """Write changes (CHANGES) together with the merged earlier ones, up to the version before the new ones."""
+        """Write changes (CHANGE_ROWS) together with the merged earlier ones, up to the version before the new ones."""
         files = [file for data_set in step.merged for file in data_set.files]
-        earlier = [self._read(file, CHANGES.names, _as_changes) for file in files]
+        earlier = [self._read(file, CHANGE_ROWS.names, _as_changes) for file in files]
         kept = [rows.filter(pc.less_equal(rows["version"], step.previous.version)) for rows in earlier]
         written = self._write(pa.concat_tables([*kept, changes]), step.folder)
         return DataSet(first=step.first, last=step.last, files=written)
 
-    def _write(self, rows: pa.Table, path: str) -> tuple[DataFile, ...]:
+    def _write(self, rows: pa.Table, path: str) -> tuple[StoreFile, ...]:
         """Write rows into a new folder, sorted by key. Return the files."""
         if not rows.num_rows:
             return ()
@@ -91,7 +91,7 @@ class DriverRows:
         pq.write_table(rows.sort_by("key"), stream, compression="zstd", write_page_checksum=True)
         name, content = f"{path}/part-0.parquet", stream.getvalue()
         self.storage.write(join_url(self.folder, name), content)
-        return (DataFile(path=name, size=len(content), rows=rows.num_rows),)
+        return (StoreFile(path=name, size=len(content), rows=rows.num_rows),)
 
     def _newest(self, manifest: VersionManifest, columns: Iterable[str]) -> pa.Table:
         """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
@@ -121,7 +121,7 @@ class DriverRows:
         paths = canonical_paths(found["path"].combine_chunks(), self.log_path)
         return found.set_column(place, found.schema.field(place), paths)
 
-    def _read(self, file: DataFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
+    def _read(self, file: StoreFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Return the result of `made`, called with some columns of a file."""
         path = join_url(self.folder, file.path)
         try:
@@ -133,14 +133,14 @@ class DriverRows:
 
 
 def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
-    """Return the changes of each commit (CHANGES), one row a version and logical file, in any order.
+    """Return the changes of each commit (CHANGE_ROWS), one row a version and logical file, in any order.
 
     Errors: UnusualError.
     """
     changed = newest_lines(batch, log_path, within=("commit_version",))
     actions = decoded(changed["line"].to_pylist())
     keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
-    return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGES)
+    return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
 
 
 def _measured(batch: CommitBatch) -> pa.Table:
@@ -150,7 +150,7 @@ def _measured(batch: CommitBatch) -> pa.Table:
 
 
 def _as_changes(rows: pa.Table) -> pa.Table:
-    return rows.select(CHANGES.names).cast(CHANGES)
+    return rows.select(CHANGE_ROWS.names).cast(CHANGE_ROWS)
 
 
 def _measured_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -18,7 +18,7 @@ from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.manifest import DataFile
+from deltasnap_core.store.format.manifest import StoreFile
 
 ROWS_A_PAGE = 2000
 """Small pages: a filter on the key of a sorted file reads few rows."""
@@ -48,7 +48,7 @@ class ParquetFiles:
 
     def write(
         self, rows: DataFrame, path: str, *, partition_by: str | None = None, keep_empty: bool = False
-    ) -> tuple[DataFile, ...]:
+    ) -> tuple[StoreFile, ...]:
         """Write rows into a new folder, and return its files, ordered by path.
 
         partition_by: a column that becomes one folder for each value, `column=value`.
@@ -58,7 +58,7 @@ class ParquetFiles:
         write_parquet(self.spark_files, rows, target, _OPTIONS, partition_by=partition_by)
         return self._written(target, keep_empty)
 
-    def read(self, files: Iterable[DataFile], schema: StructType) -> DataFrame | None:
+    def read(self, files: Iterable[StoreFile], schema: StructType) -> DataFrame | None:
         """Return the rows of files, read with an explicit schema; missing columns are null.
 
         None: there are no files.
@@ -66,11 +66,11 @@ class ParquetFiles:
         found = list(files)
         return self._read(found, schema) if found else None
 
-    def read_file(self, file: DataFile, schema: StructType) -> DataFrame:
+    def read_file(self, file: StoreFile, schema: StructType) -> DataFrame:
         """Return the rows of one file, read with an explicit schema."""
         return self._read([file], schema)
 
-    def _read(self, files: list[DataFile], schema: StructType) -> DataFrame:
+    def _read(self, files: list[StoreFile], schema: StructType) -> DataFrame:
         # Path and size identify the rows of a file: no need to request its time.
         statuses = [
             FileStatus(path=join_url(self.folder, file.path), size=file.size, modification_time=0) for file in files
@@ -81,7 +81,7 @@ class ParquetFiles:
         """Return a DataFrame without rows."""
         return no_rows(self._spark, schema)
 
-    def _written(self, target: str, keep_empty: bool) -> tuple[DataFile, ...]:
+    def _written(self, target: str, keep_empty: bool) -> tuple[StoreFile, ...]:
         statuses = self.storage.walk(target)
         written = {status.path: self._data_file(status) for status in statuses if status.name.endswith(".parquet")}
         kept = {path: file for path, file in written.items() if file.rows or keep_empty}
@@ -89,10 +89,10 @@ class ParquetFiles:
         self.storage.delete(status.path for status in statuses if status.path not in kept)
         return tuple(kept.values())
 
-    def _data_file(self, status: FileStatus) -> DataFile:
+    def _data_file(self, status: FileStatus) -> StoreFile:
         try:
             with self.storage.open(status.path) as stream:
                 rows = pq.read_metadata(stream).num_rows
         except (pa.ArrowException, OSError) as error:
             raise CorruptStoreError(path=status.path, reason=f"expected the Parquet just written: {error}") from error
-        return DataFile(path=status.path.removeprefix(join_url(self.folder, "")), size=status.size, rows=rows)
+        return StoreFile(path=status.path.removeprefix(join_url(self.folder, "")), size=status.size, rows=rows)

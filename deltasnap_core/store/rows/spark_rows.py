@@ -18,7 +18,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import measured
 from deltasnap_core.replay.spark.load_actions import MEASURED_FILE_ACTIONS, ActionReader, with_keys
-from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
+from deltasnap_core.replay.spark.schemas import FILE_ACTION_COLUMNS
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.state_computation import is_small
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
@@ -26,11 +26,11 @@ from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.storage.urls import join_url
-from deltasnap_core.store.format.manifest import DataFile, DataSet, VersionManifest
+from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.follow_step import Followed, FollowStep
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 
-KEY = "key"
+KEY_COLUMN = "key"
 BROADCAST_ROWS = 200_000
 """Changes up to this many rows are sent to every task that scans the base."""
 
@@ -43,7 +43,7 @@ MOST_KEYS = 256
 """Up to this many logical files are looked up by key; for more, the whole base is read."""
 
 _DELETION_TIME = StructType([StructField("deletionTimestamp", LongType())])
-_KEY_FIELD = StructField(KEY, LongType())
+_KEY_FIELD = StructField(KEY_COLUMN, LongType())
 _VERSION_FIELD = StructField("version", LongType())
 
 
@@ -56,7 +56,7 @@ class SparkRows:
 
     parquet: ParquetFiles
     log_path: str
-    actions: StructType = FILE_ACTIONS
+    actions: StructType = FILE_ACTION_COLUMNS
 
     def with_actions(self, actions: StructType) -> SparkRows:
         """Return the same rows, read with another schema of add and remove."""
@@ -87,14 +87,14 @@ class SparkRows:
         before = manifest.retention
         if before.keeps(None) and not after.keeps(None):  # tombstones without a time expire too
             return None
-        keys = [] if changes is None else [changes.select(_key().alias(KEY))]
+        keys = [] if changes is None else [changes.select(_key().alias(KEY_COLUMN))]
         schema = StructType([_KEY_FIELD, StructField("remove", _DELETION_TIME)])
         files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
         stored = self.parquet.read(files, schema)
         if stored is not None and not before.is_within(after):
-            keys.append(stored.where(expiring_sql(before, after, "remove.deletionTimestamp")).select(KEY))
+            keys.append(stored.where(expiring_sql(before, after, "remove.deletionTimestamp")).select(KEY_COLUMN))
         found = reduce(DataFrame.unionByName, keys).limit(MOST_KEYS * 4).collect() if keys else []
-        distinct = {row[KEY] for row in found}
+        distinct = {row[KEY_COLUMN] for row in found}
         return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
 
     def urls(self, manifest: VersionManifest, *sets: DataSet) -> list[str]:
@@ -114,7 +114,7 @@ class SparkRows:
         """Write the whole state of a version (FULL) into a new folder. Return the data set."""
         if state is None:
             return DataSet(first=version, last=version, files=())
-        rows = state.select(_key().alias(KEY), "add", "remove").sortWithinPartitions(KEY)
+        rows = state.select(_key().alias(KEY_COLUMN), "add", "remove").sortWithinPartitions(KEY_COLUMN)
         return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
 
     def follow(self, step: FollowStep, reader: ActionReader) -> Followed:
@@ -131,11 +131,11 @@ class SparkRows:
         earlier = self.changes(step.merged, step.previous.version)
         if earlier is not None:
             changes = earlier if changes is None else earlier.unionByName(changes)
-        files: tuple[DataFile, ...] = ()
+        files: tuple[StoreFile, ...] = ()
         if changes is not None:
-            named = changes.select("version", _key().alias(KEY), "add", "remove")
+            named = changes.select("version", _key().alias(KEY_COLUMN), "add", "remove")
             in_files = named.repartition(max(1, -(-step.rows_to_write // ROWS_A_FILE)))
-            files = self.parquet.write(in_files.sortWithinPartitions(KEY), step.folder)
+            files = self.parquet.write(in_files.sortWithinPartitions(KEY_COLUMN), step.folder)
         return DataSet(first=step.first, last=step.last, files=files)
 
     def _deltas(self, step: FollowStep, written: DataSet) -> dict[int, StateDelta]:
@@ -168,4 +168,4 @@ def _only(rows: DataFrame, keys: Sequence[int] | None) -> DataFrame:
     if keys is None:
         return rows
     # A chain of comparisons: Parquet checks each against the pages. For a list, it uses only the range of values.
-    return rows.where(" or ".join(f"{KEY} = {key}L" for key in keys) or "false")
+    return rows.where(" or ".join(f"{KEY_COLUMN} = {key}L" for key in keys) or "false")

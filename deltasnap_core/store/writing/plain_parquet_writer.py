@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.layout import ALL_FILES, STAGING, TOMBSTONES, plain_parquet_path
-from deltasnap_core.store.format.manifest import DataFile, PlainParquetFiles, VersionManifest
+from deltasnap_core.store.format.manifest import PlainParquetFiles, StoreFile, VersionManifest
 from deltasnap_core.store.rows.plain_parquet_rows import all_files_by_version, rows_by_version, tombstones_by_version
 from deltasnap_core.store.rows.spark_rows import SparkRows
 
@@ -53,10 +53,10 @@ class PlainParquetWriter:
 
     def _write_kind(
         self, kind: str, schema: StructType, rows: DataFrame | None, versions: Iterable[int]
-    ) -> dict[int, DataFile]:
+    ) -> dict[int, StoreFile]:
         """Write one file a version into a staging folder, then move each. A version without rows gets a file too."""
         parquet, staging = self.rows.parquet, f"{STAGING}/{uuid4().hex[:12]}"
-        wanted, found = list(versions), dict[int, DataFile]()
+        wanted, found = list(versions), dict[int, StoreFile]()
         try:
             if rows is not None:
                 # Partition by version: no task has only a part of a version, so each version is one file.
@@ -75,7 +75,7 @@ class PlainParquetWriter:
             parquet.storage.delete_folder(join_url(parquet.folder, staging))
         return found
 
-    def _moved(self, file: DataFile, path: str) -> DataFile:
+    def _moved(self, file: StoreFile, path: str) -> StoreFile:
         folder = self.rows.parquet.folder
         self.rows.parquet.storage.move(join_url(folder, file.path), join_url(folder, path))
         return replace(file, path=path)

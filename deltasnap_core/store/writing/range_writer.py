@@ -26,6 +26,7 @@ from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, never_falling, versions_of
 from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.format.manifest import DataSet, VersionChanges, VersionManifest
@@ -33,8 +34,7 @@ from deltasnap_core.store.format.version_documents import VersionDocuments, comp
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.follow_step import Followed, FollowStep
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.writing.change_sets import ChangePolicy
+from deltasnap_core.store.versions.stored_table import StoredTable
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""

@@ -15,15 +15,15 @@ from deltasnap_core.log.polling.unchanged_log import check_unchanged
 from deltasnap_core.ranges import contiguous_runs
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName, fork_of
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.generations import CommonVersion, find_common_version, is_version_of
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_table import StoredTable, name_of
-from deltasnap_core.store.stored_versions import StoredVersions
-from deltasnap_core.store.writing.change_sets import ChangePolicy
+from deltasnap_core.store.versions.generations import CommonVersion, find_common_version, is_version_of
+from deltasnap_core.store.versions.stored_table import StoredTable, name_of
+from deltasnap_core.store.versions.stored_versions import StoredVersions
 from deltasnap_core.store.writing.plain_parquet_writer import PlainParquetWriter
 from deltasnap_core.store.writing.range_writer import Progress, RangeWriter
 

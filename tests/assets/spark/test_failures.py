@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkRuntimeError, SparkRuntimeException
 
-from deltasnap_assets.spark import failures
-from deltasnap_assets.spark.failures import SparkFailedError, SparkStartError, starting_spark, using_spark
+from deltasnap_assets.spark.session import failures
+from deltasnap_assets.spark.session.failures import SparkFailedError, SparkStartError, starting_spark, using_spark
 
 LONG = "Job aborted due to stage failure\n" + "\tat org.apache.spark.X(X.scala:1)\n" * 500
 CAUSE = "Caused by: org.apache.spark.SparkException: Total size of serialized results is bigger than maxResultSize"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
-from deltasnap_assets.spark.needed import reason_for_spark
+from deltasnap_assets.spark.session.needed import reason_for_spark
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.replay import engine
 from tests.builders import add, metadata, protocol, write_log

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.spark import run_session
 from deltasnap_assets.spark.java import Java, JavaError
-from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.spark.session import run_session
+from deltasnap_assets.spark.session.run_session import RunSession
 
 LIMIT = "spark.databricks.delta.stalenessLimit"
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
-from deltasnap_assets.spark.run_session import RunSession
+from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore

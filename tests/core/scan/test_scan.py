@@ -15,8 +15,8 @@ import pytest
 
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
+from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
-from deltasnap_core.scan.skipping.planning import chosen_files
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.core.scan.test_deletion_vectors import encode_z85

@@ -14,7 +14,7 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import ManifestName
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.flaky_s3 import FlakyS3
 
 KEYS = 1205

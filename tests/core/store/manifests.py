@@ -15,8 +15,8 @@ from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
-from deltasnap_core.store.generations import CommonVersion, find_common_version
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
+from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol
 
 GENERATION = "000001-table-id"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.store.generations import LogRelation, is_version_of
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.versions.generations import LogRelation, is_version_of
+from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import CountingLogStore, MemoryLogStore, checkpoint, commits, metadata, mtime_of
 from tests.core.store.manifests import (
     commit_actions,

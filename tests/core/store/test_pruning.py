@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.store.pruning import DAY_MS, prune, usage
-from deltasnap_core.store.stored_table import StoredTable
+from deltasnap_core.store.versions.pruning import DAY_MS, prune, usage
+from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
 
 LATER = "000002-other-id"

@@ -20,8 +20,8 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.writing.change_sets import ChangePolicy
 from tests.core.store.tables import (
     as_rows,
     check_version,

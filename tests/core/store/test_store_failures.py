@@ -16,8 +16,8 @@ from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.writing.change_sets import ChangePolicy
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 

@@ -24,8 +24,8 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.generations import LogRelation
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.versions.generations import LogRelation
 from tests.builders import CountingLogStore, mtime_of, write_log
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version

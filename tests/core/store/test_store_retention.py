@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.writing.change_sets import ChangePolicy
 from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
 from tests.core.store.tables import as_rows
 from tests.oracle import OracleState, comparable, replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.store.format.layout import Fork, ManifestName, fork_marker, fork_of, parse_fork_marker
-from deltasnap_core.store.stored_versions import StoredVersions
+from deltasnap_core.store.versions.stored_versions import StoredVersions
 
 FIRST = "000001-id"
 FORKED = "000002of000001at5-id"

@@ -21,8 +21,8 @@ from deltasnap_core import DeltaLog, Scan, SnapshotStore
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.rules.statistics_schema import StatisticPath
-from deltasnap_core.scan.files.physical_schema import logical_schema
-from deltasnap_core.scan.skipping.planning import condition_on_files
+from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.planning import condition_on_files
 from tests.fuzz.scans.predicates import ZONES, RandomPredicates
 from tests.fuzz.scans.rewriting import rewrite
 from tests.fuzz.scans.tables import ROW, RandomTable, written_table

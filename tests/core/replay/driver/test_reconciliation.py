@@ -14,7 +14,7 @@ from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
 from deltasnap_core.replay.driver.state_deltas import touched_or_expiring
 from deltasnap_core.replay.spark.file_action_layout import measures_sql
-from deltasnap_core.replay.spark.schemas import FILE_ACTIONS
+from deltasnap_core.replay.spark.schemas import FILE_ACTION_COLUMNS
 from deltasnap_core.replay.spark.state_deltas import grouped
 from deltasnap_core.rules.aggregates import FileTotals, Group, groups_of
 from deltasnap_core.rules.expiry import unexpired
@@ -62,7 +62,7 @@ def test_measures_and_their_groups_are_those_of_the_query(spark: SparkSession) -
     actions += [remove("r0"), remove("r1", deletion_timestamp=None)]
     found = measured(*actions)
     text = pa.table({"line": pa.array([json.dumps(action) for action in actions])})
-    rows = spark.createDataFrame(text).selectExpr(f"from_json(line, '{FILE_ACTIONS.simpleString()}') as a")
+    rows = spark.createDataFrame(text).selectExpr(f"from_json(line, '{FILE_ACTION_COLUMNS.simpleString()}') as a")
     rows = rows.selectExpr("a.*").selectExpr(*measures_sql())
     assert rows.toArrow().to_pylist() == found.select(list(MEASURES)).to_pylist()
     expected = FileTotals(Group.of_row(row.asDict()) for row in grouped(rows))

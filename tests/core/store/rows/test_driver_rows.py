@@ -14,7 +14,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import KEEP_ALL
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.snapshot.options import SnapshotOptions
+from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest

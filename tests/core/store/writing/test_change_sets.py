@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from deltasnap_core.store.writing.change_sets import ChangePolicy
+from deltasnap_core.store.format.change_sets import ChangePolicy
 
 POLICY = ChangePolicy(base_fraction=0.25, least_rows=100, fan_in=4)
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.component import DeltaTableSnapshots
-from deltasnap_assets.settings.component_file import ComponentAttributes, settings_of
+from deltasnap_assets.component_file import ComponentAttributes, settings_of
 from deltasnap_assets.settings.config import DEFAULT_STORAGE
 from deltasnap_assets.settings.yaml_source import ConfigError
 

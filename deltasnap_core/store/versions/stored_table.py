@@ -24,7 +24,7 @@ from deltasnap_core.store.format.layout import (
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject, decode, digest, encode
 from deltasnap_core.store.format.version_documents import computed_state_of, log_segment_of
-from deltasnap_core.store.stored_versions import StoredVersions
+from deltasnap_core.store.versions.stored_versions import StoredVersions
 
 T = TypeVar("T")
 

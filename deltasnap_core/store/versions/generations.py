@@ -19,7 +19,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import DELTAS, deltas_of, last_commit_file_of
-from deltasnap_core.store.stored_table import StoredTable, name_of
+from deltasnap_core.store.versions.stored_table import StoredTable, name_of
 
 
 class LogRelation(Enum):

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.spark.connect_check import address_of, check_remote, limit_retries
-from deltasnap_assets.spark.failures import starting_spark
 from deltasnap_assets.spark.java import use_java
+from deltasnap_assets.spark.session.failures import starting_spark
 
 
 class SessionSource(Protocol):

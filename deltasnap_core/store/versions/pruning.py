@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.store.format.layout import ManifestName
-from deltasnap_core.store.stored_table import StoredTable
-from deltasnap_core.store.stored_versions import StoredVersions
+from deltasnap_core.store.versions.stored_table import StoredTable
+from deltasnap_core.store.versions.stored_versions import StoredVersions
 
 DAY_MS = 24 * 60 * 60 * 1000
 
