@@ -58,6 +58,11 @@ class FileSizeHistogram(JsonRecord):
                 f"{len(self.sorted_bin_boundaries)}, {len(self.file_counts)} and {len(self.total_bytes)}"
             )
 
+    def files_below(self, size: int) -> int:
+        """Return the number of files in the bins that start below a size in bytes."""
+        bins = zip(self.sorted_bin_boundaries, self.file_counts, strict=True)
+        return sum(count for start, count in bins if start < size)
+
     @classmethod
     def from_json(cls, values: object) -> FileSizeHistogram:
         """Return the histogram of a decoded object.

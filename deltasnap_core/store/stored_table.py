@@ -13,6 +13,7 @@ from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import (
+    LAST_LOOK,
     MANIFESTS,
     ManifestName,
     check_table_name,
@@ -49,6 +50,11 @@ class StoredTable:
     def folder(self) -> str:
         """URL of the folder with all data of the table."""
         return join_url(self.root, self.name)
+
+    @property
+    def look_url(self) -> str:
+        """URL of the document with what the last look at the table found. It belongs to no version."""
+        return join_url(self.folder, LAST_LOOK)
 
     def generation_folder(self, generation: str) -> str:
         """Return the URL of the folder with the data of a generation."""
