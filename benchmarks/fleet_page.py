@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -59,12 +60,18 @@ def run(bench: Bench) -> list[Finding]:
 
 def _command(bench: Bench, config: Path, condition: str) -> Samples:
     environment = os.environ | {CONFIG_VARIABLE: str(config)}
-    seconds = []
+    seconds, cpu = [], []
     for number in range(bench.repeat):
         bench.report(f"fleet, round {number}")
-        start = time.perf_counter()
+        start, cpu_before = time.perf_counter(), _cpu_of_children()
         command = [sys.executable, "-c", _COMMAND, "fleet", "--json"]
         told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - start)
+        cpu.append(_cpu_of_children() - cpu_before)
         assert json.loads(told)["totals"][condition] == _TABLES
-    return Samples(tuple(seconds))
+    return Samples(tuple(seconds), tuple(cpu))
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -60,8 +60,7 @@ class FileSizeHistogram(JsonRecord):
 
     def files_below(self, size: int) -> int:
         """Return the number of files in the bins that start below a size in bytes."""
-        bins = zip(self.sorted_bin_boundaries, self.file_counts, strict=True)
-        return sum(count for start, count in bins if start < size)
+        return files_below(self.sorted_bin_boundaries, self.file_counts, size)
 
     @classmethod
     def from_json(cls, values: object) -> FileSizeHistogram:
@@ -91,3 +90,8 @@ class FileSizeHistogram(JsonRecord):
             counts[index] += 1
             totals[index] += size
         return cls(sorted_bin_boundaries=DEFAULT_BIN_BOUNDARIES, file_counts=tuple(counts), total_bytes=tuple(totals))
+
+
+def files_below(bin_boundaries: Sequence[int], file_counts: Sequence[int], size: int) -> int:
+    """Return the number of files in the bins that start below a size in bytes."""
+    return sum(count for start, count in zip(bin_boundaries, file_counts, strict=True) if start < size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
@@ -30,6 +31,7 @@ from deltasnap_core.store.stored_versions import StoredVersions
 T = TypeVar("T")
 
 _log = logger_of(__name__)
+_IN_ORDER = attrgetter("generation", "version")  # the order of a ManifestName, many times as fast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class StoredTable:
         manifests = (ManifestName.parse(name) for name in listed)
         forks = (parse_fork_marker(name) for name in listed)
         return StoredVersions(
-            manifests=tuple(sorted(name for name in manifests if name is not None)),
+            manifests=tuple(sorted((name for name in manifests if name is not None), key=_IN_ORDER)),
             forks=tuple(sorted(generation for generation in forks if generation is not None)),
         )
 

@@ -135,7 +135,7 @@ class _TableReader:
             return None, None
         try:
             (newest,) = self._stored.read_manifests(self._names[-1:])
-            self._timeline.add(self._names[-1], _point(newest.timestamp, newest.computed_state))
+            self._timeline.add_newest(_point(newest.timestamp, newest.computed_state))
             return newest, None
         except CorruptStoreError as error:
             return None, _damaged(error)

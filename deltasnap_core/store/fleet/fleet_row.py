@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
+from deltasnap_core.protocol.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_look import DEFAULT_SMALL_FILE_BYTES, LastLook
 from deltasnap_core.store.fleet.table_level import Judgement, TableLevel, judged
@@ -174,7 +174,8 @@ def _of_version(manifest: VersionManifest, look: LastLook | None) -> dict[str, A
     state, checkpoint = manifest.computed_state, manifest.log_segment["checkpoint"]
     limit = DEFAULT_SMALL_FILE_BYTES if look is None else look.small_file_bytes
     files = state["numOfFiles"]
-    small = FileSizeHistogram.from_json(state["fileSizeHistogram"]).files_below(limit)
+    histogram = state["fileSizeHistogram"]  # the digest of the manifest vouches for it
+    small = files_below(histogram["sortedBinBoundaries"], histogram["fileCounts"], limit)
     has_records = state["numFilesWithoutRecords"] == 0
     return {
         "num_records": state["numKnownRecords"] - state["numDeletedRecords"] if has_records else None,

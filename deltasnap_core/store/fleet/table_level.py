@@ -13,6 +13,7 @@ MOST_LOOK_AGE_MS = 24 * 60 * 60 * 1000
 """A look older than this says nothing about now."""
 
 _HOUR_MS = 60 * 60 * 1000
+_DAYS_FROM = 7 * 24  # below, days would hide by how much an age exceeds what is expected
 
 
 class TableLevel(StrEnum):
@@ -105,4 +106,4 @@ def _freshness(rule: StaleRule, age_ms: int) -> Judgement:
 
 def _hours(span_ms: int) -> str:
     hours = span_ms // _HOUR_MS
-    return f"{hours // 24:,} days" if hours >= 48 else f"{hours:,} hour{'' if hours == 1 else 's'}"
+    return f"{hours // 24:,} days" if hours >= _DAYS_FROM else f"{hours:,} hour{'' if hours == 1 else 's'}"

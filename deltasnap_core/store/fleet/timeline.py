@@ -38,29 +38,33 @@ class Timeline:
     """
 
     def __init__(self, names: Sequence[ManifestName], known: Points, load: Load) -> None:
-        current = set(names)
+        index_of = {name.version: index for index, name in enumerate(names)}
         self._names = names
         self._load = load
-        self._known = {name: point for name, point in known.items() if name in current}
-        self._used: set[ManifestName] = set()
+        self._points: dict[int, VersionPoint] = {}  # by index in names
+        self._used: set[int] = set()
+        for name, point in known.items():
+            index = index_of.get(name.version)
+            if index is not None and names[index] == name:
+                self._points[index] = point
 
     @property
     def used(self) -> dict[ManifestName, VersionPoint]:
-        """The points that were read so far, to be known the next time."""
-        return {name: self._known[name] for name in self._used if name in self._known}
+        """The points that were needed so far, to be known the next time."""
+        return {self._names[index]: self._points[index] for index in sorted(self._used) if index in self._points}
 
-    def add(self, name: ManifestName, point: VersionPoint) -> None:
-        """Add a point that was read for another reason."""
-        self._known[name] = point
+    def add_newest(self, point: VersionPoint) -> None:
+        """Add the point of the newest version, which was read for another reason."""
+        self._points[len(self._names) - 1] = point
 
     def usual_pause_ms(self) -> int | None:
         """Return the median pause between recent commits; None: too few consecutive versions are stored."""
-        recent = self._names[-RECENT:]
+        recent = range(max(len(self._names) - RECENT, 0), len(self._names))
         self._ensure(recent)
         pauses = [
-            self._known[later].timestamp - self._known[earlier].timestamp
+            self._points[later].timestamp - self._points[earlier].timestamp
             for earlier, later in pairwise(recent)
-            if later.version == earlier.version + 1 and earlier in self._known and later in self._known
+            if self._are_consecutive(earlier) and earlier in self._points and later in self._points
         ]
         return int(statistics.median(pauses)) if len(pauses) >= _LEAST_PAUSES else None
 
@@ -70,29 +74,21 @@ class Timeline:
         None: the version of that time is not stored. It is, if it or a later version up to that time is stored, and the
         next version, if any, too: without it, a version in between may be missing.
         """
-        if not self._names:
+        newest = len(self._names) - 1
+        index = self._last_until(since_ms) if self._names else None
+        if index is None or not (index == newest or self._are_consecutive(index)):
             return None
-        index = self._last_until(since_ms)
-        newest = self._point(len(self._names) - 1)
-        if index is None or newest is None:
-            return None
-        before = self._point(index)
-        is_newest = index == len(self._names) - 1
-        if before is None or not (is_newest or self._names[index + 1].version == self._names[index].version + 1):
-            return None
-        return newest.size_in_bytes - before.size_in_bytes
+        before, after = self._point(index), self._point(newest)
+        return None if before is None or after is None else after.size_in_bytes - before.size_in_bytes
 
     def _last_until(self, since_ms: int) -> int | None:
         """Return the index of the last version committed until a time; None: there is none, or one cannot be read."""
-        end = len(self._names)
-        low, high = -1, end
-        for index, name in enumerate(self._names):  # what is known narrows the search
-            point = self._known.get(name)
-            if point is not None and point.timestamp <= since_ms:
-                low = index
-            elif point is not None:
+        low, high = -1, len(self._names)
+        for index in sorted(self._points):  # what is known narrows the search
+            if self._points[index].timestamp > since_ms:
                 high = index
                 break
+            low = index
         # Since the last look little time has passed: the version is probably just after the one that was it then.
         step = 1 if low >= 0 else 0
         while high - low > 1:
@@ -104,16 +100,18 @@ class Timeline:
                 low, step = middle, step * 2
             else:
                 high, step = middle, 0
-        for index in (low, high):
-            if 0 <= index < end:
-                self._used.add(self._names[index])
+        self._used.update(index for index in (low, high) if 0 <= index < len(self._names))
         return low if low >= 0 else None
 
-    def _point(self, index: int) -> VersionPoint | None:
-        self._ensure([self._names[index]])
-        return self._known.get(self._names[index])
+    def _are_consecutive(self, index: int) -> bool:
+        return self._names[index + 1].version == self._names[index].version + 1
 
-    def _ensure(self, names: Sequence[ManifestName]) -> None:
-        if missing := [name for name in names if name not in self._known]:
-            self._known.update(self._load(missing))
-        self._used.update(names)
+    def _point(self, index: int) -> VersionPoint | None:
+        self._ensure([index])
+        return self._points.get(index)
+
+    def _ensure(self, indexes: Sequence[int]) -> None:
+        if missing := {self._names[index]: index for index in indexes if index not in self._points}:
+            for name, point in self._load(list(missing)).items():
+                self._points[missing[name]] = point
+        self._used.update(indexes)

@@ -187,7 +187,7 @@ def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: 
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
-    assert chat.taken()[0].startswith("Table events is unknown. deltasnap last looked at this table 3 days ago. ")
+    assert chat.taken()[0].startswith("Table events is unknown. deltasnap last looked at this table 72 hours ago. ")
 
 
 def test_table_that_becomes_stale_is_reported(tmp_path: Path, chat: Chat) -> None:

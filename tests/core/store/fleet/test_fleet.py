@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pytest
 
@@ -98,7 +99,7 @@ def test_table_at_which_nobody_looked_for_a_day_is_unknown(tmp_path: Path) -> No
     store.looks.write("events", look())
     assert row_of(store, now_ms=NOW + DAY)["condition"] == "healthy"
     row = row_of(store, now_ms=NOW + 3 * DAY)
-    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last looked at this table 3 days ago.")
+    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last looked at this table 72 hours ago.")
 
 
 @pytest.mark.parametrize(
@@ -243,3 +244,17 @@ def test_history_is_no_table_of_the_store(tmp_path: Path) -> None:
     assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["events"]
     with pytest.raises(ValueError, match="table name"):
         store.versions("@fleet")
+
+
+def test_fleet_on_s3_is_that_of_a_local_store(tmp_path: Path, s3_options: dict[str, Any]) -> None:
+    local = opened(tmp_path)
+    for name in ("events", "orders"):
+        store_table(tmp_path, name, COMMITS)
+        local.looks.write(name, look())
+    fsspec.filesystem("s3", **s3_options).put(str(tmp_path), "lake/store", recursive=True)
+    remote = SnapshotStore.open(None, "s3://lake/store", s3_options)
+    assert remote.fleet(now_ms=NOW, keep=True) == local.fleet(now_ms=NOW)
+    assert remote.fleet_history()["table"].to_pylist() == ["events", "orders"]
+    remote.looks.write("orders", look(problems=(ERROR,)))
+    assert remote.fleet(now_ms=NOW)["table"].to_pylist() == ["orders", "events"]
+    assert SnapshotStore.open(None, "s3://lake/nothing", s3_options).fleet().num_rows == 0
