@@ -82,7 +82,7 @@ def _idle_tick(bench: Bench, folder: Path) -> Finding:
             for number in range(_FOLLOWED)
         )
         definitions = build_definitions(Settings(storage=str(folder / "followed"), tables=tables))
-        (sensor,) = definitions.get_repository_def().sensor_defs
+        (sensor,) = (each for each in definitions.get_repository_def().sensor_defs if "new_commits" in each.name)
         with _instance(folder / "ticks") as instance, _counted() as asked:
             cursor = None
             for number in range(bench.repeat + 1):

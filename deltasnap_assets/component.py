@@ -44,6 +44,7 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     storage: Any = str(DEFAULT_STORAGE)
     storage_options: Any = Field(default={}, repr=False)
     spark: Any = Field(default={}, repr=False)
+    alerts: Any = Field(default={}, repr=False)
 
     @classmethod
     def model(cls) -> type[BaseModel]:

@@ -28,6 +28,7 @@ class ComponentAttributes(dg.Model):
     storage: Any = None
     storage_options: Any = None
     spark: Any = None
+    alerts: Any = None
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from deltasnap_assets.runs.alerts import alerts_sensor
 from deltasnap_assets.runs.plan import job_name
 from deltasnap_assets.runs.refresh_job import refresh_job
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -22,6 +23,7 @@ from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
+from deltasnap_assets.tables.assets.fleet_asset import fleet_asset, fleet_job, fleet_schedule, fleet_sensor
 from deltasnap_assets.tables.assets.table_assets import table_assets
 from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
 from deltasnap_assets.tables.checks.maintenance import prune_job
@@ -43,18 +45,26 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
         defs = dg.Definitions(
-            assets=[asset for table in settings.tables for asset in table_assets(table)],
+            assets=[*(asset for table in settings.tables for asset in table_assets(table)), fleet_asset(settings)],
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[
                 refresh_job(settings, lambda: defs),
                 *(job for each in jobs.values() for job in each),
                 *(prune_job(table) for table in settings.tables),
+                fleet_job(),
             ],
-            sensors=new_commits_sensors(settings, jobs),
+            sensors=[
+                *new_commits_sensors(settings, jobs),
+                fleet_sensor(),
+                *([] if settings.alerts.webhook is None else [alerts_sensor(settings)]),
+            ],
             schedules=[
-                refresh_schedule(settings, table, table.refresh, report_freshness)
-                for table in settings.tables
-                if table.refresh
+                *(
+                    refresh_schedule(settings, table, table.refresh, report_freshness)
+                    for table in settings.tables
+                    if table.refresh
+                ),
+                fleet_schedule(),
             ],
             resources=resources(settings),
         )

@@ -70,8 +70,10 @@ if TYPE_CHECKING:
         hide_secrets,
         is_harmless_option,
         learn_options,
+        learn_secret,
         learn_settings,
         learn_url,
+        logger_of,
         redacted,
     )
     from deltasnap_core.replay.engine import EngineUse
@@ -92,6 +94,10 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.urls import is_url
+    from deltasnap_core.store.fleet.fleet_reader import LastLooks
+    from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
+    from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
+    from deltasnap_core.store.fleet.table_level import Judgement, TableLevel
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -157,8 +163,10 @@ _MODULES = {
         "hide_secrets",
         "is_harmless_option",
         "learn_options",
+        "learn_secret",
         "learn_settings",
         "learn_url",
+        "logger_of",
         "redacted",
     ),
     "log.listing.catalog_commits": ("CatalogCommits",),
@@ -212,6 +220,20 @@ _MODULES = {
         "CommonVersion",
         "LogRelation",
     ),
+    "store.fleet.fleet_reader": ("LastLooks",),
+    "store.fleet.fleet_row": (
+        "FLEET_SCHEMA",
+        "FleetRow",
+    ),
+    "store.fleet.last_look": (
+        "LastLook",
+        "StaleRule",
+        "TableProblem",
+    ),
+    "store.fleet.table_level": (
+        "Judgement",
+        "TableLevel",
+    ),
     "store.format.layout": ("ManifestName",),
     "store.format.manifest": (
         "VersionChanges",
@@ -224,6 +246,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 # Written out, not computed from the mapping above: type checkers read it.
 __all__ = [
     "ALL_FILES_SCHEMA",
+    "FLEET_SCHEMA",
     "LOG_FOLDER",
     "SPARK_FAILURES",
     "TOMBSTONES_SCHEMA",
@@ -253,9 +276,13 @@ __all__ = [
     "FileChanges",
     "FileSizeHistogram",
     "FileStatus",
+    "FleetRow",
     "Format",
     "FsspecLogStore",
     "InitialSnapshot",
+    "Judgement",
+    "LastLook",
+    "LastLooks",
     "LogChangedError",
     "LogCursor",
     "LogListing",
@@ -281,10 +308,13 @@ __all__ = [
     "SnapshotStore",
     "SparkProvider",
     "SparkRequiredError",
+    "StaleRule",
     "StorageError",
     "StoredVersionNotFoundError",
     "TableCondition",
+    "TableLevel",
     "TableLog",
+    "TableProblem",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
     "UnsupportedWriterError",
@@ -307,8 +337,10 @@ __all__ = [
     "is_harmless_option",
     "is_url",
     "learn_options",
+    "learn_secret",
     "learn_settings",
     "learn_url",
+    "logger_of",
     "parse_schema",
     "read_checksum",
     "read_commits",

@@ -31,6 +31,7 @@ _HARMLESS = re.compile(
 )
 _IN_ENVIRONMENT = re.compile(r"(?i)secret|token|passw|passphrase|pwd$|credential|(?:^|_)sas(?:_|$)|key(?:_id)?$")
 _SHORTEST, _SHORTEST_UNKNOWN, _SHORTEST_IN_ENVIRONMENT = 3, 6, 8
+_SHORTEST_PATH = 16  # a shorter one may be a word of other texts
 _WHOLE_WORD_BELOW = 8
 _MOST_CAUSES = 20
 _MOST_LEARNED = 10_000
@@ -70,6 +71,12 @@ def learn_url(url: str) -> None:
 def learn_options(options: Mapping[str, Any]) -> None:
     """Add the values of storage options, even nested ones, to the secrets of this process, except harmless ones."""
     _learned.add(_secrets_of_options(options))
+
+
+def learn_secret(secret: str) -> None:
+    """Add a text to the secrets of this process. Of a URL, its path and query too: some errors show only these."""
+    path = secret.partition("://")[2].partition("/")[2]
+    _learned.add(iter([secret, path] if len(path) >= _SHORTEST_PATH else [secret]))
 
 
 def learn_settings(settings: Mapping[str, Any]) -> None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Severity = Literal["warning", "error"]
 
+ADVICE_MARK = "\n\nWhat to do: "
+"""What separates the advice in the text of a failed check."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -75,7 +78,7 @@ class Check:
     def text_of(self, verdict: Verdict, description: str | None = None) -> str:
         """Return the description, with advice if the check failed. description: the one to show instead."""
         shown = verdict.description if description is None else description
-        return shown if verdict.passed else f"{shown}\n\nWhat to do: {verdict.advice or self.advice}"
+        return shown if verdict.passed else f"{shown}{ADVICE_MARK}{verdict.advice or self.advice}"
 
 
 class TableCheck(Check, ABC, Generic[L]):

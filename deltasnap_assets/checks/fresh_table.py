@@ -55,5 +55,5 @@ class FreshTable(TableCheck[FreshTableLimits]):
         return Verdict(
             passed=age <= patience,
             description=f"The last commit is {span_text(age)} old, at most {span_text(patience)} expected ({why}).",
-            numbers={"hours_since_last_commit": round(age / _HOUR_MS, 2)},
+            numbers={"hours_since_last_commit": round(age / _HOUR_MS, 2), "hours_expected": patience / _HOUR_MS},
         )

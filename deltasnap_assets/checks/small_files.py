@@ -36,9 +36,8 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
     )
 
     def verdict(self, facts: PageFacts, limits: SmallFilesLimits) -> Verdict:
-        state, histogram = facts.state, facts.state.file_size_histogram
-        bins = zip(histogram.sorted_bin_boundaries, histogram.file_counts, strict=True)
-        small = sum(count for start, count in bins if start < limits.small_file_bytes)
+        state = facts.state
+        small = state.file_size_histogram.files_below(limits.small_file_bytes)
         ratio = small / max(state.num_of_files, 1)
         return Verdict(
             passed=ratio <= limits.max_small_file_ratio or state.num_of_files < _FEW_FILES,

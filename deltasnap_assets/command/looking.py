@@ -1,4 +1,4 @@
-"""The commands that only read and do not start Spark: `init`, `history`, `diff`, `doctor`; each has `--json`."""
+"""The commands that only read and do not start Spark. Each has `--json`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_problem, shown
-from deltasnap_core import learn_options
+from deltasnap_assets.command.views.fleet_format import FleetFormat
+from deltasnap_assets.tables.fleet_totals import FleetOrder
+from deltasnap_core import TableLevel, learn_options
 
 _Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
@@ -21,7 +23,7 @@ _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands to the app."""
-    for command in (init, history, diff, doctor):
+    for command in (init, history, diff, doctor, fleet):
         app.command()(command)
 
 
@@ -128,6 +130,35 @@ def doctor(as_json: _Json = False) -> None:
         typer.echo(json.dumps([_finding_json(finding) for finding in findings]))
     if not is_well(findings):
         raise typer.Exit(1)
+
+
+def fleet(
+    sort: Annotated[FleetOrder, typer.Option(help="By what the tables are sorted.")] = FleetOrder.CONDITION,
+    only: Annotated[
+        list[TableLevel] | None, typer.Option(help="Show only tables in this condition; repeatable.")
+    ] = None,
+    how: Annotated[
+        FleetFormat, typer.Option("--format", help="`prometheus`: gauges, for the textfile collector.")
+    ] = FleetFormat.TABLE,
+    as_json: _Json = False,
+) -> None:
+    """Show all followed tables, the worst first: condition, last commit, size, growth, waste.
+
+    Reads only the store. The condition is that of the last look at a table, by its sensor, schedule or refresh.
+    """
+    from deltasnap_assets.command.views.fleet_view import fleet_text, read_rows, show_fleet
+    from deltasnap_assets.settings.loading import load_settings, nothing_to_follow
+    from deltasnap_core import DeltaSnapError
+
+    settings = load_settings()
+    if (problem := nothing_to_follow(settings)) is not None:
+        raise DeltaSnapError(problem)
+    rows, chosen = read_rows(settings, sort, only or ())
+    how = FleetFormat.JSON if as_json else how
+    if how is FleetFormat.TABLE:
+        show_fleet(Console(), rows, chosen)
+    else:
+        typer.echo(fleet_text(rows, chosen, how), nl=False)
 
 
 def storage_options(texts: list[str] | None) -> dict[str, str]:

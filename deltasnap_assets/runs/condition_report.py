@@ -22,10 +22,12 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.runs.looks import LOG, RUN, Found, note
 from deltasnap_assets.runs.plan import CONDITION_TAG, delta_log_key, last_observation
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.stores import store_of
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import Fault, TableCondition, redacted
+from deltasnap_core import Fault, TableCondition, TableProblem, redacted
 
 MOST_OF_A_TEXT = 2000
 FAILED_RUN = "failed_run"
@@ -56,6 +58,25 @@ def fault_lines(condition: TableCondition | None, failed: FailedRun | None = Non
     if failed is not None and not any(_says(condition, failed.reason)):
         lines.append(f"The last run failed: {plain_text(failed.reason)}")
     return lines
+
+
+def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> dict[str, tuple[TableProblem, ...]]:
+    """Return the faults of a table for its last look, by what found them. condition: None: not known."""
+    problems: dict[str, tuple[TableProblem, ...]] = {RUN: ()}
+    if condition is not None:
+        problems[LOG] = tuple(
+            TableProblem(
+                check=LOG,
+                severity="error" if fault.mark == "error" else "warning",
+                text=visible(without_secrets(fault.text), MOST_OF_A_TEXT),
+                advice=visible(without_secrets(fault.advice), MOST_OF_A_TEXT),
+            )
+            for fault in condition.faults
+        )
+    if failed is not None and not any(_says(condition, failed.reason)):
+        told = visible(without_secrets(f"The last run failed: {failed.reason}"), MOST_OF_A_TEXT)
+        problems[RUN] = (TableProblem(check=RUN, severity="warning", text=told, advice="Refresh the table to retry."),)
+    return problems
 
 
 def _says(condition: TableCondition | None, reason: str) -> Iterable[bool]:
@@ -101,14 +122,19 @@ def _line(fault: Fault) -> str:
 
 def report_condition(
     instance: dg.DagsterInstance,
+    settings: Settings,
     table: TableSettings,
     condition: TableCondition | None,
     failed: FailedRun | None = None,
 ) -> bool:
-    """Record the faults of a table on its page and in its checks. Return whether they are new.
+    """Record the faults of a table on its page, in its checks and as its last look. Return whether they are new.
 
     condition: None: not known. If the page shows a fault and there is none any more, that is recorded too.
     """
+    if condition is not None or failed is not None:
+        latest = None if condition is None else condition.latest
+        found = Found(latest_version=latest, problems=problems_of(condition, failed))
+        note(store_of(settings), table, found)
     lines = fault_lines(condition, failed)
     last = last_observation(instance, table.name)
     tag = condition_tag(lines, failed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.condition_report import report_condition
+from deltasnap_assets.runs.looks import note_poll
 from deltasnap_assets.runs.plan import Stored, log_of, look, was_broken, what_is_stored
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -30,7 +31,7 @@ def look_or_report(settings: Settings, table: TableSettings, instance: dg.Dagste
         return look(settings, table, examine=failed is not None or was_broken(instance, table.name))
     except DeltaSnapError as error:
         condition = log_of(table).condition()
-        report_condition(instance, table, condition, failed)
+        report_condition(instance, settings, table, condition, failed)
         if not condition.faults:  # the log has no fault, so the store failed
             raise
         raise BrokenTableError(table=table.name, condition=condition) from error
@@ -54,8 +55,14 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
         return log.condition()
 
 
-def report_where_nothing_is_new(instance: dg.DagsterInstance, settings: Settings, table: TableSettings) -> None:
-    """Record the faults of a table, or that it has none any more, when no run will do so."""
+def report_where_nothing_is_new(
+    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus
+) -> None:
+    """Record the faults of a table, or that it has none any more, when no run will do so.
+
+    status: the result of the poll that found nothing new.
+    """
+    note_poll(settings, table, status)
     failed = failed_run(instance, table.name)
     if failed is not None or was_broken(instance, table.name):
-        report_condition(instance, table, condition_of_failure(settings, table), failed)
+        report_condition(instance, settings, table, condition_of_failure(settings, table), failed)

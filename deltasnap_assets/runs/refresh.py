@@ -85,7 +85,9 @@ def refresh_table(
                 materialized.extend(range(first, last + 1))
         except RefreshError as error:
             if problem is not None or not _is_damaged(condition := condition_of_failure(settings, table)):
-                report_condition(instance, table, condition, FailedRun(run_id=error.run_id, reason=error.reason))
+                report_condition(
+                    instance, settings, table, condition, FailedRun(run_id=error.run_id, reason=error.reason)
+                )
                 raise
             problem = error  # versions before the damage are materialized first, then it is reported
             status, stored = look(settings, table, examine=True)
@@ -94,9 +96,9 @@ def refresh_table(
         if not is_done and status.listing is not None:
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
-    _raise_of_damage(instance, table, status.condition, problem)
+    _raise_of_damage(instance, settings, table, status.condition, problem)
     if not materialized:
-        report_where_nothing_is_new(instance, settings, table)
+        report_where_nothing_is_new(instance, settings, table, status)
     return tuple(materialized)
 
 
@@ -105,7 +107,11 @@ def _is_damaged(condition: TableCondition | None) -> bool:
 
 
 def _raise_of_damage(
-    instance: dg.DagsterInstance, table: TableSettings, condition: TableCondition | None, problem: RefreshError | None
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    table: TableSettings,
+    condition: TableCondition | None,
+    problem: RefreshError | None,
 ) -> None:
     """Raise if versions cannot be loaded, after the others are materialized. The page of the table is updated first."""
     if problem is None and not _is_damaged(condition):
@@ -113,7 +119,7 @@ def _raise_of_damage(
     failed = failed_run(instance, table.name)
     if problem is not None:
         failed = FailedRun(run_id=problem.run_id, reason=problem.reason)
-    report_condition(instance, table, condition, failed)
+    report_condition(instance, settings, table, condition, failed)
     if problem is not None:
         raise problem
     assert condition is not None

@@ -51,7 +51,7 @@ def refresh_schedule(
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
             on_nothing_new(context.instance, table)
-            report_where_nothing_is_new(context.instance, settings, table)
+            report_where_nothing_is_new(context.instance, settings, table, status)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))
             return dg.SkipReason(f"All versions of {table.name} are materialized.")

@@ -17,6 +17,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition_report import FAILED_RUN, FailedRun, report_condition
 from deltasnap_assets.runs.damage import condition_of_failure, report_where_nothing_is_new
+from deltasnap_assets.runs.looks import note_poll
 from deltasnap_assets.runs.partition_order import sort_partitions
 from deltasnap_assets.runs.pauses import Followed
 from deltasnap_assets.runs.plan import (
@@ -185,7 +186,7 @@ def _looker(
             return _look_at_suspect(settings, table, instance, followed, failure)
         except DeltaSnapError as error:
             condition = log_of(table).condition()
-            if report_condition(instance, table, condition if condition.faults else None):
+            if report_condition(instance, settings, table, condition if condition.faults else None):
                 raise  # once: the tick fails, and the page and the checks show the reason
             fault = without_secrets(condition.text or str(error))
             told = f"{table.name} is still broken: {fault}"
@@ -212,7 +213,9 @@ def _look_at(
     elif failure is not None:
         attempt = failure.attempt
     if status is None:
+        note_poll(settings, table)
         return _Look(cursor=cursor, message=_nothing_new(table, failure))
+    note_poll(settings, table, status)
     if was_broken(instance, table.name):
         return _look_at_suspect(settings, table, instance, followed, failure)
     return _asked_for(settings, table, instance, status, known_of(instance, table.name), attempt)
@@ -232,7 +235,7 @@ def _report_failed_run(
         return False
     condition = condition_of_failure(settings, table)
     failed = FailedRun(run_id=run_id, reason=failure_reason(instance, run_id))
-    return report_condition(instance, table, condition, failed) and bool(condition.unloadable)
+    return report_condition(instance, settings, table, condition, failed) and bool(condition.unloadable)
 
 
 def _look_at_suspect(
@@ -245,9 +248,9 @@ def _look_at_suspect(
     found = _requested(table, instance, status, known, stored, attempt)
     if found.requests or status.condition is None or not status.condition.unloadable:
         if not found.requests:
-            report_where_nothing_is_new(instance, settings, table)
+            report_where_nothing_is_new(instance, settings, table, status)
         return found
-    report_condition(instance, table, status.condition, failed_run(instance, table.name))
+    report_condition(instance, settings, table, status.condition, failed_run(instance, table.name))
     fault = without_secrets(status.condition.text)
     return _Look(
         cursor=followed.broken(fault, found.cursor).to_text(),

@@ -16,13 +16,14 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    SecretStr,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from deltasnap_assets.checks.registry import CheckSettings
-from deltasnap_core import EngineUse, learn_options, learn_settings, redacted
+from deltasnap_core import EngineUse, learn_options, learn_secret, learn_settings, redacted
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
@@ -31,6 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
+_HTTP = re.compile(r"https?://[!-~]+")
 _HOURLY = "0 * * * *"
 
 
@@ -185,6 +187,46 @@ class SparkSettings(_Settings):
         return self
 
 
+class AlertSettings(_Settings):
+    """Messages about tables that get worse, and about their recovery."""
+
+    webhook: SecretStr | None = None
+    """The URL that gets each message, as `{"text": ...}` (Slack, Mattermost, Rocket.Chat); `null`: no messages. It is a
+    secret: write `"${SLACK_URL}"`.
+    """
+    on: tuple[Literal["error", "warn"], ...] = ("error", "warn")
+    """What to report: `error`: broken tables; `warn`: warnings, stale tables, tables that nobody looks at any more."""
+    ui: str = "http://127.0.0.1:3000"
+    """The URL of Dagster's UI, for the link in a message."""
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        if self.webhook is not None:
+            learn_secret(self.webhook.get_secret_value())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _on_is_text(cls, values: Any) -> Any:
+        # In a `defs.yaml`, Dagster reads the key `on` as YAML 1.1 does: as true.
+        if isinstance(values, dict) and True in values and "on" not in values:
+            return {"on" if key is True else key: value for key, value in values.items()}
+        return values
+
+    @field_validator("webhook")
+    @classmethod
+    def _is_http(cls, webhook: SecretStr | None) -> SecretStr | None:
+        if webhook is not None and not _HTTP.fullmatch(webhook.get_secret_value()):
+            raise ValueError("expected a URL that starts with https:// or http://")
+        return webhook
+
+    @field_validator("ui")
+    @classmethod
+    def _is_ui(cls, ui: str) -> str:
+        if not _HTTP.fullmatch(ui):
+            raise ValueError("expected a URL that starts with https:// or http://")
+        return ui.rstrip("/")
+
+
 class Settings(_Settings):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
@@ -194,6 +236,8 @@ class Settings(_Settings):
     """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()
     """The Spark session, see below."""
+    alerts: AlertSettings = AlertSettings()
+    """Messages about tables that get worse, see below."""
     discover: tuple[DiscoverSettings, ...] = ()
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]

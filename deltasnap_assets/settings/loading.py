@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.config import (
     DEFAULT_STORAGE,
+    AlertSettings,
     DiscoverSettings,
     Settings,
     SparkSettings,
@@ -26,7 +27,7 @@ CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
 DEMO_FOLDER = Path(".deltasnap") / "demo"
 DEMO_TABLE = "events"
-_SECRETIVE = ("storage_options", "config")  # these keys hold credentials: their values are never shown
+_SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
 
 def load_settings(
@@ -144,6 +145,7 @@ def _nearest(location: Location) -> str:
     known_at: dict[Location, type[BaseModel]] = {
         (): Settings,
         ("spark",): SparkSettings,
+        ("alerts",): AlertSettings,
         ("tables",): TableSettings,
         ("tables", "checks"): CheckSettings,
         ("discover",): DiscoverSettings,

@@ -19,6 +19,7 @@ from deltasnap_core import (
     DeltaSnapError,
     LogListing,
     LogSegment,
+    ManifestName,
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
@@ -150,7 +151,11 @@ class RunSnapshots:
 
     def stored_versions(self, table: TableSettings) -> list[int]:
         """Return the stored versions that are in force, ascending, including those of this run."""
-        return list(self._versions.names(table.name))
+        return list(self.in_force(table))
+
+    def in_force(self, table: TableSettings) -> Mapping[int, ManifestName]:
+        """Return the manifest names of the stored versions, ascending, including those of this run."""
+        return self._versions.names(table.name)
 
     def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:
         """Return the manifests of stored versions. Errors: StoredVersionNotFoundError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -58,6 +58,10 @@ class FileSizeHistogram(JsonRecord):
                 f"{len(self.sorted_bin_boundaries)}, {len(self.file_counts)} and {len(self.total_bytes)}"
             )
 
+    def files_below(self, size: int) -> int:
+        """Return the number of files in the bins that start below a size in bytes."""
+        return files_below(self.sorted_bin_boundaries, self.file_counts, size)
+
     @classmethod
     def from_json(cls, values: object) -> FileSizeHistogram:
         """Return the histogram of a decoded object.
@@ -86,3 +90,8 @@ class FileSizeHistogram(JsonRecord):
             counts[index] += 1
             totals[index] += size
         return cls(sorted_bin_boundaries=DEFAULT_BIN_BOUNDARIES, file_counts=tuple(counts), total_bytes=tuple(totals))
+
+
+def files_below(bin_boundaries: Sequence[int], file_counts: Sequence[int], size: int) -> int:
+    """Return the number of files in the bins that start below a size in bytes."""
+    return sum(count for start, count in zip(bin_boundaries, file_counts, strict=True) if start < size)

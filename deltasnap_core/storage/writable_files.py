@@ -51,6 +51,19 @@ class WritableFiles:
         except FileNotFoundError:
             return []
 
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder, in any order; empty if there is no such folder."""
+        if self._is_local:
+            with contextlib.suppress(FileNotFoundError), storage_errors(folder):
+                return [entry.name for entry in Path(local_path(folder)).iterdir() if entry.is_dir()]
+            return []
+        with contextlib.suppress(FileNotFoundError), storage_errors(folder):
+            filesystem, path = self._filesystem(folder)
+            filesystem.invalidate_cache()
+            entries = retrying(lambda: filesystem.ls(path, detail=True))
+            return [entry["name"].rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
+        return []
+
     def walk(self, folder: str) -> list[FileStatus]:
         """Return the files below a folder, by path; empty if there is no such folder."""
         with storage_errors(folder):
@@ -69,7 +82,7 @@ class WritableFiles:
 
     def statuses(self, paths: Sequence[str]) -> list[FileStatus | None]:
         """Return the status of each file, in order; None: there is none."""
-        return self._on_each(self.status, paths)
+        return self.on_each(self.status, paths)
 
     def read(self, path: str) -> bytes:
         """Return the content of a file. Errors: FileNotFoundError."""
@@ -101,7 +114,7 @@ class WritableFiles:
 
     def write_many(self, contents: Mapping[str, bytes]) -> None:
         """Write files in parallel. If one fails, the others may or may not be written."""
-        self._on_each(lambda path: self.write(path, contents[path]), contents)
+        self.on_each(lambda path: self.write(path, contents[path]), contents)
 
     def move(self, source: str, target: str) -> None:
         """Move a file to another name, replacing an existing file."""
@@ -172,7 +185,7 @@ class WritableFiles:
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, and local folders that become empty. Ignores missing files."""
-        self._on_each(self._delete, paths)
+        self.on_each(self._delete, paths)
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with its content. Ignores a missing folder."""
@@ -213,7 +226,8 @@ class WritableFiles:
     def _filesystem(self, url: str) -> tuple[AbstractFileSystem, str]:
         return filesystem_of(url, self._storage_options)
 
-    def _on_each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    def on_each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Return `work` of each item, in order; for a remote storage, in parallel."""
         # Local files are faster one by one.
         return [work(item) for item in items] if self._is_local else map_concurrently(work, items)
 

@@ -6,6 +6,7 @@ The files below the root, for a table `events`:
       manifests/
         000001-<table id>.00000000000000000012.json     one a version: the commit point
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
+      last_look.json                                    what the last look at the log found; of no version
       000001-<table id>/                                a generation: all versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
@@ -13,6 +14,8 @@ The files below the root, for a table `events`:
         all_files/version=12/all_files.parquet          with materialize_as="table" only
         tombstones/version=12/tombstones.parquet
         staging/                                        files being written; empty otherwise
+    @fleet/
+      001790000000000.parquet                           one row a table, at this time in ms: see `fleet_history`
 
 A version is stored if its manifest exists; no other file decides this. The manifest names every file of the version,
 its computed state, its log segment, and the identity of its commit. The state of a version is its base, with the newest
@@ -58,6 +61,9 @@ from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.fleet.fleet_history import FleetHistory
+from deltasnap_core.store.fleet.fleet_reader import LastLooks, read_fleet, stored_table_names
+from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
@@ -384,6 +390,33 @@ class SnapshotStore:
         return writer.write(
             sorted(set(versions)), as_plain_parquet=materialize_as == "table", listing=listing, common=common
         )
+
+    def fleet(self, tables: Sequence[str] | None = None, *, now_ms: int | None = None, keep: bool = False) -> pa.Table:
+        """Return one row for each table, the worst first, then by name, with the columns of `FLEET_SCHEMA`.
+
+        It reads the store alone: no log, no Spark. `FleetRow` describes the columns. The condition is that of the last
+        look at the log (`looks`): `unknown` if nobody looked, or not within a day.
+
+        tables: None: all tables of the store. now_ms: None: the clock. keep: also keep the rows for `fleet_history`.
+        """
+        now = system_clock() if now_ms is None else now_ms
+        names = stored_table_names(self._storage, self.root) if tables is None else list(dict.fromkeys(tables))
+        rows = fleet_table(sorted(read_fleet(self._storage, self.root, names, now), key=worst_first))
+        if keep:
+            FleetHistory(storage=self._storage, root=self.root).keep(rows, now)
+        return rows
+
+    def fleet_history(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
+        """Return the rows of all kept fleets of a span, ascending by `taken_at_ms`, which precedes the fleet's columns.
+
+        since_ms, until_ms: both included; None: no limit. No Spark. Errors: CorruptStoreError naming the file.
+        """
+        return FleetHistory(storage=self._storage, root=self.root).read(since_ms, until_ms)
+
+    @property
+    def looks(self) -> LastLooks:
+        """What the last look at the log of each table found: read or replaced by whoever looks. No Spark."""
+        return LastLooks(storage=self._storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:
         """Return the stored data of a table: versions, files and bytes."""

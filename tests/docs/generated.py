@@ -18,6 +18,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import ASSET_NAMES
 from deltasnap_assets.settings.config import (
+    AlertSettings,
     CheckpointSettings,
     DiscoverSettings,
     Settings,
@@ -45,6 +46,7 @@ def _keys() -> str:
     tables: dict[str, tuple[type[BaseModel], Sequence[str]]] = {
         "At the top": (Settings, ()),
         "`spark`": (SparkSettings, ()),
+        "`alerts`": (AlertSettings, ()),
         "`tables`": (TableSettings, ("name", "path")),
         "`checks`": (CheckSettings, ()),
         "`checkpoint`": (CheckpointSettings, ()),
@@ -88,7 +90,9 @@ def _checks() -> str:
 
 
 def _automation() -> str:
-    made = _definitions()
+    settings = demo_settings(ROOT)
+    alerts = AlertSettings.model_validate({"webhook": "https://chat.example"})
+    made = build_definitions(settings.model_copy(update={"alerts": alerts}))
     named: Iterable[Any] = (*(made.sensors or ()), *(made.schedules or ()), *(made.jobs or ()))
     return _table(("name", "what it does"), ((f"`{each.name}`", each.description) for each in named))
 

@@ -25,7 +25,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"`(deltasnap [^`]+)`")
 MODULE = re.compile(r"python -m\s+([\w.]+)")
 OPTIONS = re.compile(r"^\|.*\| `(\{.*?\})`", re.MULTILINE)
-ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "SLACK_URL": "https://chat.example/hook"}
 TEXTS = {document.name: document.read_text(encoding="utf-8") for document in DOCUMENTS}
 
 

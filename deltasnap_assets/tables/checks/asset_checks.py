@@ -19,6 +19,7 @@ from deltasnap_assets.runs.plan import RANGE_END_TAG, RANGE_START_TAG, checkpoin
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
+from deltasnap_assets.tables.checks.noted_results import note_table_checks
 from deltasnap_assets.tables.checks.run_facts import RunFacts, current_ms, recent_commit_times
 from deltasnap_assets.tables.checks.version_checks import version_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -85,12 +86,15 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
             checkpoint_read=checkpoint_read(context.instance, table.name),
         )
         selected = {key.name for key in context.selected_asset_check_keys}
+        results = []
         for check in (check for check in TABLE_CHECKS if check.name in selected):
             verdict = _verdict(check, facts)
             if verdict.is_evaluated:
-                yield _result(table.name, check, verdict)
+                results.append(_result(table.name, check, verdict))
+                yield results[-1]
             else:  # Dagster shows it as skipped
                 context.log.warning(f"{check.name}: {visible(without_secrets(verdict.description), MOST_OF_A_TEXT)}")
+        note_table_checks(snapshots, table, results)
 
     return checks_step(f"{table.name}_expectations", specs, expectations)
 

@@ -21,6 +21,7 @@ from deltasnap_assets.runs.condition_report import severity_of
 from deltasnap_assets.runs.partitions import key_of, known_versions, version_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
+from deltasnap_assets.tables.checks.noted_results import note_version_checks
 from deltasnap_assets.tables.checks.run_facts import version_facts
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible, without_secrets
@@ -67,7 +68,7 @@ def version_checks(
             return
         states = {version: state for version, state in found.items() if state is not None}
         selected = {key.name: key for key in context.selected_asset_check_keys}
-        facts = version_facts(states, versions)
+        facts, results = version_facts(states, versions), list[dg.AssetCheckResult]()
         for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
             verdicts = check.verdicts(facts, table.checks)
             if len(versions) > 1:
@@ -75,7 +76,9 @@ def version_checks(
                 _record(context, check, key, {version: verdicts.get(version, nothing) for version in versions})
             if verdicts and verdicts[newest := max(verdicts)].passed:
                 _record(context, check, key, _settled(context, key, newest))
-            yield _of_run(check, key, verdicts)
+            results.append(_of_run(check, key, verdicts))
+            yield results[-1]
+        note_version_checks(snapshots, table, results)
 
     return checks_step(f"{table.name}_version_expectations", specs, expectations)
 

@@ -16,6 +16,9 @@ DOCUMENTS = "documents"
 STAGING = "staging"
 ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
+LAST_LOOK = "last_look.json"
+FLEET = "@fleet"
+"""The folder of the fleet's history. No table can have this name."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 _GENERATION = r"(?P<ordinal>[0-9]{6})(?:of(?P<parent>[0-9]{6})at(?P<fork>[0-9]{1,20}))?-[A-Za-z0-9_-]+"
@@ -52,6 +55,11 @@ def check_table_name(table: str) -> str:
     if not _TABLE_NAME.match(table):
         raise ValueError(f"expected a table name of letters, digits, '_', '-' and '.', found {table!r}")
     return table
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a folder of the store can be that of a table."""
+    return _TABLE_NAME.match(name) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

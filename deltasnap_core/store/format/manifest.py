@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from deltasnap_core.log.commits.commit_summary import CommitSummary
 from deltasnap_core.protocol.retention import Retention
@@ -25,6 +25,8 @@ FORMAT = 3
 
 _READABLE_FORMATS = (1, 2, FORMAT)
 """Formats 1 and 2 have no digest. Format 1 also has no identity and no summary of the commit."""
+
+T = TypeVar("T")
 
 _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
@@ -202,17 +204,7 @@ class VersionManifest:
 
         Errors: ValueError stating the problem.
         """
-        try:
-            values = json.loads(content)
-            if values["format"] not in _READABLE_FORMATS:
-                raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
-            if values["format"] == FORMAT or "digest" in values:
-                _check_digest(content)
-            return cls._from_json(values)
-        except KeyError as error:
-            raise ValueError(f"expected a field {error}, found none") from error
-        except (TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"expected a manifest, found other JSON: {error}") from error
+        return parsed(content, cls._from_json)
 
     @classmethod
     def _from_json(cls, values: JsonObject) -> VersionManifest:
@@ -267,6 +259,21 @@ class VersionManifest:
         values["parts"] = {name: part.to_json() for name, part in self.parts.items()}
         content = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
         return b'%s,"digest":"%s"}' % (content[:-1], _digest(content))
+
+
+def parsed(content: bytes, parse: Callable[[JsonObject], T]) -> T:
+    """Return what `parse` makes of the values of a sound manifest. Errors: ValueError stating the problem."""
+    try:
+        values = json.loads(content)
+        if values["format"] not in _READABLE_FORMATS:
+            raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
+        if values["format"] == FORMAT or "digest" in values:
+            _check_digest(content)
+        return parse(values)
+    except KeyError as error:
+        raise ValueError(f"expected a field {error}, found none") from error
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"expected a manifest, found other JSON: {error}") from error
 
 
 def _check_digest(content: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
@@ -13,6 +14,7 @@ from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import (
+    LAST_LOOK,
     MANIFESTS,
     ManifestName,
     check_table_name,
@@ -29,6 +31,7 @@ from deltasnap_core.store.versions.stored_versions import StoredVersions
 T = TypeVar("T")
 
 _log = logger_of(__name__)
+_IN_ORDER = attrgetter("generation", "version")  # the order of a ManifestName, many times as fast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,11 @@ class StoredTable:
         """URL of the folder with all data of the table."""
         return join_url(self.root, self.name)
 
+    @property
+    def look_url(self) -> str:
+        """URL of the document with what the last look at the table found. It belongs to no version."""
+        return join_url(self.folder, LAST_LOOK)
+
     def generation_folder(self, generation: str) -> str:
         """Return the URL of the folder with the data of a generation."""
         return join_url(self.folder, generation)
@@ -68,7 +76,7 @@ class StoredTable:
         manifests = (ManifestName.parse(name) for name in listed)
         forks = (parse_fork_marker(name) for name in listed)
         return StoredVersions(
-            manifests=tuple(sorted(name for name in manifests if name is not None)),
+            manifests=tuple(sorted((name for name in manifests if name is not None), key=_IN_ORDER)),
             forks=tuple(sorted(generation for generation in forks if generation is not None)),
         )
 

@@ -10,12 +10,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.plan import known_of
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import FileStatus, FsspecLogStore, SnapshotStore
+from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 pytestmark = pytest.mark.spark
@@ -140,3 +141,28 @@ def test_job_refreshes_all_tables_though_one_of_them_fails(tmp_path: Path) -> No
     assert "1 tables failed. gone: No Delta table" in failure.to_string()
     done = {name: known_of(instance, name).done for name, _ in tables}
     assert done == {"gone": frozenset(), "one": {0, 1}, "two": {0, 1}}
+
+
+def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path: Path) -> None:
+    made = Refreshed(tmp_path)
+    made.write(0, 4)
+    made.refresh()
+    store, expected = SnapshotStore.open(None, made.settings.storage), StatisticsCoverage.advice
+
+    def row() -> dict[str, Any]:
+        return dict(store.fleet(["events"]).to_pylist()[0])
+
+    sound = row()
+    assert (sound["condition"], sound["check"], sound["advice"]) == ("warned", "statistics_coverage", expected)
+    assert (sound["stored_version"], sound["num_files"], sound["vacuum_bytes"]) == (4, 5, 0)
+    commit = made.folder / "_delta_log" / f"{5:020}.json"
+    commit.write_bytes(b"{nope\n")
+    with pytest.raises(DeltaSnapError):
+        made.refresh()
+    broken = row()
+    assert (broken["condition"], broken["check"], broken["latest_version"]) == ("broken", "log", 5)
+    assert commit.name in broken["reason"]
+    commit.unlink()
+    made.write(5, 5)
+    assert made.refresh() == (5,)
+    assert (row()["condition"], row()["stored_version"], row()["advice"]) == ("warned", 5, expected)

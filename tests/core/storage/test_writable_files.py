@@ -30,6 +30,13 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{place[request.param]}/a store"
 
 
+def test_folders_are_listed_by_name_without_files(root: str) -> None:
+    files = WritableFiles(root)
+    assert files.folders(root) == []
+    files.write_many({f"{root}/{path}": b"1" for path in ("a/b/c.json", "d/e.json", "f.json")})
+    assert sorted(files.folders(root)) == ["a", "d"]
+
+
 def names(files: WritableFiles, folder: str) -> list[str]:
     return [status.path.removeprefix(folder + "/") for status in files.walk(folder)]
 

@@ -1,0 +1,91 @@
+"""`deltasnap fleet`: all followed tables, from the store alone. Reads no log and starts no JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.views.fleet_format import FleetFormat
+from deltasnap_assets.command.views.prometheus import prometheus_text
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, in_order, totals_of
+from deltasnap_assets.tables.pages.fleet_texts import (
+    age_text,
+    count_text,
+    growth_text,
+    overview,
+    ratio_text,
+    size_text,
+    version_text,
+)
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import TableLevel
+
+_COLORS = {
+    TableLevel.BROKEN: "red",
+    TableLevel.UNKNOWN: "magenta",
+    TableLevel.WARNED: "yellow",
+    TableLevel.STALE: "yellow",
+    TableLevel.HEALTHY: "green",
+}
+_MOST_OF_A_REASON = 2000
+_WIDEST = 1000
+_NUMBERS = ("rows", "files", "size", "7 days", "30 days", "small", "VACUUM")
+
+
+def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] = ()) -> tuple[list[Row], list[Row]]:
+    """Return the rows of all followed tables, and those to show, in order. only: of these conditions; empty: all."""
+    rows: list[Row] = store_of(settings).fleet([table.name for table in settings.tables]).to_pylist()
+    return rows, in_order((row for row in rows if not only or row["condition"] in only), order)
+
+
+def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> str:
+    """Return a fleet as JSON, or in the text format of Prometheus. rows: all. chosen: those to show."""
+    if how is FleetFormat.PROMETHEUS:
+        return prometheus_text(chosen)
+    return json.dumps({"totals": totals_of(rows).numbers, "tables": [_json(row) for row in chosen]}) + "\n"
+
+
+def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
+    """Print the totals of all tables, a table of the chosen ones, and the reason of each that needs attention."""
+    console.print(shown(overview(totals_of(rows))), soft_wrap=True)
+    table = Table("table", "condition", "last commit", "version", box=None, header_style="dim")
+    for name in _NUMBERS:
+        table.add_column(name, justify="right")
+    for row in chosen:
+        table.add_row(shown(row["table"]), _condition(row), age_text(row), version_text(row), *_numbers(row))
+    # Without a terminal, a line is as long as it needs to be.
+    wide = console if console.is_terminal else Console(file=console.file, width=_WIDEST)
+    wide.print(table)
+    for row in chosen:
+        if row["reason"]:
+            told = f" {row['table']}: {row['reason']} {row['advice']}".rstrip()
+            console.print(_condition(row) + shown(told, _MOST_OF_A_REASON), soft_wrap=True)
+
+
+def _numbers(row: Row) -> list[str]:
+    return [
+        count_text(row["num_records"]),
+        count_text(row["num_files"]),
+        size_text(row["size_in_bytes"]),
+        growth_text(row["growth_7d_bytes"]),
+        growth_text(row["growth_30d_bytes"]),
+        ratio_text(row["small_file_ratio"]),
+        size_text(row["vacuum_bytes"]),
+    ]
+
+
+def _condition(row: Row) -> Text:
+    return Text(row["condition"], style=_COLORS[TableLevel(row["condition"])])
+
+
+def _json(row: Row) -> dict[str, Any]:
+    texts = {name: visible(without_secrets(row[name]), _MOST_OF_A_REASON) for name in ("reason", "advice")}
+    return {**row, **texts}

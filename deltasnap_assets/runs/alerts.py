@@ -1,0 +1,122 @@
+"""The sensor that reports tables that get worse, and those that recover, to a webhook."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import dagster as dg
+
+from deltasnap_assets.runs.plan import delta_log_key
+from deltasnap_assets.runs.webhook import send
+from deltasnap_assets.settings.config import AlertSettings, Settings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_assets.texts import secrets_hidden, visible, without_secrets
+from deltasnap_core import Judgement, TableLevel
+
+ALERTS_SENSOR = "deltasnap_alerts"
+
+_EVERY_SECONDS = 60
+_MOST_SECONDS = 30  # a tick may take a minute; the rest of the messages goes with the next one
+_MOST_OF_A_TEXT = 2000
+
+Level = Literal["ok", "warn", "error"]
+
+_LEVELS: Mapping[TableLevel, Level] = {
+    TableLevel.BROKEN: "error",
+    TableLevel.UNKNOWN: "warn",
+    TableLevel.WARNED: "warn",
+    TableLevel.STALE: "warn",
+    TableLevel.HEALTHY: "ok",
+}
+_RANKS: Mapping[str, int] = {"ok": 0, "warn": 1, "error": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """A message about a table. level: the one that is reported by it."""
+
+    table: str
+    level: Level
+    text: str
+
+
+def alert_of(table: str, judgement: Judgement, told: str, settings: AlertSettings) -> Alert | None:
+    """Return the message that is due; None: none is.
+
+    told: the worst level reported since the table was last well; `ok`: none. There is one message when the table gets
+    worse than that, one when it is well again, and none in between: a table that alternates between a warning and an
+    error is reported twice.
+    """
+    level = _LEVELS[judgement.level]
+    if _RANKS[level] > _RANKS.get(told, 0) and level in settings.on:
+        what = "is broken" if level == "error" else f"is {judgement.level.value}"
+        text = _message(table, what, f"{judgement.reason} {judgement.advice}".strip(), settings)
+        return Alert(table=table, level=level, text=text)
+    if level == "ok" and _RANKS.get(told, 0) > 0:
+        text = _message(table, "has recovered", "All checks of its last look passed.", settings)
+        return Alert(table=table, level="ok", text=text)
+    return None
+
+
+def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
+    """Return the sensor `deltasnap_alerts`. It reads the last look at each table from the store, and no log.
+
+    The level that was reported is kept for each table as soon as its message is sent. If the webhook fails, the tick
+    fails: the next one sends the messages that are left.
+    """
+
+    @dg.sensor(
+        name=ALERTS_SENSOR,
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Reports tables that get worse, and those that recover, to the webhook of `alerts`.",
+    )
+    @secrets_hidden()
+    def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        return dg.SkipReason(send_alerts(settings, context.instance))
+
+    return alerts
+
+
+def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
+    """Send the messages that are due, and return what was done. Errors: WebhookError; StorageError."""
+    if settings.alerts.webhook is None:
+        return "There is no webhook in `alerts`."
+    url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
+    names = [table.name for table in settings.tables]
+    looks = store_of(settings).looks
+    judgements = looks.judge(names, time.time_ns() // 1_000_000)
+    told = instance.daemon_cursor_storage.get_cursor_values({_key(name) for name in names})
+    sent = 0
+    for name, judgement in judgements.items():
+        if judgement is None:  # not looked at yet: it did not get worse
+            continue
+        alert = alert_of(name, judgement, told.get(_key(name), "ok"), settings.alerts)
+        if alert is None:
+            continue
+        if time.monotonic() - started > _MOST_SECONDS:
+            return f"Sent {sent} messages. The others follow with the next tick."
+        send(url, alert.text)
+        instance.daemon_cursor_storage.set_cursor_values({_key(name): alert.level})
+        sent += 1
+    return f"Sent {sent} messages." if sent else "No table got worse or recovered."
+
+
+def _key(table: str) -> str:
+    return f"deltasnap/alerts/{table}"
+
+
+def _message(table: str, what: str, told: str, settings: AlertSettings) -> str:
+    link = f"{settings.ui}/assets/{'/'.join(delta_log_key(table).path)}"
+    return f"Table {table} {what}. {_plain(told)} {link}"
+
+
+def _plain(text: str) -> str:
+    """Return a text from a log so that a chat shows it as it is: it cannot mention anybody, or hide a link."""
+    shown = visible(without_secrets(text), _MOST_OF_A_TEXT)
+    for character, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        shown = shown.replace(character, escaped)
+    return shown

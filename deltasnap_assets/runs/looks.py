@@ -1,0 +1,153 @@
+"""Notes in the store what a look at a table found, so that the fleet shows it without reading logs.
+
+Whoever looks at a log notes it: a run with the results of its checks, the sensor and the schedule with the latest
+version, and whatever finds a fault. A table whose looks cannot be noted turns unknown after a day. So a storage that
+fails here does not fail a run or a tick that has done its work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import dagster as dg
+
+from deltasnap_assets.checks.check import ADVICE_MARK
+from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
+from deltasnap_assets.checks.fresh_table import FreshTable
+from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_core import (
+    LastLook,
+    LogStatus,
+    ManifestName,
+    SnapshotStore,
+    StaleRule,
+    StorageError,
+    TableProblem,
+    logger_of,
+    redacted,
+)
+
+LOG = "log"
+"""The name of problems that are faults of the log itself."""
+RUN = "run"
+"""The name of the problem that the last run failed."""
+
+_NOTED_AGAIN_MS = 60 * 60 * 1000
+_HOUR_MS = 60 * 60 * 1000
+_CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
+_log = logger_of(__name__)
+_noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and table: when, and the latest version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a look found. None: it did not look for that, and what is known stays.
+
+    latest_version, last_commit_ms: of the log.
+    problems: by name of what looked, its problems; empty: it found none.
+    vacuum_bytes: of the newest stored version, `facts_version`.
+    checked_version: the newest stored version, if checks were evaluated.
+    """
+
+    latest_version: int | None = None
+    last_commit_ms: int | None = None
+    problems: Mapping[str, tuple[TableProblem, ...]] = field(default_factory=dict)
+    stale_rule: StaleRule | None = None
+    facts_version: int | None = None
+    vacuum_bytes: int | None = None
+    checked_version: int | None = None
+
+
+def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
+    """Note that a poll could read the log of a table: at once if there are new commits, otherwise every hour.
+
+    status: its result; None: nothing is new. Faults that it found are noted by whoever reports them.
+    """
+    key, now = (settings.storage, table.name), time.monotonic()
+    at, known = _noted.get(key, (None, None))
+    latest = known if status is None else status.latest
+    if at is not None and (now - at) * 1000 < _NOTED_AGAIN_MS and latest == known:
+        return
+    commit = None if status is None else status.commits.get(status.latest)
+    found = Found(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
+    note(store_of(settings), table, found)
+    _noted[key] = (now, latest)
+
+
+def note(
+    store: SnapshotStore, table: TableSettings, found: Found, in_force: Mapping[int, ManifestName] | None = None
+) -> None:
+    """Note what a look found. Nothing is written if only the time changed, and not by much.
+
+    in_force: the stored versions, if they are listed already.
+    """
+    now = time.time_ns() // 1_000_000
+    try:
+        before = store.looks.read(table.name)
+        after = _merged(before or LastLook(looked_at_ms=0), table, found)
+        if before is not None and after == before and now - before.looked_at_ms < _NOTED_AGAIN_MS:
+            return
+        after = replace(after, looked_at_ms=now)
+        if found.checked_version is not None:
+            store.looks.write(table.name, after, in_force)
+        else:
+            store.looks.touch(table.name, after)
+    except StorageError as error:
+        _log.warning("The look at table %s cannot be noted: %s", table.name, error)
+
+
+def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
+    """Return what evaluated checks found.
+
+    Checks of the log's condition are left out: its faults say the same. `fresh_table` is no problem but the rule of
+    when the table is stale: time goes on without runs.
+    """
+    problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
+    for result in results:
+        name = result.check_name or ""
+        text, _, advice = (result.description or "").partition(ADVICE_MARK)
+        if name == FreshTable.name:
+            rule = _stale_rule(result)
+        elif name not in _CONDITION_NAMES:
+            is_error = result.severity is dg.AssetCheckSeverity.ERROR
+            problem = TableProblem(check=name, severity="error" if is_error else "warning", text=text, advice=advice)
+            problems[name] = () if result.passed else (problem,)
+        if name == ExpiredTombstones.name:
+            vacuum = _number(result, "expired_bytes")
+    return Found(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
+
+
+def _stale_rule(result: dg.AssetCheckResult) -> StaleRule | None:
+    hours = _number(result, "hours_expected")
+    if hours is None:
+        return None
+    return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
+
+
+def _number(result: dg.AssetCheckResult, name: str) -> float | None:
+    entry = (result.metadata or {}).get(name)
+    value = entry.value if isinstance(entry, dg.MetadataValue) else entry
+    return value if isinstance(value, int | float) else None
+
+
+def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
+    kept = [problem for problem in before.problems if problem.check not in found.problems]
+    new = [problem for problems in found.problems.values() for problem in problems]
+    is_same = found.latest_version in (None, before.latest_version)
+    return replace(
+        before,
+        latest_version=before.latest_version if found.latest_version is None else found.latest_version,
+        last_commit_ms=before.last_commit_ms if is_same and found.checked_version is None else found.last_commit_ms,
+        checked_version=before.checked_version if found.checked_version is None else found.checked_version,
+        problems=(*new, *kept),
+        stale_rule=found.stale_rule or before.stale_rule,
+        small_file_bytes=table.checks.small_file_bytes,
+        facts_version=before.facts_version if found.facts_version is None else found.facts_version,
+        vacuum_bytes=before.vacuum_bytes if found.vacuum_bytes is None else found.vacuum_bytes,
+        owners=table.owners,
+        path=redacted(table.path),
+    )

@@ -1,0 +1,92 @@
+"""The asset `fleet`: all followed tables on one page, with its job, schedule and sensor."""
+
+# No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
+# ruff: noqa: I002
+
+from typing import Any
+
+import dagster as dg
+
+from deltasnap_assets.settings.config import TABLE_TAG, Settings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_assets.tables.pages.fleet_page import fleet_page
+from deltasnap_assets.texts import secrets_hidden
+
+FLEET = "fleet"
+FLEET_JOB = "deltasnap_fleet"
+FLEET_SCHEDULE = "deltasnap_fleet_hourly"
+FLEET_SENSOR = "deltasnap_fleet_after_refreshes"
+
+_HOURLY = "30 * * * *"
+_EVERY_SECONDS = 300
+_MOST_RUNS = 50
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
+_UNFINISHED = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+
+
+def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
+    """Return the asset `fleet`. Each materialization is kept in the store: see `SnapshotStore.fleet_history`."""
+
+    @dg.asset(
+        name=FLEET,
+        group_name=FLEET,
+        kinds={"table"},
+        description="All followed tables on one page, the worst first: from the store alone, no log is read.",
+    )
+    def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        with secrets_hidden():
+            rows = store_of(settings).fleet([table.name for table in settings.tables], keep=True).to_pylist()
+            context.log.info(f"{len(rows)} tables")
+            return dg.MaterializeResult(metadata=fleet_page(rows))
+
+    return fleet
+
+
+def fleet_job() -> Any:
+    """Return the job that materializes the asset."""
+    return dg.define_asset_job(
+        FLEET_JOB,
+        selection=dg.AssetSelection.assets(dg.AssetKey([FLEET])),
+        description="Materializes the page of all tables from the store.",
+        executor_def=dg.in_process_executor,
+    )
+
+
+def fleet_schedule() -> dg.ScheduleDefinition:
+    """Return the schedule: without new commits, tables become stale, and looks become old."""
+    return dg.ScheduleDefinition(
+        name=FLEET_SCHEDULE,
+        job_name=FLEET_JOB,
+        cron_schedule=_HOURLY,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Materializes the page of all tables every hour.",
+    )
+
+
+def fleet_sensor() -> dg.SensorDefinition:
+    """Return the sensor: one run after all refreshes of the last minutes. Its cursor is the last run that it saw."""
+
+    @dg.sensor(
+        name=FLEET_SENSOR,
+        job_name=FLEET_JOB,
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Materializes the page of all tables after refreshes, at most every five minutes.",
+    )
+    def after_refreshes(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        last = _last_ended(context.instance)
+        if last is None or last == context.cursor:
+            return dg.SensorResult(skip_reason="No table was refreshed since.", cursor=context.cursor)
+        pending = dg.RunsFilter(job_name=FLEET_JOB, statuses=_UNFINISHED)
+        if context.instance.get_runs_count(pending):
+            return dg.SensorResult(skip_reason="A run of the fleet is not finished.", cursor=context.cursor)
+        return dg.SensorResult(run_requests=[dg.RunRequest(job_name=FLEET_JOB)], cursor=last)
+
+    return after_refreshes
+
+
+def _last_ended(instance: dg.DagsterInstance) -> str | None:
+    """Return the id of the run of a table that ended last; None: none of the latest runs is of a table."""
+    records = instance.get_run_records(dg.RunsFilter(statuses=_ENDED), limit=_MOST_RUNS, order_by="update_timestamp")
+    runs = (record.dagster_run for record in records)
+    return next((run.run_id for run in runs if TABLE_TAG in run.tags), None)

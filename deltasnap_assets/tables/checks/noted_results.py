@@ -1,0 +1,56 @@
+"""Notes what the checks of a run found as the last look at its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition_report import problems_of
+from deltasnap_assets.runs.looks import Found, found_by_checks, note
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import DeltaSnapError, logger_of
+
+_log = logger_of(__name__)
+
+
+def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:
+    """Note the results of the checks of the table, and the condition of its log.
+
+    They are recorded in Dagster already: if they cannot be noted too, that is logged, and the run goes on.
+    """
+    found = found_by_checks(results)
+    try:
+        condition = snapshots.condition(table)
+        newest = max(snapshots.stored_versions(table), default=None)
+        noted = replace(
+            found,
+            latest_version=condition.latest,
+            last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
+            problems={**problems_of(condition, None), **found.problems},
+            facts_version=None if found.vacuum_bytes is None else newest,
+            checked_version=newest,
+        )
+        note(snapshots.store, table, noted, snapshots.in_force(table))
+    except DeltaSnapError as error:
+        _log.warning("The checks of table %s cannot be noted: %s", table.name, error)
+
+
+def note_version_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:
+    """Note the results of the checks of versions."""
+    note(snapshots.store, table, Found(problems=found_by_checks(results).problems))
+
+
+def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int | None) -> int | None:
+    """Return the time of a version's commit: the stored one, else that of its file; None: unknown."""
+    if latest is None:
+        return None
+    try:
+        if latest in snapshots.stored_versions(table):
+            return snapshots.manifests(table, [latest])[latest].timestamp
+        commit = snapshots.listing(table).commits.get(latest)
+    except DeltaSnapError:
+        return None
+    return None if commit is None else commit.modification_time

@@ -1,0 +1,89 @@
+"""The totals of a fleet, and its order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from deltasnap_core import TableLevel
+
+Row = Mapping[str, Any]
+"""One table: a row of `SnapshotStore.fleet` as a dictionary."""
+
+
+class FleetOrder(StrEnum):
+    """By what a fleet is sorted. Ties are sorted by name; what is unknown comes last."""
+
+    CONDITION = "condition"
+    """The worst first."""
+    GROWTH = "growth"
+    """What grew most in the last seven days first."""
+    SIZE = "size"
+    """The largest first."""
+    AGE = "age"
+    """The oldest last commit first, compared with what is usual."""
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTotals:
+    """The sums over a fleet. by_level: the number of tables of each condition, the worst first.
+
+    A table whose number is unknown counts as 0.
+    """
+
+    tables: int
+    by_level: Mapping[TableLevel, int]
+    num_records: int
+    num_files: int
+    size_in_bytes: int
+    growth_7d_bytes: int
+    growth_30d_bytes: int
+    vacuum_bytes: int
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Return all numbers, by name."""
+        return {
+            "tables": self.tables,
+            **{level.value: count for level, count in self.by_level.items()},
+            "num_records": self.num_records,
+            "num_files": self.num_files,
+            "size_in_bytes": self.size_in_bytes,
+            "growth_7d_bytes": self.growth_7d_bytes,
+            "growth_30d_bytes": self.growth_30d_bytes,
+            "vacuum_bytes": self.vacuum_bytes,
+        }
+
+
+def totals_of(rows: Sequence[Row]) -> FleetTotals:
+    """Return the totals of a fleet."""
+    names = ("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes", "vacuum_bytes")
+    return FleetTotals(
+        tables=len(rows),
+        by_level={level: sum(row["condition"] == level for row in rows) for level in TableLevel},
+        **{name: sum(row[name] or 0 for row in rows) for name in names},
+    )
+
+
+def in_order(rows: Iterable[Row], order: FleetOrder) -> list[Row]:
+    """Return rows in an order."""
+    column = {FleetOrder.GROWTH: "growth_7d_bytes", FleetOrder.SIZE: "size_in_bytes", FleetOrder.AGE: "age_ratio"}
+
+    def key(row: Row) -> tuple[Any, ...]:
+        if order is FleetOrder.CONDITION:
+            return TableLevel(row["condition"]).rank, row["table"]
+        if order is FleetOrder.NAME:
+            return (row["table"],)
+        value = row[column[order]]
+        return value is None, -(value or 0), row["table"]
+
+    return sorted(rows, key=key)
+
+
+def largest(rows: Iterable[Row], column: str, most: int) -> list[Row]:
+    """Return the rows with the largest positive values of a column, the largest first."""
+    known = [row for row in rows if (row[column] or 0) > 0]
+    return sorted(known, key=lambda row: (-row[column], row["table"]))[:most]

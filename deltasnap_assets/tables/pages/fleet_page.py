@@ -1,0 +1,96 @@
+"""The page of the asset `fleet`: totals, bars, and one table of all tables, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, in_order, largest, totals_of
+from deltasnap_assets.tables.pages.fleet_texts import (
+    MARKS,
+    age_text,
+    count_text,
+    growth_text,
+    overview,
+    ratio_text,
+    size_text,
+    version_text,
+)
+from deltasnap_assets.tables.pages.metadata import Entries, markdown_table
+from deltasnap_assets.tables.pages.pictures import MOST_BARS, Bar, most_bars_picture
+from deltasnap_assets.texts import markdown_text, without_secrets
+from deltasnap_core import TableLevel
+
+MOST_ROWS = 1_000
+
+_MOST_OF_A_REASON = 200
+_HEADER = (
+    "table",
+    "condition",
+    "reason",
+    "last commit",
+    "version",
+    "rows",
+    "files",
+    "size",
+    "7 days",
+    "30 days",
+    "small files",
+    "VACUUM frees",
+    "since checkpoint",
+    "features",
+    "owner",
+)
+
+
+def fleet_page(rows: Sequence[Row]) -> Entries:
+    """Return the page of a fleet. rows: of `SnapshotStore.fleet`. The totals are numbers: Dagster plots them."""
+    totals = totals_of(rows)
+    entries: Entries = {"overview": dg.MetadataValue.md(overview(totals))}
+    for name, column in (("largest", "size_in_bytes"), ("fastest_growing", "growth_7d_bytes")):
+        bars = [
+            Bar(label=row["table"], value=row[column], text=bytes_text(row[column]))
+            for row in largest(rows, column, MOST_BARS)
+        ]
+        if bars:
+            entries[name] = dg.MetadataValue.md(most_bars_picture(name.replace("_", " "), bars)[0])
+    entries["fleet"] = dg.MetadataValue.md(fleet_markdown(rows))
+    numbers = {name: dg.MetadataValue.int(_plotted(number)) for name, number in totals.numbers.items()}
+    return entries | numbers
+
+
+def fleet_markdown(rows: Sequence[Row]) -> str:
+    """Return a Markdown table with one row for each table, the worst first."""
+    ordered = in_order(rows, FleetOrder.CONDITION)
+    table = markdown_table(_HEADER, (_cells(row) for row in ordered[:MOST_ROWS]))
+    left = len(ordered) - MOST_ROWS
+    return f"{table}\n\nand {left:,} more: `deltasnap fleet`" if left > 0 else table
+
+
+def _cells(row: Row) -> list[str]:
+    level = TableLevel(row["condition"])
+    name = row["table"]
+    return [
+        f"[{markdown_text(name)}](/assets/{name}/delta_log)",
+        f"{MARKS[level]} {level.value}",
+        markdown_text(without_secrets(row["reason"]), _MOST_OF_A_REASON),
+        age_text(row),
+        version_text(row),
+        count_text(row["num_records"]),
+        count_text(row["num_files"]),
+        size_text(row["size_in_bytes"]),
+        growth_text(row["growth_7d_bytes"]),
+        growth_text(row["growth_30d_bytes"]),
+        ratio_text(row["small_file_ratio"]),
+        size_text(row["vacuum_bytes"]),
+        count_text(row["commits_since_checkpoint"]),
+        markdown_text(", ".join(row["features"])),
+        markdown_text(", ".join(row["owners"])),
+    ]
+
+
+def _plotted(number: int) -> int:
+    """Return a number that Dagster can store."""
+    return max(min(number, (1 << 63) - 1), -(1 << 63))

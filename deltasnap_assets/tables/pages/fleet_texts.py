@@ -1,0 +1,64 @@
+"""The facts about a table of a fleet in words, for its page and the terminal. Pure."""
+
+from __future__ import annotations
+
+from deltasnap_assets.quantities import bytes_text, counted, span_text
+from deltasnap_assets.tables.fleet_totals import FleetTotals, Row
+from deltasnap_core import TableLevel
+
+MARKS = {
+    TableLevel.BROKEN: "🔴",
+    TableLevel.UNKNOWN: "⚪",
+    TableLevel.WARNED: "🟡",
+    TableLevel.STALE: "🟠",
+    TableLevel.HEALTHY: "🟢",
+}
+
+
+def overview(totals: FleetTotals) -> str:
+    """Return the totals in one sentence: how many tables are in which condition, rows, files, bytes."""
+    counts = ", ".join(f"{MARKS[level]} {count:,} {level.value}" for level, count in totals.by_level.items() if count)
+    return (
+        f"{counted(totals.tables, 'table')}: {counts or 'none'}. {counted(totals.num_records, 'row')} in "
+        f"{counted(totals.num_files, 'file')}, {bytes_text(totals.size_in_bytes)}; "
+        f"{growth_text(totals.growth_7d_bytes)} in 7 days. VACUUM would free {bytes_text(totals.vacuum_bytes)}."
+    )
+
+
+def age_text(row: Row) -> str:
+    """Return the age of the last commit, compared with what is usual: `3 hours (1.5 x usual)`."""
+    if row["age_ms"] is None:
+        return ""
+    ratio = "" if row["age_ratio"] is None else f" ({row['age_ratio']:,.1f} x usual)"
+    return f"{span_text(row['age_ms'])}{ratio}"
+
+
+def version_text(row: Row) -> str:
+    """Return the latest version, and how far the store is behind: `12`, `14 (2 behind)`."""
+    known = [version for version in (row["latest_version"], row["stored_version"]) if version is not None]
+    if not known:
+        return ""
+    behind = f" ({row['versions_behind']:,} behind)" if row["versions_behind"] else ""
+    return f"{max(known)}{behind}"
+
+
+def growth_text(size: int | None) -> str:
+    """Return a growth in bytes with its sign; empty: unknown."""
+    if size is None:
+        return ""
+    return f"{'-' if size < 0 else '+'}{bytes_text(abs(size))}" if size else "0 B"
+
+
+def count_text(count: int | None) -> str:
+    """Return a count; empty: unknown."""
+    return "" if count is None else f"{count:,}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """Return a ratio in percent; empty: unknown."""
+    return "" if ratio is None else f"{ratio:.0%}"
+
+
+def size_text(size: int | None) -> str:
+    """Return a size in bytes; empty: unknown."""
+    return "" if size is None else bytes_text(size)

@@ -1,0 +1,63 @@
+"""The kept fleets of a store: one Parquet file a fleet, named by its time. No Spark."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.storage.urls import join_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.fleet.fleet_row import HISTORY_SCHEMA
+from deltasnap_core.store.format.layout import FLEET
+
+_NAME = re.compile(r"(?P<taken>[0-9]{15})\.parquet\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHistory:
+    """The kept fleets below the root of a store."""
+
+    storage: WritableFiles
+    root: str
+
+    def keep(self, fleet: pa.Table, taken_at_ms: int) -> str:
+        """Write a fleet, and return the URL of its file. A fleet of the same time is replaced."""
+        taken = pa.array([taken_at_ms] * fleet.num_rows, pa.int64())
+        rows = pa.table([taken, *fleet.columns], schema=HISTORY_SCHEMA)
+        stream = io.BytesIO()
+        pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
+        url = join_url(self.root, f"{FLEET}/{taken_at_ms:015d}.parquet")
+        self.storage.write(url, stream.getvalue())
+        return url
+
+    def read(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
+        """Return the rows of all fleets from `since_ms` to `until_ms`, both included, ascending by time.
+
+        None: no limit. Errors: CorruptStoreError naming the file.
+        """
+        urls = [
+            url
+            for url, taken in self._files()
+            if (since_ms is None or taken >= since_ms) and (until_ms is None or taken <= until_ms)
+        ]
+        tables = [_parsed(url, content) for url, content in zip(urls, self.storage.read_many(urls), strict=True)]
+        return pa.concat_tables(tables) if tables else HISTORY_SCHEMA.empty_table()
+
+    def _files(self) -> Iterator[tuple[str, int]]:
+        for file in self.storage.list_folder(join_url(self.root, FLEET)):
+            if (found := _NAME.match(file.name)) is not None:
+                yield file.path, int(found["taken"])
+
+
+def _parsed(url: str, content: bytes) -> pa.Table:
+    try:
+        rows = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read()
+        return rows.select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        raise CorruptStoreError(path=url, reason=str(error)) from error

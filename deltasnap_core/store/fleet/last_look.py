@@ -1,0 +1,192 @@
+"""LastLook: what the last look at a table found, as one small JSON document beside its manifests. Pure.
+
+The state of a table's log is not part of any stored version: it changes while no version is added. Whoever looks at a
+log (a run, a poll, a schedule) records here what it found, so that the condition of many tables can be shown without
+reading their logs. The document is a record for people. It decides nothing: which versions are stored, only the
+manifests say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.store.fleet.timeline import Points, VersionPoint
+from deltasnap_core.store.format.layout import ManifestName
+
+FORMAT = 1
+MOST_OF_A_TEXT = 2000
+DEFAULT_SMALL_FILE_BYTES = 16 * 1024 * 1024
+
+Severity = Literal["error", "warning"]
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProblem:
+    """One problem of a table. check: the name of what found it. text: the problem in sentences. advice: what to do."""
+
+    check: str
+    severity: Severity
+    text: str
+    advice: str = ""
+
+    @classmethod
+    def from_json(cls, values: object) -> TableProblem:
+        """Return the problem from the result of `to_json`. Errors: ValueError."""
+        fields = JsonFields("problem", values)
+        severity = fields.string("severity")
+        if severity not in ("error", "warning"):
+            raise ValueError(f"problem.severity: expected error or warning, found {severity!r}")
+        return cls(
+            check=fields.string("check"),
+            severity="error" if severity == "error" else "warning",
+            text=fields.string("text"),
+            advice=fields.string("advice"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values. Texts are without credentials, and truncated."""
+        return {
+            "check": self.check,
+            "severity": self.severity,
+            "text": _stored_text(self.text),
+            "advice": _stored_text(self.advice),
+        }
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleRule:
+    """When a table is stale. patience_ms: the age of its last commit from which it is. check, advice: to be shown."""
+
+    patience_ms: int
+    check: str
+    advice: str = ""
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastLook:
+    """What the last look at a table found. Times are in ms since the epoch.
+
+    looked_at_ms:     when somebody last looked at the log of the table.
+    latest_version:   the latest version of the log at that time; None: unknown.
+    last_commit_ms:   the time of its commit; None: unknown.
+    checked_version:  the newest stored version when checks were last evaluated; None: never.
+    problems:         the problems in force, the latest first; empty: none was found.
+    stale_rule:       None: the table never counts as stale.
+    small_file_bytes: a file below this size counts as small.
+    facts_version:    the version of the two facts below; None: they are unknown.
+    vacuum_bytes:     the bytes of files past their retention; None: unknown.
+    owners:           of the table, as configured.
+    path:             URL of the table, without credentials.
+    points:           times and sizes of some stored versions, so that their manifests need not be read again.
+    """
+
+    looked_at_ms: int
+    latest_version: int | None = None
+    last_commit_ms: int | None = None
+    checked_version: int | None = None
+    problems: tuple[TableProblem, ...] = ()
+    stale_rule: StaleRule | None = None
+    small_file_bytes: int = DEFAULT_SMALL_FILE_BYTES
+    facts_version: int | None = None
+    vacuum_bytes: int | None = None
+    owners: tuple[str, ...] = ()
+    path: str | None = None
+    points: Points = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> LastLook:
+        """Return the look from the bytes of its document. Errors: ValueError stating the problem."""
+        try:
+            values = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"expected JSON: {error}") from error
+        fields = JsonFields("look", values)
+        if fields.integer("format") != FORMAT:
+            raise ValueError(f"expected format {FORMAT}, found {values['format']!r}")
+        rule = values.get("staleRule")
+        return cls(
+            looked_at_ms=fields.integer("lookedAt"),
+            latest_version=fields.optional_integer("latestVersion"),
+            last_commit_ms=fields.optional_integer("lastCommit"),
+            checked_version=fields.optional_integer("checkedVersion"),
+            problems=fields.sequence("problems", TableProblem.from_json),
+            stale_rule=None if rule is None else _rule_of(rule),
+            small_file_bytes=fields.integer("smallFileBytes"),
+            facts_version=fields.optional_integer("factsVersion"),
+            vacuum_bytes=fields.optional_integer("vacuumBytes"),
+            owners=fields.sequence("owners", _owner),
+            path=fields.optional_string("path"),
+            points=_points_of(values.get("points", {})),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the document: UTF-8 JSON."""
+        rule = self.stale_rule
+        values = {
+            "format": FORMAT,
+            "lookedAt": self.looked_at_ms,
+            "latestVersion": self.latest_version,
+            "lastCommit": self.last_commit_ms,
+            "checkedVersion": self.checked_version,
+            "problems": [problem.to_json() for problem in self.problems],
+            "staleRule": rule and {"patience": rule.patience_ms, "check": rule.check, "advice": rule.advice},
+            "smallFileBytes": self.small_file_bytes,
+            "factsVersion": self.facts_version,
+            "vacuumBytes": self.vacuum_bytes,
+            "owners": list(self.owners),
+            "path": self.path and redacted(self.path),
+            "points": _points_json(self.points),
+        }
+        return json.dumps(values, separators=(",", ":")).encode()
+
+
+def _stored_text(text: str) -> str:
+    return redacted(text)[:MOST_OF_A_TEXT]
+
+
+def _rule_of(values: object) -> StaleRule:
+    fields = JsonFields("staleRule", values)
+    return StaleRule(
+        patience_ms=fields.integer("patience"), check=fields.string("check"), advice=fields.string("advice")
+    )
+
+
+def _owner(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"owners: expected texts, found {value!r}")
+    return value
+
+
+def _points_json(points: Points) -> dict[str, dict[str, Sequence[int]]]:
+    by_generation: dict[str, dict[str, Sequence[int]]] = {}
+    for name, point in points.items():
+        by_generation.setdefault(name.generation, {})[str(name.version)] = list(point)
+    return by_generation
+
+
+def _points_of(values: object) -> dict[ManifestName, VersionPoint]:
+    try:
+        if isinstance(values, Mapping):
+            return {
+                ManifestName(generation=generation, version=int(version)): _point(point)
+                for generation, versions in values.items()
+                for version, point in versions.items()
+            }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"points: {error}") from error
+    raise ValueError("points: expected an object")
+
+
+def _point(values: Any) -> VersionPoint:
+    timestamp, size = values
+    if not isinstance(timestamp, int) or not isinstance(size, int):
+        raise ValueError(f"expected a time and a size, found {values!r}")
+    return VersionPoint(timestamp=timestamp, size_in_bytes=size)

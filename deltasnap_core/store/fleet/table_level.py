@@ -1,0 +1,109 @@
+"""The condition of a table in one word, with the reason: decided from its last look and the time of now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from deltasnap_core.redaction import safe_repr
+from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
+
+MOST_LOOK_AGE_MS = 24 * 60 * 60 * 1000
+"""A look older than this says nothing about now."""
+
+_HOUR_MS = 60 * 60 * 1000
+_DAYS_FROM = 7 * 24  # below, days would hide by how much an age exceeds what is expected
+
+
+class TableLevel(StrEnum):
+    """The condition of a table, the worst first."""
+
+    BROKEN = "broken"
+    """A version cannot be read, or a check failed with an error."""
+    UNKNOWN = "unknown"
+    """Nobody looked at the table, no run checked it, or the last look is too old to say anything about now."""
+    WARNED = "warned"
+    """A check failed with a warning."""
+    STALE = "stale"
+    """The last commit is older than expected, and nothing else is wrong."""
+    HEALTHY = "healthy"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return list(TableLevel).index(self)
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A level with its reason. check: what found it; None: nothing did. advice: what to do; empty: nothing.
+
+    reason: in sentences; empty only if the table is healthy.
+    """
+
+    level: TableLevel
+    reason: str = ""
+    check: str | None = None
+    advice: str = ""
+
+
+def is_new(look: LastLook) -> bool:
+    """Return whether no run has checked the table yet, and nothing else found an error."""
+    return look.checked_version is None and all(problem.severity != "error" for problem in look.problems)
+
+
+def judged(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> Judgement:
+    """Return the condition of a table.
+
+    look: the last one; None: never. last_commit_ms: of the latest commit; None: unknown, the table is not stale then.
+    """
+    if look is None:
+        return Judgement(
+            level=TableLevel.UNKNOWN,
+            reason="deltasnap has not looked at this table yet.",
+            advice="Refresh the table, or start its sensor.",
+        )
+    age = now_ms - look.looked_at_ms
+    since = f"deltasnap last looked at this table {_hours(age)} ago." if age > MOST_LOOK_AGE_MS else ""
+    if errors := [problem for problem in look.problems if problem.severity == "error"]:
+        found = _of_problems(TableLevel.BROKEN, errors)
+        return replace(found, reason=f"{found.reason} {since}".rstrip())
+    if since:
+        return Judgement(level=TableLevel.UNKNOWN, reason=since, advice="Refresh the table, or start its sensor.")
+    if look.checked_version is None:
+        return Judgement(
+            level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
+        )
+    if look.problems:
+        return _of_problems(TableLevel.WARNED, look.problems)
+    rule = look.stale_rule
+    if rule is not None and last_commit_ms is not None:
+        return _freshness(rule, now_ms - last_commit_ms)
+    return Judgement(level=TableLevel.HEALTHY)
+
+
+def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> Judgement:
+    return Judgement(
+        level=level,
+        reason=" ".join(dict.fromkeys(problem.text for problem in problems)),
+        check=problems[0].check,
+        advice=" ".join(dict.fromkeys(problem.advice for problem in problems if problem.advice)),
+    )
+
+
+def _freshness(rule: StaleRule, age_ms: int) -> Judgement:
+    if age_ms <= rule.patience_ms:
+        return Judgement(level=TableLevel.HEALTHY)
+    return Judgement(
+        level=TableLevel.STALE,
+        reason=f"The last commit is {_hours(age_ms)} old, at most {_hours(rule.patience_ms)} expected.",
+        check=rule.check,
+        advice=rule.advice,
+    )
+
+
+def _hours(span_ms: int) -> str:
+    hours = span_ms // _HOUR_MS
+    return f"{hours // 24:,} days" if hours >= _DAYS_FROM else f"{hours:,} hour{'' if hours == 1 else 's'}"

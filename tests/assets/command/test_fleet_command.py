@@ -1,0 +1,102 @@
+"""`deltasnap fleet`, from the store alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from benchmarks.stored_fleet import store_table
+from deltasnap_assets.command.cli import app
+from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from deltasnap_core import LastLook, SnapshotStore, TableProblem
+from deltasnap_core.log.table_log import system_clock
+
+DAY = 24 * 3_600_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three tables without logs: `a` is healthy, `b` is broken, and nobody looked at `c`. `b` grows fastest."""
+    now = system_clock()
+    for number, name in enumerate("abc", 1):
+        store_table(tmp_path / "store", name, [(now - day * DAY, number * 10 - day) for day in range(9, -1, -1)])
+    looks = SnapshotStore.open(None, tmp_path / "store").looks
+    problem = TableProblem(check="log", severity="error", text="It is \x1b[31m[red]lost.", advice="Restore it.")
+    looks.write("a", LastLook(looked_at_ms=now, checked_version=9))
+    looks.write("b", LastLook(looked_at_ms=now, problems=(problem,)))
+    tables = "".join(f"  - {{name: {name}, path: /nowhere/{name}}}\n" for name in "abc")
+    (tmp_path / "deltasnap.yaml").write_text(f"storage: store\ntables:\n{tables}")
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "deltasnap.yaml"))
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["fleet", *arguments], catch_exceptions=False)
+
+
+@pytest.mark.usefixtures("folder")
+def test_tables_are_shown_worst_first_with_reason_and_advice() -> None:
+    result = run()
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert lines[0].startswith("3 tables: 🔴 1 broken, ⚪ 1 unknown, 🟢 1 healthy. ")
+    assert [line.split()[:2] for line in lines[2:5]] == [["b", "broken"], ["c", "unknown"], ["a", "healthy"]]
+    assert "broken b: It is \\x1b[31m[red]lost. Restore it." in lines[5]
+    assert "\x1b" not in result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_the_tables_in_a_condition_are_shown() -> None:
+    names = [
+        row["table"] for row in json.loads(run("--only", "broken", "--only", "healthy", "--json").stdout)["tables"]
+    ]
+    assert names == ["b", "a"]
+    assert run("--only", "perfect").exit_code == 2
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("order", "names"), [("name", "abc"), ("size", "cba"), ("growth", "abc"), ("condition", "bca")]
+)
+def test_tables_are_sorted_as_asked_for(order: str, names: str) -> None:
+    found = json.loads(run("--sort", order, "--json").stdout)
+    assert "".join(row["table"] for row in found["tables"]) == names
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_has_the_totals_of_all_tables_and_the_columns_of_the_store() -> None:
+    found = json.loads(run("--format", "json", "--only", "broken").stdout)
+    assert (found["totals"]["tables"], found["totals"]["broken"], len(found["tables"])) == (3, 1, 1)
+    assert found["tables"][0]["growth_7d_bytes"] == 7 * (1 << 20)
+    assert "\x1b" not in found["tables"][0]["reason"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_prometheus_output_has_each_table() -> None:
+    text = run("--format", "prometheus").stdout
+    assert [f'deltasnap_table_condition{{table="{name}",condition="healthy"}}' in text for name in "abc"] == [True] * 3
+
+
+def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pyspark import java_gateway\n"
+        "def fail(*_, **__): raise AssertionError('a JVM')\n"
+        "java_gateway.launch_gateway = fail\n"
+        "sys.argv[1:] = ['fleet', '--json']\n"
+        "from deltasnap_assets.command.cli import main\n"
+        "try:\n    main()\nfinally:\n    assert 'dagster' not in sys.modules\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["tables"]) == 3

@@ -1,0 +1,79 @@
+"""The text format of Prometheus."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.stored_fleet import FILE_BYTES, store_table
+from deltasnap_assets.command.views.prometheus import label_value, prometheus_text
+from deltasnap_core import LastLook, SnapshotStore
+
+DAY = 24 * 3_600_000
+NOW = 100 * DAY
+SAMPLE = re.compile(
+    r'(?P<name>[a-z_][a-z0-9_]*)\{(?P<labels>\w+="(?:[^"\\\n]|\\[\\"n])*"(?:,\w+="[^"]*")*)\} (?P<value>\S+)'
+)
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    for name in ("events", "orders"):
+        store_table(folder, name, [(NOW - 40 * DAY, 1), (NOW - 2 * DAY, 2), (NOW - DAY, 5), (NOW - DAY, 5), (NOW, 6)])
+    store = SnapshotStore.open(None, folder)
+    store.looks.write(
+        "events", LastLook(looked_at_ms=NOW, latest_version=4, checked_version=4, facts_version=4, vacuum_bytes=7)
+    )
+    found: list[dict[str, Any]] = store.fleet(now_ms=NOW).to_pylist()
+    return found
+
+
+def test_every_line_is_a_comment_or_a_sample_of_the_metric_above(tmp_path: Path) -> None:
+    names, current, lines = [], "", prometheus_text(rows(tmp_path)).splitlines()
+    for line in lines:
+        if line.startswith("# HELP "):
+            current = line.split()[2]
+            names.append(current)
+        elif line.startswith("# "):
+            assert line == f"# TYPE {current} gauge"
+        else:
+            found = SAMPLE.fullmatch(line)
+            assert found is not None, line
+            assert found["name"] == current
+            float(found["value"])
+    assert len(names) == len(set(names)) > 10
+
+
+def test_values_are_in_base_units(tmp_path: Path) -> None:
+    text = prometheus_text(rows(tmp_path))
+    assert f'deltasnap_table_size_bytes{{table="events"}} {6 * FILE_BYTES}\n' in text
+    assert f'deltasnap_table_growth_7d_bytes{{table="events"}} {5 * FILE_BYTES}\n' in text
+    assert f'deltasnap_table_last_commit_timestamp_seconds{{table="events"}} {NOW / 1000!r}\n' in text
+    assert f'deltasnap_table_usual_commit_interval_seconds{{table="events"}} {DAY / 1000!r}\n' in text
+    assert 'deltasnap_table_small_files_ratio{table="events"} 1.0\n' in text
+    assert 'deltasnap_tables{condition="healthy"} 1\n' in text
+    assert 'deltasnap_table_condition{table="orders",condition="unknown"} 1\n' in text
+    assert 'deltasnap_table_condition{table="orders",condition="healthy"} 0\n' in text
+
+
+def test_unknown_value_has_no_sample(tmp_path: Path) -> None:
+    text = prometheus_text(rows(tmp_path))
+    assert 'deltasnap_table_vacuum_bytes{table="events"} 7\n' in text
+    assert 'deltasnap_table_vacuum_bytes{table="orders"}' not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("events", "events"),
+        ('a"b', 'a\\"b'),
+        ("a\\b", "a\\\\b"),
+        ("a\nb", "a\\\\nb"),
+        ("é", "é"),
+        ("a\x1bb", "a\\\\x1bb"),
+    ],
+)
+def test_label_is_escaped(text: str, escaped: str) -> None:
+    assert label_value(text) == escaped

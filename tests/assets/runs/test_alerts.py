@@ -1,0 +1,266 @@
+"""Messages about tables that get worse and recover, to a real HTTP server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from pydantic import ValidationError
+
+from deltasnap_assets.runs.alerts import alerts_sensor
+from deltasnap_assets.runs.webhook import WebhookError, send
+from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.loading import read_settings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_core import LastLook, StaleRule, TableProblem
+from deltasnap_core.log.table_log import system_clock
+
+SECRET = "T000/B000/a-very-secret-token"
+HOUR = 3_600_000
+
+WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+ERROR = TableProblem(check="log", severity="error", text="Version 3 cannot be read.", advice="Restore it.")
+
+
+class Chat:
+    """A webhook that keeps what it gets. status: of its answers."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.status = 200
+        chat = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                content = self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(chat.status)
+                if 300 <= chat.status < 400:
+                    self.send_header("Location", "/elsewhere")
+                if chat.status == 200 and self.path == f"/services/{SECRET}":
+                    chat.texts.append(json.loads(content)["text"])
+                self.end_headers()  # this sends the answer
+
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/services/{SECRET}"
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def taken(self) -> list[str]:
+        texts, self.texts = self.texts, []
+        return texts
+
+
+@pytest.fixture
+def chat() -> Iterator[Chat]:
+    made = Chat()
+    yield made
+    made.close()
+
+
+class Fleet:
+    """Tables without logs: only what was noted about them counts."""
+
+    def __init__(self, folder: Path, url: str, *tables: str, **alerts: Any) -> None:
+        self.settings = Settings.model_validate(
+            {
+                "storage": str(folder / "store"),
+                "tables": [{"name": name, "path": f"/lake/{name}"} for name in tables or ("events",)],
+                "alerts": {"webhook": url, **alerts},
+            }
+        )
+        self.sensor = alerts_sensor(self.settings)
+        self.instance = dg.DagsterInstance.ephemeral()
+
+    def note(self, *problems: TableProblem, table: str = "events", **fields: Any) -> None:
+        look = LastLook(**{"looked_at_ms": system_clock(), "problems": problems, "checked_version": 1, **fields})
+        store_of(self.settings).looks.touch(table, look)
+
+    def tick(self) -> str:
+        result = self.sensor(dg.build_sensor_context(instance=self.instance))
+        assert isinstance(result, dg.SkipReason)
+        return result.skip_message or ""
+
+
+def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url, ui="https://dagster.example/")
+    fleet.note()
+    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    fleet.note(WARNING)
+    assert fleet.tick() == "Sent 1 messages."
+    link = "https://dagster.example/assets/events/delta_log"
+    assert chat.taken() == [f"Table events is warned. Many small files. Run `OPTIMIZE`. {link}"]
+    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    fleet.note(WARNING, ERROR)
+    fleet.tick()
+    assert chat.taken() == [f"Table events is broken. Version 3 cannot be read. Restore it. {link}"]
+    fleet.note()
+    fleet.tick()
+    assert chat.taken() == [f"Table events has recovered. All checks of its last look passed. {link}"]
+    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+
+
+def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    for problem in (WARNING, ERROR, WARNING, ERROR, WARNING, ERROR):
+        fleet.note(problem)
+        fleet.tick()
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events is warned", "Table events is broken"]
+
+
+def test_only_what_is_asked_for_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url, on=["error"])
+    for problems in ((WARNING,), (), (ERROR,), (WARNING,), ()):
+        fleet.note(*problems)
+        fleet.tick()
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events is broken", "Table events has recovered"]
+
+
+def test_message_that_failed_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url, "a", "b")
+    fleet.note(ERROR, table="a")
+    fleet.note(ERROR, table="b")
+    for chat.status in (500, 404, 301):
+        with pytest.raises(WebhookError, match=f"HTTP status {chat.status}"):
+            fleet.tick()
+    assert chat.taken() == []
+    chat.status = 200
+    assert fleet.tick() == "Sent 2 messages."
+    assert len(chat.taken()) == 2
+
+
+def test_messages_sent_before_a_failure_are_not_sent_again(
+    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(tmp_path, chat.url, "a", "b", "c")
+    for table in ("a", "b", "c"):
+        fleet.note(ERROR, table=table)
+
+    def failing_for_b(url: str, text: str) -> None:
+        chat.status = 503 if text.startswith("Table b ") else 200
+        send(url, text)
+
+    monkeypatch.setattr("deltasnap_assets.runs.alerts.send", failing_for_b)
+    with pytest.raises(WebhookError):
+        fleet.tick()
+    monkeypatch.undo()
+    chat.status = 200
+    assert fleet.tick() == "Sent 2 messages."
+    assert [text[:8] for text in chat.taken()] == ["Table a ", "Table b ", "Table c "]
+
+
+def test_table_at_which_nobody_looked_yet_is_not_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+
+
+def test_table_that_no_run_checked_yet_is_reported_only_if_it_is_broken(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note(checked_version=None)
+    fleet.tick()
+    assert chat.taken() == []
+    fleet.note(ERROR, checked_version=None)
+    fleet.tick()
+    assert len(chat.taken()) == 1
+
+
+def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
+    fleet.tick()
+    assert chat.taken()[0].startswith("Table events is unknown. deltasnap last looked at this table 72 hours ago. ")
+
+
+def test_table_that_becomes_stale_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
+    fleet.note(stale_rule=rule, last_commit_ms=system_clock() - 30 * HOUR)
+    fleet.tick()
+    told = "Table events is stale. The last commit is 30 hours old, at most 24 hours expected. Check the job. "
+    assert chat.taken()[0].startswith(told)
+
+
+def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note(TableProblem(check="log", severity="error", text="<!channel> & <https://x|y>\n\x1b[31m"))
+    fleet.tick()
+    (text,) = chat.taken()
+    assert "&lt;!channel&gt; &amp; &lt;https://x|y&gt;\\n\\x1b[31m" in text
+
+
+@pytest.mark.parametrize("is_listening", [True, False])
+def test_url_is_in_no_error_log_or_repr(
+    tmp_path: Path, chat: Chat, is_listening: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    chat.status = 500
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = chat.url if is_listening else f"http://127.0.0.1:{unused.getsockname()[1]}/services/{SECRET}"
+        fleet = Fleet(tmp_path, url)
+        fleet.note(ERROR)
+        with pytest.raises(WebhookError) as caught:
+            fleet.tick()
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+    told = [str(caught.value), repr(caught.value), caplog.text, repr(fleet.settings), str(fleet.settings)]
+    told += [str(fleet.settings.model_dump()), fleet.settings.model_dump_json(), repr(fleet.settings.alerts)]
+    assert [text for text in told if SECRET in text] == []
+
+
+def test_error_of_another_part_does_not_show_the_url(tmp_path: Path, chat: Chat) -> None:
+    Fleet(tmp_path, chat.url)
+    error = WebhookError(reason=f"connection to {chat.url} failed: /services/{SECRET}")
+    assert SECRET not in f"{error!r}{error.reason}"
+
+
+@pytest.mark.parametrize("url", [f"ftp://host/{SECRET}", SECRET, f"https://host/{SECRET} x", "[1]", "{a: b}"])
+def test_invalid_url_is_refused_without_showing_it(tmp_path: Path, url: str) -> None:
+    file = tmp_path / "deltasnap.yaml"
+    quoted = url if url[0] in "[{" else json.dumps(url)
+    file.write_text(f"tables: [{{name: t, path: /t}}]\nalerts:\n  webhook: {quoted}\n")
+    with pytest.raises(ConfigError, match=r"deltasnap.yaml:3: alerts\.webhook") as caught:
+        read_settings(file, {})
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", [f"alerts: https://host/{SECRET}", f"alerts: {{webhok: https://host/{SECRET}}}"])
+def test_url_in_the_wrong_place_is_not_shown(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "deltasnap.yaml"
+    file.write_text(f"tables: [{{name: t, path: /t}}]\n{line}\n")
+    with pytest.raises(ConfigError, match=r"deltasnap.yaml:2: alerts") as caught:
+        read_settings(file, {})
+    assert SECRET not in str(caught.value)
+
+
+def test_alerts_are_read_from_the_file(tmp_path: Path, chat: Chat) -> None:
+    file = tmp_path / "deltasnap.yaml"
+    file.write_text('tables: [{name: t, path: /t}]\nalerts: {webhook: "${SLACK_URL}", on: [error]}\n')
+    alerts = read_settings(file, {"SLACK_URL": chat.url}).alerts
+    assert alerts.webhook is not None
+    assert (alerts.webhook.get_secret_value(), alerts.on) == (chat.url, ("error",))
+
+
+def test_key_on_may_be_the_boolean_of_older_yaml() -> None:
+    found = Settings.model_validate({"tables": [{"name": "t", "path": "/t"}], "alerts": {True: ["warn"]}})
+    assert found.alerts.on == ("warn",)
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"tables": [{"name": "t", "path": "/t"}], "alerts": {"on": ["fatal"]}})

@@ -1,0 +1,190 @@
+"""What a look at a table found is noted in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
+from deltasnap_assets.checks.fresh_table import FreshTable
+from deltasnap_assets.checks.small_files import SmallFiles
+from deltasnap_assets.runs import looks
+from deltasnap_assets.runs.condition_report import FailedRun, problems_of, report_condition
+from deltasnap_assets.runs.looks import LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.plan import log_of
+from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_core import LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
+from tests.assets.jobs import idle_job
+from tests.builders import add, metadata, protocol, write_log
+
+HOUR = 3_600_000
+WARNING = TableProblem(check="small_files", severity="warning", text="Many.", advice="Run `OPTIMIZE`.")
+
+
+class Table:
+    """A table with a log of three versions, and the look at it."""
+
+    def __init__(self, folder: Path) -> None:
+        write_log(folder / "events", {0: [protocol(), metadata(), add("0")], 1: [add("1")], 2: [add("2")]})
+        self.log = folder / "events" / "_delta_log"
+        self.table = TableSettings(name="events", path=str(folder / "events"), owners=("team:web",))
+        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        self.instance = dg.DagsterInstance.ephemeral()
+
+    @property
+    def store(self) -> SnapshotStore:
+        return store_of(self.settings)
+
+    @property
+    def look(self) -> LastLook:
+        found = self.store.looks.read("events")
+        assert found is not None
+        return found
+
+    @property
+    def condition(self) -> str:
+        return str(self.store.fleet(["events"])["condition"][0])
+
+    def check(self) -> None:
+        """Note that all checks passed."""
+        note(self.store, self.table, Found(checked_version=0))
+
+    def report(self, failed: FailedRun | None = None) -> None:
+        condition = log_of(self.table).condition(read_pages=False)
+        report_condition(self.instance, self.settings, self.table, condition, failed)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+def result(check: Any, *, passed: bool, is_error: bool = False, **numbers: float) -> dg.AssetCheckResult:
+    severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
+    told = "It is so." if passed else "It is so.\n\nWhat to do: Change it."
+    return dg.AssetCheckResult(
+        check_name=check.name, passed=passed, severity=severity, description=told, metadata=dict(numbers)
+    )
+
+
+def test_failed_check_is_a_problem_with_its_sentence_and_advice() -> None:
+    found = found_by_checks([result(SmallFiles, passed=False), result(ExpiredTombstones, passed=True, expired_bytes=7)])
+    assert found.problems == {
+        "small_files": (TableProblem(check="small_files", severity="warning", text="It is so.", advice="Change it."),),
+        "expired_tombstones": (),
+    }
+    assert found.vacuum_bytes == 7
+
+
+def test_error_of_a_check_is_an_error_of_the_table() -> None:
+    (problem,) = found_by_checks([result(SmallFiles, passed=False, is_error=True)]).problems["small_files"]
+    assert problem.severity == "error"
+
+
+def test_freshness_is_noted_as_a_rule_for_later() -> None:
+    found = found_by_checks([result(FreshTable, passed=True, hours_expected=26)])
+    assert found.problems == {}
+    assert found.stale_rule == StaleRule(patience_ms=26 * HOUR, check="fresh_table", advice=FreshTable.advice)
+
+
+def test_problems_stay_until_their_check_passes(table: Table) -> None:
+    table.check()
+    note(table.store, table.table, Found(problems={"small_files": (WARNING,)}))
+    note(table.store, table.table, Found(problems={"other": ()}))
+    assert (table.look.problems, table.condition) == ((WARNING,), "warned")
+    note(table.store, table.table, Found(problems={"small_files": ()}))
+    assert (table.look.problems, table.condition) == ((), "healthy")
+
+
+def test_look_has_the_settings_of_the_table(table: Table) -> None:
+    note(table.store, table.table, Found(latest_version=2))
+    assert (table.look.owners, table.look.path) == (("team:web",), table.table.path)
+    assert table.look.small_file_bytes == table.table.checks.small_file_bytes
+
+
+def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(table.store, table.table, Found(latest_version=2))
+    before = table.look
+    note(table.store, table.table, Found(latest_version=2))
+    assert table.look == before
+    monkeypatch.setattr(looks, "_NOTED_AGAIN_MS", 0)
+    note(table.store, table.table, Found(latest_version=2))
+    assert table.look.looked_at_ms >= before.looked_at_ms
+
+
+def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
+    note(table.store, table.table, Found(latest_version=2, last_commit_ms=5))
+    note(table.store, table.table, Found(latest_version=2))
+    assert table.look.last_commit_ms == 5
+    note(table.store, table.table, Found(latest_version=3))
+    assert table.look.last_commit_ms is None
+
+
+def test_faults_of_the_log_are_noted_and_cleared(table: Table) -> None:
+    table.check()
+    commit = table.log / f"{1:020}.json"
+    content = commit.read_bytes()
+    commit.write_bytes(b"{nope\n")
+    condition = log_of(table.table).condition()
+    report_condition(table.instance, table.settings, table.table, condition)
+    (problem,) = table.look.problems
+    assert (problem.check, problem.severity, problem.text) == (LOG, "error", condition.faults[0].text)
+    assert (table.condition, table.look.latest_version) == ("broken", 2)
+    commit.write_bytes(content)
+    table.report()
+    assert (table.condition, table.look.problems) == ("healthy", ())
+
+
+def test_failed_run_is_a_warning_until_a_run_succeeds(table: Table) -> None:
+    table.check()
+    table.report(FailedRun(run_id="1", reason="The disk is full."))
+    (problem,) = table.look.problems
+    assert (problem.check, problem.text, table.condition) == (RUN, "The last run failed: The disk is full.", "warned")
+    table.report()
+    assert table.condition == "healthy"
+
+
+def test_failed_run_that_a_fault_explains_is_not_told_twice(table: Table) -> None:
+    (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
+    condition = log_of(table.table).condition()
+    found = problems_of(condition, FailedRun(run_id="1", reason=condition.faults[0].text))
+    assert (len(found[LOG]), found[RUN]) == (1, ())
+
+
+def test_tick_of_the_sensor_notes_the_latest_version(table: Table) -> None:
+    sensor = new_commits_sensor(table.settings, table.table, [idle_job])
+    first = sensor(dg.build_sensor_context(instance=table.instance))
+    assert isinstance(first, dg.SensorResult)
+    row = table.store.fleet(["events"]).to_pylist()[0]
+    assert (row["latest_version"], row["stored_version"], row["condition"]) == (2, None, "unknown")
+    write_log(table.log.parent, {3: [add("3")]})
+    sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
+    assert table.look.latest_version == 3
+
+
+def test_poll_without_news_notes_that_it_looked(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    sensor = new_commits_sensor(table.settings, table.table, [idle_job])
+    first = sensor(dg.build_sensor_context(instance=table.instance))
+    assert isinstance(first, dg.SensorResult)
+    (table.log.parent.parent / "store" / "events" / "last_look.json").unlink()
+    sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
+    assert table.store.looks.read("events") is None  # it is not an hour ago
+    monkeypatch.setattr(looks, "_NOTED_AGAIN_MS", 0)
+    sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
+    assert table.look.latest_version == 2
+
+
+def test_store_that_cannot_be_written_is_a_warning(
+    table: Table, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError(path="/store", reason="read-only")
+
+    monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
+    note(table.store, table.table, Found(latest_version=2))
+    assert "The look at table events cannot be noted" in caplog.text

@@ -1,0 +1,157 @@
+"""The asset `fleet`: its page, its totals, its history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from benchmarks.stored_fleet import FILE_BYTES, store_table
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.stores import store_of
+from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
+from deltasnap_assets.tables.fleet_totals import FleetOrder, in_order, totals_of
+from deltasnap_assets.tables.pages.fleet_page import fleet_page
+from deltasnap_core import LastLook, TableProblem
+from deltasnap_core.log.table_log import system_clock
+
+DAY = 24 * 3_600_000
+ERROR = TableProblem(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")
+WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+
+
+class Fleet:
+    """Three stored tables: `orders` is broken, `events` healthy, and nobody looked at `clicks`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = system_clock()
+        tables = tuple(TableSettings(name=name, path=f"/lake/{name}") for name in ("clicks", "events", "orders"))
+        self.settings = Settings(storage=str(folder / "store"), tables=tables)
+        store = store_of(self.settings)
+        for number, name in enumerate(("clicks", "events", "orders"), 1):
+            store_table(
+                folder / "store", name, [(self.now - day * DAY, number * (40 - day)) for day in range(39, -1, -1)]
+            )
+        look = LastLook(
+            looked_at_ms=self.now, latest_version=41, last_commit_ms=self.now, checked_version=39, owners=("team:web",)
+        )
+        store.looks.write("events", look)
+        store.looks.write("orders", LastLook(looked_at_ms=self.now, problems=(ERROR,)))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = store_of(self.settings).fleet(now_ms=self.now).to_pylist()
+        return found
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def test_page_has_one_row_a_table_the_worst_first(fleet: Fleet) -> None:
+    lines = str(fleet_page(fleet.rows)["fleet"].value).splitlines()
+    assert lines[0].startswith("| table | condition | reason | last commit |")
+    assert [line.split("](")[0] for line in lines[2:]] == ["| [orders", "| [clicks", "| [events"]
+    assert lines[2].startswith("| [orders](/assets/orders/delta_log) | 🔴 broken | Version 3 is lost \\| \\<b\\>")
+    assert "| 41 (2 behind) | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB | 100% |" in lines[4]
+    assert lines[4].endswith("| team\\:web |")
+    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+
+
+def test_totals_are_numbers(fleet: Fleet) -> None:
+    page = fleet_page(fleet.rows)
+    numbers = {name: entry.value for name, entry in page.items() if isinstance(entry, dg.IntMetadataValue)}
+    assert numbers == {
+        "tables": 3,
+        "broken": 1,
+        "unknown": 1,
+        "warned": 0,
+        "stale": 0,
+        "healthy": 1,
+        "num_records": 24_000,
+        "num_files": 240,
+        "size_in_bytes": 240 * FILE_BYTES,
+        "growth_7d_bytes": 42 * FILE_BYTES,
+        "growth_30d_bytes": 180 * FILE_BYTES,
+        "vacuum_bytes": 0,
+    }
+    assert str(page["overview"].value) == (
+        "3 tables: 🔴 1 broken, ⚪ 1 unknown, 🟢 1 healthy. 24,000 rows in 240 files, 240 MiB; +42 MiB in 7 days. "
+        "VACUUM would free 0 B."
+    )
+
+
+def test_page_has_bars_of_the_largest_and_of_the_fastest_growing(fleet: Fleet) -> None:
+    page = fleet_page(fleet.rows)
+    for name in ("largest", "fastest_growing"):
+        picture = str(page[name].value)
+        assert picture.startswith(f"![{name.replace('_', ' ')}](<data:image/svg+xml,")
+        assert picture.index("orders") < picture.index("events") < picture.index("clicks")
+
+
+def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
+    settings = Settings(storage=str(tmp_path), tables=(TableSettings(name="events", path="/lake/events"),))
+    page = fleet_page(store_of(settings).fleet(["events"]).to_pylist())
+    assert {"largest", "fastest_growing"}.isdisjoint(page)
+    assert str(page["overview"].value).startswith("1 table: ⚪ 1 unknown. 0 rows")
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        (FleetOrder.CONDITION, ["orders", "clicks", "events"]),
+        (FleetOrder.NAME, ["clicks", "events", "orders"]),
+        (FleetOrder.SIZE, ["orders", "events", "clicks"]),
+        (FleetOrder.GROWTH, ["orders", "events", "clicks"]),
+    ],
+)
+def test_order_is_the_one_asked_for(fleet: Fleet, order: FleetOrder, names: list[str]) -> None:
+    assert [row["table"] for row in in_order(fleet.rows, order)] == names
+
+
+def test_unknown_values_are_last_in_any_order_and_count_as_nothing(fleet: Fleet) -> None:
+    rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
+    assert [row["table"] for row in in_order(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
+    assert totals_of(rows).growth_7d_bytes == -10
+
+
+def test_each_materialization_is_recorded_and_kept_in_the_store(fleet: Fleet) -> None:
+    defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job()])
+    instance = dg.DagsterInstance.ephemeral()
+    for _ in range(2):
+        assert defs.resolve_job_def(FLEET_JOB).execute_in_process(instance=instance).success
+    (record,) = instance.fetch_materializations(dg.AssetKey(["fleet"]), limit=1).records
+    assert record.asset_materialization is not None
+    assert record.asset_materialization.metadata["broken"].value == 1
+    assert store_of(fleet.settings).fleet_history().num_rows == 6
+
+
+def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
+    sensor, instance = fleet_sensor(), dg.DagsterInstance.ephemeral()
+    cursor: str | None = None
+
+    def requests() -> int:
+        nonlocal cursor
+        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+        assert isinstance(result, dg.SensorResult)
+        cursor = result.cursor
+        return len(result.run_requests or ())
+
+    @dg.op
+    def nothing() -> None: ...
+
+    @dg.job
+    def job() -> None:
+        nothing()
+
+    assert requests() == 0
+    job.execute_in_process(instance=instance)
+    assert requests() == 0
+    for name in ("events", "orders"):
+        job.execute_in_process(instance=instance, tags={TABLE_TAG: name})
+    assert [requests(), requests()] == [1, 0]
+    job.execute_in_process(instance=instance, tags={TABLE_TAG: "events"})
+    assert requests() == 1

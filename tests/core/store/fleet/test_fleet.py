@@ -1,0 +1,260 @@
+"""The fleet of a store: one row a table, from the store alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pytest
+
+from benchmarks.stored_fleet import FILE_BYTES, store_table
+from deltasnap_core import FLEET_SCHEMA, LastLook, SnapshotStore, StaleRule, TableProblem
+from deltasnap_core.protocol.actions import Protocol
+from deltasnap_core.storage.writable_files import WritableFiles
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+NOW = 100 * DAY
+COMMITS = [(NOW - (40 - number) * DAY, number + 1) for number in range(41)]
+"""One commit a day, the last one now; each adds one file."""
+
+WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+ERROR = TableProblem(check="contiguous_log", severity="error", text="Version 3 is lost.", advice="Restore it.")
+
+
+def opened(folder: Path) -> SnapshotStore:
+    return SnapshotStore.open(None, folder)
+
+
+def row_of(store: SnapshotStore, table: str = "events", now_ms: int = NOW) -> dict[str, Any]:
+    rows = store.fleet([table], now_ms=now_ms).to_pylist()
+    assert len(rows) == 1
+    return dict(rows[0])
+
+
+def look(**fields: Any) -> LastLook:
+    return LastLook(
+        **{"looked_at_ms": NOW, "latest_version": 40, "last_commit_ms": NOW, "checked_version": 40, **fields}
+    )
+
+
+def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> None:
+    store_table(
+        tmp_path,
+        "events",
+        COMMITS,
+        protocol=Protocol(
+            min_reader_version=3, min_writer_version=7, reader_features=("b",), writer_features=("a", "b")
+        ),
+    )
+    store = opened(tmp_path)
+    store.looks.write(
+        "events",
+        look(latest_version=42, facts_version=40, vacuum_bytes=5, owners=("team:web",), path="s3://lake/events"),
+    )
+    row = row_of(store)
+    assert (row["stored_version"], row["latest_version"], row["versions_behind"], row["num_versions"]) == (
+        40,
+        42,
+        2,
+        41,
+    )
+    assert (row["num_records"], row["num_files"], row["size_in_bytes"]) == (4100, 41, 41 * FILE_BYTES)
+    assert (row["growth_7d_bytes"], row["growth_30d_bytes"]) == (7 * FILE_BYTES, 30 * FILE_BYTES)
+    assert (row["small_file_ratio"], row["vacuum_bytes"], row["commits_since_checkpoint"]) == (1.0, 5, 0)
+    assert (row["features"], row["owners"], row["path"]) == (["a", "b"], ["team:web"], "s3://lake/events")
+    assert (row["usual_pause_ms"], row["age_ms"], row["age_ratio"]) == (DAY, 0, 0.0)
+
+
+def test_schema_is_the_documented_one(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    assert opened(tmp_path).fleet(now_ms=NOW).schema == FLEET_SCHEMA
+    assert opened(tmp_path / "nothing").fleet().schema == FLEET_SCHEMA
+
+
+def test_table_at_which_nobody_looked_is_unknown(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    row = row_of(opened(tmp_path))
+    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap has not looked at this table yet.")
+    assert (row["latest_version"], row["versions_behind"], row["vacuum_bytes"]) == (None, None, None)
+    assert (row["num_files"], row["growth_7d_bytes"], row["age_ms"]) == (41, 7 * FILE_BYTES, 0)
+
+
+def test_table_that_no_run_checked_is_unknown_unless_it_is_broken(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.looks.write("events", look(checked_version=None))
+    assert row_of(store)["condition"] == "unknown"
+    assert row_of(store)["reason"] == "No run has checked this table yet."
+    assert store.looks.judge(["events", "others"], NOW) == {"events": None, "others": None}
+    store.looks.write("events", look(checked_version=None, problems=(ERROR,)))
+    assert row_of(store)["condition"] == "broken"
+
+
+def test_table_at_which_nobody_looked_for_a_day_is_unknown(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look())
+    assert row_of(store, now_ms=NOW + DAY)["condition"] == "healthy"
+    row = row_of(store, now_ms=NOW + 3 * DAY)
+    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last looked at this table 72 hours ago.")
+
+
+@pytest.mark.parametrize(
+    ("problems", "condition", "reason", "advice"),
+    [
+        ((), "healthy", "", ""),
+        ((WARNING,), "warned", "Many small files.", "Run `OPTIMIZE`."),
+        ((WARNING, ERROR), "broken", "Version 3 is lost.", "Restore it."),
+    ],
+)
+def test_condition_is_that_of_the_last_look(
+    tmp_path: Path, problems: tuple[TableProblem, ...], condition: str, reason: str, advice: str
+) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look(problems=problems))
+    row = row_of(store)
+    assert (row["condition"], row["reason"], row["advice"]) == (condition, reason, advice)
+
+
+def test_broken_table_stays_broken_however_long_ago_it_was_looked_at(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.looks.write("events", look(problems=(ERROR,)))
+    row = row_of(store, now_ms=NOW + 9 * DAY)
+    assert row["condition"] == "broken"
+    assert row["reason"] == "Version 3 is lost. deltasnap last looked at this table 9 days ago."
+
+
+def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    rule = StaleRule(patience_ms=5 * HOUR, check="fresh_table", advice="Check the job.")
+    store.looks.write("events", look(stale_rule=rule))
+    assert row_of(store, now_ms=NOW + 5 * HOUR)["condition"] == "healthy"
+    row = row_of(store, now_ms=NOW + 6 * HOUR)
+    assert (row["condition"], row["check"], row["advice"]) == ("stale", "fresh_table", "Check the job.")
+    assert row["reason"] == "The last commit is 6 hours old, at most 5 hours expected."
+    assert row["age_ratio"] == 0.25
+
+
+def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    late = look(latest_version=41, last_commit_ms=None, stale_rule=StaleRule(patience_ms=1, check="fresh_table"))
+    store.looks.write("events", late)
+    row = row_of(store, now_ms=NOW + HOUR)
+    assert (row["condition"], row["age_ms"], row["versions_behind"]) == ("healthy", None, 1)
+
+
+def test_damaged_manifest_is_the_condition_of_its_table_alone(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store_table(tmp_path, "others", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look())
+    store.looks.write("others", look())
+    newest = sorted((tmp_path / "events" / "manifests").iterdir())[-1]
+    newest.write_bytes(newest.read_bytes().replace(b'"numOfFiles":41', b'"numOfFiles":42'))
+    damaged, sound = store.fleet(now_ms=NOW).to_pylist()
+    assert (damaged["table"], damaged["condition"], damaged["check"]) == ("events", "broken", "store")
+    assert newest.name in damaged["reason"]
+    assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
+
+
+def test_damaged_look_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look())
+    (tmp_path / "events" / "last_look.json").write_bytes(b'{"format": 1')
+    assert row_of(store)["condition"] == "unknown"
+    assert "last_look.json" in caplog.text
+
+
+def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for name, problems in {"d": (), "c": (ERROR,), "b": (WARNING,), "a": ()}.items():
+        store_table(tmp_path, name, COMMITS)
+        store.looks.write(name, look(problems=problems))
+    store_table(tmp_path, "e", COMMITS)
+    assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["c", "e", "b", "a", "d"]
+
+
+def test_table_that_is_not_stored_has_a_row_if_it_is_named(tmp_path: Path) -> None:
+    row = row_of(opened(tmp_path))
+    assert (row["condition"], row["num_versions"], row["stored_version"]) == ("unknown", 0, None)
+
+
+def test_number_beyond_64_bits_is_null(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS, size_in_bytes=1 << 70)
+    assert row_of(opened(tmp_path))["size_in_bytes"] is None
+
+
+def test_table_with_a_look_is_read_with_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look())
+    read: list[str] = []
+    one, many = WritableFiles.read, WritableFiles.read_many
+
+    def read_one(self: WritableFiles, path: str) -> bytes:
+        read.append(path)
+        return one(self, path)
+
+    def read_many(self: WritableFiles, paths: Sequence[str]) -> list[bytes]:
+        read.extend(paths)
+        return many(self, paths)
+
+    monkeypatch.setattr(WritableFiles, "read", read_one)
+    monkeypatch.setattr(WritableFiles, "read_many", read_many)
+    assert row_of(store)["growth_30d_bytes"] == 30 * FILE_BYTES
+    assert [path.rpartition("/")[2].partition(".")[0] for path in read] == ["last_look", "000001-id-of-events"]
+
+
+def test_pruning_keeps_the_last_look_and_the_history(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look())
+    store.fleet(now_ms=NOW, keep=True)
+    report = store.prune("events", keep=3, min_age_ms=0)
+    assert report.versions == tuple(range(38))
+    row = row_of(store)
+    assert (row["condition"], row["num_versions"], row["growth_7d_bytes"]) == ("healthy", 3, None)
+    assert store.fleet_history().num_rows == 1
+    assert store.usage("events").num_unreferenced_files == 0
+
+
+def test_kept_fleets_are_read_back_in_order(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    fleets = [store.fleet(now_ms=NOW + hour * HOUR, keep=True) for hour in (2, 0, 1)]
+    history = store.fleet_history()
+    assert history["taken_at_ms"].to_pylist() == [NOW, NOW + HOUR, NOW + 2 * HOUR]
+    assert history.schema.names == ["taken_at_ms", *FLEET_SCHEMA.names]
+    assert pa.concat_tables(fleets)["age_ms"].to_pylist() == [2 * HOUR, 0, HOUR]
+    assert store.fleet_history(NOW + HOUR, NOW + HOUR)["age_ms"].to_pylist() == [HOUR]
+    assert opened(tmp_path / "nothing").fleet_history().num_rows == 0
+
+
+def test_history_is_no_table_of_the_store(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.fleet(now_ms=NOW, keep=True)
+    assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["events"]
+    with pytest.raises(ValueError, match="table name"):
+        store.versions("@fleet")
+
+
+def test_fleet_on_s3_is_that_of_a_local_store(tmp_path: Path, s3_options: dict[str, Any]) -> None:
+    local = opened(tmp_path)
+    for name in ("events", "orders"):
+        store_table(tmp_path, name, COMMITS)
+        local.looks.write(name, look())
+    fsspec.filesystem("s3", **s3_options).put(str(tmp_path), "lake/store", recursive=True)
+    remote = SnapshotStore.open(None, "s3://lake/store", s3_options)
+    assert remote.fleet(now_ms=NOW, keep=True) == local.fleet(now_ms=NOW)
+    assert remote.fleet_history()["table"].to_pylist() == ["events", "orders"]
+    remote.looks.write("orders", look(problems=(ERROR,)))
+    assert remote.fleet(now_ms=NOW)["table"].to_pylist() == ["orders", "events"]
+    assert SnapshotStore.open(None, "s3://lake/nothing", s3_options).fleet().num_rows == 0

@@ -1,0 +1,64 @@
+"""The document with what the last look at a table found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
+from deltasnap_core.store.fleet.timeline import VersionPoint
+from deltasnap_core.store.format.layout import ManifestName
+
+LOOK = LastLook(
+    looked_at_ms=1,
+    latest_version=7,
+    last_commit_ms=5,
+    checked_version=6,
+    problems=(TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),),
+    stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
+    small_file_bytes=10,
+    facts_version=6,
+    vacuum_bytes=3,
+    owners=("team:web",),
+    path="s3://lake/events",
+    points={ManifestName(generation="000001-id", version=6): VersionPoint(4, 44)},
+)
+
+
+@pytest.mark.parametrize("look", [LOOK, LastLook(looked_at_ms=1)], ids=["full", "empty"])
+def test_look_is_read_back_as_it_was_written(look: LastLook) -> None:
+    assert LastLook.from_bytes(look.to_bytes()) == look
+
+
+def test_document_has_no_credentials_and_no_long_texts() -> None:
+    problem = TableProblem(check="c", severity="error", text="at s3://key:secret@lake/t " + "x" * 9999)
+    written = LastLook(looked_at_ms=1, path="s3://key:secret@lake/t", problems=(problem,)).to_bytes()
+    assert b"secret" not in written
+    assert len(written) < 3000
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"format": 2}, "expected format 1"),
+        ({"lookedAt": "now"}, "lookedAt"),
+        ({"problems": [{"check": "c", "severity": "fatal", "text": "", "advice": ""}]}, "expected error or warning"),
+        ({"owners": [1]}, "owners"),
+        ({"points": {"000001-id": {"x": [1, 2]}}}, "points"),
+        ({"points": {"000001-id": {"1": [1]}}}, "points"),
+        ({"points": {"000001-id": 7}}, "points"),
+        ({"points": [1]}, "points"),
+        ({"staleRule": 1}, "staleRule"),
+    ],
+)
+def test_damaged_document_is_refused_with_a_reason(changed: dict[str, object], reason: str) -> None:
+    values = {**json.loads(LOOK.to_bytes()), **changed}
+    with pytest.raises(ValueError, match=reason):
+        LastLook.from_bytes(json.dumps(values).encode())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000], ids=repr)
+def test_bytes_that_are_no_document_are_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        LastLook.from_bytes(content)

@@ -1,0 +1,90 @@
+"""Pauses and growth from the times and sizes of stored versions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from deltasnap_core.store.fleet.timeline import Points, Timeline, VersionPoint
+from deltasnap_core.store.format.layout import ManifestName
+
+
+def name(version: int) -> ManifestName:
+    return ManifestName(generation="000001-id", version=version)
+
+
+class Store:
+    """Points by version, and how many of them were read."""
+
+    def __init__(self, points: dict[int, tuple[int, int]]) -> None:
+        self.points = {name(version): VersionPoint(*point) for version, point in points.items()}
+        self.reads = 0
+
+    def load(self, names: Sequence[ManifestName]) -> Points:
+        self.reads += len(names)
+        return {each: self.points[each] for each in names if each in self.points}
+
+    def timeline(self, known: Points | None = None, names: Sequence[ManifestName] | None = None) -> Timeline:
+        return Timeline(sorted(self.points) if names is None else names, known or {}, self.load)
+
+
+def test_growth_is_the_size_of_now_minus_that_of_the_version_in_force_then() -> None:
+    store = Store({0: (100, 10), 1: (200, 25), 2: (300, 18)})
+    assert [store.timeline().growth_since(at) for at in (100, 199, 200, 299, 300, 999)] == [8, 8, -7, -7, 0, 0]
+
+
+def test_growth_is_unknown_before_the_first_stored_version() -> None:
+    store = Store({5: (100, 10), 6: (200, 25)})
+    assert store.timeline().growth_since(99) is None
+    assert Store({}).timeline().growth_since(99) is None
+
+
+def test_growth_is_unknown_across_a_gap_in_the_stored_versions() -> None:
+    store = Store({0: (100, 10), 7: (200, 25), 8: (300, 30)})
+    assert store.timeline().growth_since(150) is None
+    assert store.timeline().growth_since(200) == 5
+
+
+def test_growth_is_unknown_if_a_version_cannot_be_read() -> None:
+    store = Store({0: (100, 10), 2: (300, 18)})
+    assert store.timeline(names=[name(0), name(1), name(2)]).growth_since(150) is None
+
+
+def test_usual_pause_is_the_median_between_consecutive_versions() -> None:
+    store = Store({0: (0, 1), 1: (10, 1), 2: (30, 1), 3: (1000, 1)})
+    assert store.timeline().usual_pause_ms() == 20
+    assert Store({0: (0, 1), 1: (10, 1), 2: (30, 1)}).timeline().usual_pause_ms() is None
+    assert Store({0: (0, 1), 2: (10, 1), 4: (30, 1), 6: (50, 1)}).timeline().usual_pause_ms() is None
+
+
+def test_bisection_reads_few_versions_and_known_points_save_most_of_them() -> None:
+    store = Store({version: (version * 100, version) for version in range(10_000)})
+    first = store.timeline()
+    assert first.growth_since(430_050) == 9_999 - 4_300
+    assert store.reads < 20
+    store.reads = 0
+    later = store.timeline(first.used)
+    assert later.growth_since(430_150) == 9_999 - 4_301
+    assert store.reads <= 1
+    assert later.used.keys() <= store.points.keys()
+
+
+def test_known_points_of_another_generation_are_not_used() -> None:
+    store = Store({0: (100, 10), 1: (200, 25)})
+    other = {ManifestName(generation="000002-id", version=0): VersionPoint(0, 999)}
+    assert store.timeline(other).growth_since(150) == 15
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_growth_is_the_same_whatever_is_known(seed: int) -> None:
+    dice = random.Random(seed)
+    times = sorted(dice.choices(range(1000), k=dice.randint(1, 60)))
+    store = Store({version: (time, dice.randint(0, 99)) for version, time in enumerate(times)})
+    known = dict(dice.sample(sorted(store.points.items()), dice.randint(0, len(times))))
+    since = dice.randint(-10, 1100)
+    until = [version for version, time in enumerate(times) if time <= since]
+    newest = store.points[name(len(times) - 1)].size_in_bytes
+    expected = newest - store.points[name(until[-1])].size_in_bytes if until else None
+    assert store.timeline(known).growth_since(since) == expected
