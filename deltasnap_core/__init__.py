@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from deltasnap_core.scan.scan import Scan
     from deltasnap_core.scan.skipping.planning import ScanReport
     from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+    from deltasnap_core.scan.tables.optimize_candidates import OptimizeCandidate
+    from deltasnap_core.scan.tables.vacuum_summary import AGES_DAYS, VacuumGroup, VacuumSummary
     from deltasnap_core.snapshot.checksum_validation import ChecksumDifference, compare_with_log
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
@@ -192,6 +194,12 @@ _MODULES = {
         "FileChanges",
     ),
     "scan.tables.metadata_tables": ("MetadataTables",),
+    "scan.tables.optimize_candidates": ("OptimizeCandidate",),
+    "scan.tables.vacuum_summary": (
+        "AGES_DAYS",
+        "VacuumGroup",
+        "VacuumSummary",
+    ),
     "scan.options": ("ScanOptions",),
     "scan.skipping.planning": ("ScanReport",),
     "scan.scan": ("Scan",),
@@ -215,6 +223,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 # Written out, not computed from the mapping above: type checkers read it.
 __all__ = [
+    "AGES_DAYS",
     "ALL_FILES_SCHEMA",
     "LOG_FOLDER",
     "SPARK_FAILURES",
@@ -258,6 +267,7 @@ __all__ = [
     "Metadata",
     "MetadataTables",
     "NoFilesystemError",
+    "OptimizeCandidate",
     "PredicateError",
     "Protocol",
     "RemoveFile",
@@ -277,6 +287,8 @@ __all__ = [
     "TableLog",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
+    "VacuumGroup",
+    "VacuumSummary",
     "VersionChanges",
     "VersionChecksum",
     "VersionGapError",
