@@ -22,6 +22,7 @@ from deltasnap_assets.command.arguments import milliseconds
 from deltasnap_assets.command.looking import add_commands, storage_options
 from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
+from deltasnap_assets.command.vacuum_command import vacuum
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_core import DeltaSnapError
 
@@ -93,6 +94,7 @@ spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect serv
 app.add_typer(spark_server, name="spark-server")
 add_commands(app)
 app.command()(scan)
+app.command()(vacuum)
 
 
 @app.callback()

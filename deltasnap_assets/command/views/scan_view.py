@@ -14,7 +14,7 @@ from deltasnap_assets.command.rows.row_output import collect_rows, write_collect
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import explaining
-from deltasnap_assets.tables.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import PredicateError, Scan, ScanReport, Snapshot, TableLog
 
 
