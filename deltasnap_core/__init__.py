@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from deltasnap_core.scan.scan import Scan
     from deltasnap_core.scan.scan_options import ScanOptions
     from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+    from deltasnap_core.scan.tables.optimize_candidates import OptimizeCandidate
+    from deltasnap_core.scan.tables.vacuum_summary import AGES_DAYS, VacuumGroup, VacuumSummary
     from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
     from deltasnap_core.snapshot.delta_log import DeltaLog
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
@@ -209,6 +211,12 @@ _MODULES = {
     "scan.tables.metadata_tables": ("MetadataTables",),
     "scan.scan_options": ("ScanOptions",),
     "scan.planning": ("ScanReport",),
+    "scan.tables.optimize_candidates": ("OptimizeCandidate",),
+    "scan.tables.vacuum_summary": (
+        "AGES_DAYS",
+        "VacuumGroup",
+        "VacuumSummary",
+    ),
     "scan.scan": ("Scan",),
     "log.checksum_validation": ("ChecksumDifference", "compare_with_log"),
     "snapshot.checkpoints.written_checkpoint": ("WrittenCheckpoint",),
@@ -245,6 +253,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 # Written out, not computed from the mapping above: type checkers read it.
 __all__ = [
+    "AGES_DAYS",
     "ALL_FILES_SCHEMA",
     "FLEET_SCHEMA",
     "LOG_FOLDER",
@@ -294,6 +303,7 @@ __all__ = [
     "Metadata",
     "MetadataTables",
     "NoFilesystemError",
+    "OptimizeCandidate",
     "PredicateError",
     "ProtectedVersionError",
     "Protocol",
@@ -318,6 +328,8 @@ __all__ = [
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
     "UnsupportedWriterError",
+    "VacuumGroup",
+    "VacuumSummary",
     "VersionChanges",
     "VersionChecksum",
     "VersionGapError",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from deltasnap_core import ChecksumDifference, LogSegment, SnapshotState, TableCondition
+    from deltasnap_core import ChecksumDifference, LogSegment, OptimizeCandidate, SnapshotState, TableCondition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,10 @@ class PageFacts(Protocol):
     def tombstones(self) -> TombstoneFacts | None:
         """Facts about its tombstones; None: not known."""
 
+    @property
+    def compaction(self) -> Sequence[OptimizeCandidate] | None:
+        """The partitions that OPTIMIZE would compact, those first that would lose the most files; None: not known."""
+
 
 class TableFacts(PageFacts, Protocol):
     """The facts that a run has about the current table. Each is found when a check uses it."""
@@ -120,6 +124,7 @@ class KnownPageFacts:
     segment: LogSegment
     files: FileFacts | None = None
     tombstones: TombstoneFacts | None = None
+    compaction: Sequence[OptimizeCandidate] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

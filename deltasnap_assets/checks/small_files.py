@@ -8,11 +8,21 @@ from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
 from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.texts import markdown_code, without_secrets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deltasnap_assets.checks.facts import PageFacts
+    from deltasnap_core import OptimizeCandidate
 
 _FEW_FILES = 16  # with fewer files the ratio means nothing
+_MOST_STATEMENTS = 3
+_MOST_OF_A_STATEMENT = 2000
+_NOTHING_TO_MERGE = (
+    "`OPTIMIZE` would not merge files: no partition has two small files that fit into a file of "
+    "`delta.targetFileSize`. Choose a coarser partitioning, or configure the writer to make larger files."
+)
 
 
 class SmallFilesLimits(Limits):
@@ -39,11 +49,33 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
         state = facts.state
         small = state.file_size_histogram.files_below(limits.small_file_bytes)
         ratio = small / max(state.num_of_files, 1)
+        passed = ratio <= limits.max_small_file_ratio or state.num_of_files < _FEW_FILES
+        candidates = None if passed else facts.compaction
+        lost = sum(each.files - each.files_after for each in candidates or ())
         return Verdict(
-            passed=ratio <= limits.max_small_file_ratio or state.num_of_files < _FEW_FILES,
+            passed=passed,
+            advice="" if candidates is None else _advice(candidates, state.num_of_files, lost),
             description=(
                 f"{small} of {state.num_of_files} files are smaller than {bytes_text(limits.small_file_bytes)} "
                 f"({ratio:.0%}, at most {limits.max_small_file_ratio:.0%} expected)."
             ),
-            numbers={"small_files": small, "small_file_ratio": ratio},
+            numbers={"small_files": small, "small_file_ratio": ratio}
+            | ({} if candidates is None else {"files_after_optimize": state.num_of_files - lost}),
         )
+
+
+def _advice(candidates: Sequence[OptimizeCandidate], files: int, lost: int) -> str:
+    """Return what OPTIMIZE would do, with the statements for the partitions that would lose the most files."""
+    if not candidates:
+        return _NOTHING_TO_MERGE
+    lines = [f"Run `OPTIMIZE`: {files:,} files become {files - lost:,}. Partitions with the most files to merge:"]
+    for each in candidates[:_MOST_STATEMENTS]:
+        statement = "a partition with a binary value" if each.statement is None else _code(each.statement)
+        lines.append(f"- {statement}: {each.files:,} files become {each.files_after:,}")
+    if len(candidates) > _MOST_STATEMENTS:
+        lines.append(f"- and {len(candidates) - _MOST_STATEMENTS:,} more, see `tables.optimize_candidates`")
+    return "\n".join(lines)
+
+
+def _code(statement: str) -> str:
+    return markdown_code(without_secrets(statement), _MOST_OF_A_STATEMENT)

@@ -23,12 +23,12 @@ def checkpoint(
     The checkpoint is read back and compared with the version before it is put in place. If the version has a
     checkpoint, nothing is written. Tables with unknown writer features are refused.
     """
+    from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
     from deltasnap_assets.command.views.condition_view import explaining
-    from deltasnap_assets.command.views.counting import opened_table
 
     options = storage_options(option)
-    with explaining(path, options, *(() if version is None else (version,))), opened_table(path, options) as table:
-        written = table.checkpoint(version)
+    with explaining(path, options, *(() if version is None else (version,))), spark_aside(path):
+        written = delta_log_of(path, options).checkpoint(version)
     if as_json:
         typer.echo(json.dumps(written.to_json()))
         return

@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 from dataclasses import asdict
-from datetime import datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
@@ -19,9 +18,12 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
+from deltasnap_assets.command.arguments import milliseconds
 from deltasnap_assets.command.checkpoint import checkpoint
 from deltasnap_assets.command.looking import add_commands, storage_options
+from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
+from deltasnap_assets.command.vacuum_command import vacuum
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_core import DeltaSnapError
 
@@ -93,6 +95,8 @@ spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect serv
 app.add_typer(spark_server, name="spark-server")
 add_commands(app)
 app.command()(checkpoint)
+app.command()(scan)
+app.command()(vacuum)
 
 
 @app.callback()
@@ -289,7 +293,7 @@ def inspect_table(
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
     options = storage_options(option)
-    timestamp_ms = None if timestamp is None else _milliseconds(timestamp)
+    timestamp_ms = None if timestamp is None else milliseconds(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
 
     if not inspect(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits, as_json=as_json):
@@ -309,11 +313,3 @@ def _settings_in_force() -> Settings:
 def _require(module: str, extra: str) -> None:
     if find_spec(module) is None:
         fail(f"This command needs the package {module.replace('_', '-')}: {how_to_install(extra)}.")
-
-
-def _milliseconds(text: str) -> int:
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError) as error:
-        expected = "Expected a time such as 2026-03-02T10:00:00Z"
-        raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint="--timestamp") from error

@@ -20,6 +20,7 @@ from deltasnap_core import (
     LogListing,
     LogSegment,
     ManifestName,
+    OptimizeCandidate,
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
@@ -178,6 +179,11 @@ class RunSnapshots:
     def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
         """Return facts about the tombstones of a stored version, as of now."""
         return self._facts.tombstones(table.name, version)
+
+    def optimize_candidates(self, table: TableSettings, version: int) -> tuple[OptimizeCandidate, ...]:
+        """Return the partitions of a stored version that OPTIMIZE would compact."""
+        manifest = self.manifests(table, [version])[version]
+        return self.store.optimize_candidates(table.name, manifest)
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log; from the store if the log no longer has them."""

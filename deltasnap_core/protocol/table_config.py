@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, cast
 
 from deltasnap_core.protocol.intervals import parse_interval_ms
+from deltasnap_core.protocol.sizes import parse_size_bytes
 from deltasnap_core.redaction import logger_of
 
 logger = logger_of(__name__)
@@ -39,6 +40,11 @@ def log_retention_ms(configuration: Configuration) -> int:
 def set_transaction_retention_ms(configuration: Configuration) -> int | None:
     """Return how long (ms) a transaction is kept: `delta.setTransactionRetentionDuration`; None (default): forever."""
     return _get(configuration, "delta.setTransactionRetentionDuration", parse_interval_ms, None)
+
+
+def target_file_size_bytes(configuration: Configuration) -> int:
+    """Return the size in bytes that files should have: `delta.targetFileSize`, default 128 MiB."""
+    return _get(configuration, "delta.targetFileSize", parse_size_bytes, 128 << 20)
 
 
 def checkpoint_interval(configuration: Configuration) -> int:

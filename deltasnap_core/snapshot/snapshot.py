@@ -157,7 +157,7 @@ class Snapshot:
 
     @once
     def tables(self) -> MetadataTables:
-        """The metadata tables: files, entries, history, partitions, versions, log_files, tombstones, column_stats."""
+        """The metadata tables, such as `files`, `partitions` and `optimize_candidates`; all are in MetadataTables."""
         source = SnapshotSource(context=self._context, log=self._log, frames=self._frames)
         return MetadataTables(self.scanned_table(), source)
 

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -58,6 +59,12 @@ from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+from deltasnap_core.scan.tables.optimize_candidates import (
+    COLUMNS,
+    OptimizeCandidate,
+    candidates_of_frame,
+    candidates_of_rows,
+)
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -281,7 +288,7 @@ class SnapshotStore:
     def scan(
         self,
         table: str,
-        version: int,
+        version: Version,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         *,
@@ -325,6 +332,19 @@ class SnapshotStore:
         found = self._version(table, version)
         table_facts = self._scanned(found, options)
         return MetadataTables(table_facts, StoredSource(table=table_facts, version=found, now_ms=system_clock()))
+
+    def optimize_candidates(
+        self, table: str, version: Version, *, options: ScanOptions | None = None
+    ) -> tuple[OptimizeCandidate, ...]:
+        """Return the rows of `tables(...).optimize_candidates` as values, in the same order. May not need Spark."""
+        found = self._version(table, version)
+        scanned = self._scanned(found, options)
+        return found.query(
+            "all_files",
+            COLUMNS,
+            driver=partial(candidates_of_rows, scanned),
+            spark=partial(candidates_of_frame, scanned),
+        )
 
     def write_range(
         self,

@@ -128,3 +128,56 @@ def test_type_that_nothing_can_be_given_as_is_told_with_those_that_can(project: 
         defs.load_asset_value(["events", "all_files"], partition_key="1", python_type=int)
     with pytest.raises(InputTypeError, match=r"log_segment cannot be loaded as pandas.DataFrame: expected LogSegment"):
         defs.load_asset_value(["events", "log_segment"], partition_key="1", python_type=pd.DataFrame)
+
+
+def rows_of_latest(**metadata: Any) -> dg.AssetIn:
+    key = ["events", "all_files"]
+    return dg.AssetIn(key, partition_mapping=LatestVersion(), metadata={"rows": True, **metadata})
+
+
+def expected_rows(project: Project, version: int) -> Any:
+    """The rows of a version as deltalake reads them, in pandas."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(project.settings.tables[0].path, version=version)
+    return table.to_pyarrow_table().to_pandas().sort_values("id", ignore_index=True)
+
+
+@pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame], ids=str)
+def test_rows_of_a_version_are_given_as_the_type_asked_for(project: Project, wanted: type) -> None:
+    metadata = {"rows": True, "where": "amount > 50", "columns": ["amount", "id"]}
+    found: Any = project.merged().load_asset_value(
+        ["events", "all_files"], partition_key="7", python_type=wanted, metadata=metadata
+    )
+    assert isinstance(found, wanted)
+    names = list(found.column_names) if isinstance(found, pa.Table) else list(found.columns)
+    assert names == ["amount", "id"]
+    given = found.toPandas() if isinstance(found, DataFrame) else found if wanted is pd.DataFrame else found.to_pandas()
+    expected = expected_rows(project, 7).query("amount > 50")[["amount", "id"]].reset_index(drop=True)
+    assert len(expected) > 0
+    pd.testing.assert_frame_equal(given.sort_values("id", ignore_index=True), expected)
+
+
+def test_asset_gets_the_rows_of_the_latest_version(project: Project) -> None:
+    @dg.asset(ins={"events": rows_of_latest(), "days": rows_of_latest(columns=["day"])})
+    def count(events: pd.DataFrame, days: pa.Table) -> int:  # type: ignore[name-defined]
+        assert days.column_names == ["day"]
+        assert days.num_rows == len(events)
+        return len(events)
+
+    assert project.run(count).output_for_node("count") == len(expected_rows(project, 11))
+
+
+def test_asset_with_partitions_gets_the_rows_of_each_of_its_versions(project: Project) -> None:
+    found: dict[int, int] = {}
+
+    @dg.asset(
+        ins={"rows": dg.AssetIn(["events", "all_files"], metadata={"rows": True})},
+        partitions_def=version_partitions("events"),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    def counts(rows: dict[int, pa.Table]) -> None:
+        found.update({version: table.num_rows for version, table in rows.items()})
+
+    project.run(counts, run_tags("events", 4, 6))
+    assert found == {version: len(expected_rows(project, version)) for version in (4, 5, 6)}

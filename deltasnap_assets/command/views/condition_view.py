@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_problem
+from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaSnapError, Fault, FaultKind, TableCondition, TableLog
 
 _EXAMINED = ("deltasnap_core.log.loaded_log", "deltasnap_core.log.listing.log_segment_builder")
@@ -70,6 +71,8 @@ def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) ->
     """
     try:
         yield
+    except JavaError:
+        raise  # not about the table: do not examine its log
     except DeltaSnapError as error:
         condition = condition_of(path, storage_options)
         if not explains(condition, *versions):

@@ -10,7 +10,8 @@ import dagster as dg
 import pyarrow as pa
 
 from deltasnap_assets.runs.partitions import versions_of
-from deltasnap_assets.tables.assets.input_forms import given_as
+from deltasnap_assets.tables.assets.input_forms import StoredInput, given_as
+from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import VersionManifest
@@ -23,6 +24,7 @@ class SnapshotIOManager(dg.IOManager):
 
     `reconstructed_state`, `all_files` and `tombstones` become the kind of DataFrame in the annotation of the input;
     `computed_state` and `log_segment` become values. One version is a single value, several are a dict by version.
+    With `rows` in the metadata of the input, `all_files` becomes the rows of the version: see `row_inputs`.
     """
 
     def __init__(self, snapshots: RunSnapshots) -> None:
@@ -33,17 +35,25 @@ class SnapshotIOManager(dg.IOManager):
 
     @secrets_hidden()
     def load_input(self, context: dg.InputContext) -> Any:
-        """Return the stored versions of the input's partitions, in the type of its annotation.
+        """Return the stored versions of the input's partitions, or their rows, in the type of its annotation.
 
-        Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support.
+        Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support;
+        `InputMetadataError`; for rows those of `StoredRows`.
         """
         table_name, name = context.asset_key.path[-2:]
+        asset = context.asset_key.to_user_string()
+        rows = row_selection(context.definition_metadata or {}, asset, name)
         versions, store = versions_of(context.asset_partition_keys), self._snapshots.store
         # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
         manifests = store.manifests(table_name, wanted) if wanted else {}
-        stored = {v: _Stored(self._snapshots, table_name, name, v, manifests.get(v)) for v in versions}
-        return given_as(context.dagster_type.typing_type, context.asset_key.to_user_string(), name, stored)
+        stored: dict[int, StoredInput] = {
+            v: _Stored(self._snapshots, table_name, name, v, manifests.get(v))
+            if rows is None
+            else StoredRows(self._snapshots, table_name, manifests[v], rows)
+            for v in versions
+        }
+        return given_as(context.dagster_type.typing_type, asset, name, stored)
 
 
 @dataclass(frozen=True, slots=True)

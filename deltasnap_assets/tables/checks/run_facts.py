@@ -14,6 +14,7 @@ from deltasnap_core import (
     ChecksumDifference,
     DeltaHistoryManager,
     LogSegment,
+    OptimizeCandidate,
     SnapshotState,
     StoredVersionNotFoundError,
     TableCondition,
@@ -60,6 +61,11 @@ class RunFacts:
     @property
     def tombstones(self) -> TombstoneFacts:
         return self.snapshots.tombstone_facts(self.table, self.newest)
+
+    @property
+    def compaction(self) -> tuple[OptimizeCandidate, ...]:
+        """The partitions that OPTIMIZE would compact. Found for each use: only a check that fails uses it."""
+        return self.snapshots.optimize_candidates(self.table, self.newest)
 
     @property
     def condition(self) -> TableCondition:

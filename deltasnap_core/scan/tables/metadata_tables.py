@@ -23,7 +23,9 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn
+from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
 from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles, vacuum_candidates
+from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
 from deltasnap_core.storage.folder_listing import FolderListing
 
 NAMES = (
@@ -35,6 +37,7 @@ NAMES = (
     "log_files",
     "tombstones",
     "column_stats",
+    "optimize_candidates",
     "vacuum_candidates",
 )
 
@@ -222,10 +225,29 @@ class MetadataTables:
             return self._table.spark.range(0).selectExpr(*_COVERAGE_TYPES)
         return totals.selectExpr(f"inline(array({rows}))").selectExpr("column", "type", *_COVERAGE)
 
-    def vacuum_candidates(self, *, list_files: bool = False) -> DataFrame:
+    @property
+    def optimize_candidates(self) -> DataFrame:
+        """The partitions that OPTIMIZE would compact, those first that would lose the most files.
+
+        partition (struct of the typed partition columns), files (long), small_files, small_bytes (long: files smaller
+        than `delta.targetFileSize`, default 128 MiB), files_with_deletes (long: files of which a deletion vector
+        deletes more than 5 % of the rows, or whose number of rows is unknown), rewritten_files, rewritten_bytes (long:
+        files that OPTIMIZE would rewrite), files_after (long: files of the partition after it), statement (string: the
+        SQL that does it, with the partition values as in the log; null: one of them is binary).
+
+        The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
+        first, are packed until a file would exceed the target; two files or more become one. A partition in which no
+        two such files fit together, for example with a single small file, is not listed. Without
+        `delta.targetFileSize`, Delta's Spark writer packs up to 1 GiB, and deltalake up to 100 MiB. OPTIMIZE of a table
+        with clustering may rewrite more. The size of new files is estimated by that of the old ones.
+        """
+        return optimize_candidates(self._table, self._source.files())
+
+    def vacuum_candidates(self, *, list_files: bool = False, retention_ms: int | None = None) -> DataFrame:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
         list_files: also list the table's folder, to find files that no action names (orphans), and read every commit.
+        retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of the table.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
         is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).
@@ -237,6 +259,7 @@ class MetadataTables:
         younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
         folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
         """
+        retention = self._retention(retention_ms)
         listing = self._source.listing() if list_files else None  # first: files committed later are then named
         named = self._source.named_elsewhere(every_commit=list_files)
         named = replace(
@@ -245,8 +268,22 @@ class MetadataTables:
             tombstones=[self._source.tombstones(), *named.tombstones],
         )
         return vacuum_candidates(
-            self._table, named, retention_ms=self._source.retention_ms, now_ms=self._source.now_ms, listing=listing
+            self._table, named, retention_ms=retention, now_ms=self._source.now_ms, listing=listing
         )
+
+    def vacuum_summary(self, *, retention_ms: int | None = None) -> VacuumSummary:
+        """Return files and bytes that VACUUM would delete, by folder and age, and the versions that would lose files.
+
+        Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
+        """
+        candidates = self.vacuum_candidates(list_files=True, retention_ms=retention_ms)
+        retention = self._retention(retention_ms)
+        return vacuum_summary(candidates, self._source.events(), retention_ms=retention, now_ms=self._source.now_ms)
+
+    def _retention(self, retention_ms: int | None) -> int:
+        if retention_ms is not None and retention_ms < 0:
+            raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
+        return self._source.retention_ms if retention_ms is None else retention_ms
 
     @property
     def _data_columns(self) -> list[TableColumn]:

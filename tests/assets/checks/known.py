@@ -13,6 +13,7 @@ from deltasnap_core import (
     Fault,
     FaultKind,
     LogSegment,
+    OptimizeCandidate,
     SnapshotState,
     TableCondition,
     VersionRanges,
@@ -28,10 +29,15 @@ def segment(first: int = 0, last: int = 12, at: int | None = 10) -> LogSegment:
 
 
 def page_facts(
-    files: FileFacts | None = None, tombstones: TombstoneFacts | None = None, **changes: object
+    files: FileFacts | None = None,
+    tombstones: TombstoneFacts | None = None,
+    compaction: Sequence[OptimizeCandidate] | None = None,
+    **changes: object,
 ) -> KnownPageFacts:
     """Return the facts of a page. changes: of the computed state."""
-    return KnownPageFacts(state=state(**changes), segment=segment(), files=files, tombstones=tombstones)
+    return KnownPageFacts(
+        state=state(**changes), segment=segment(), files=files, tombstones=tombstones, compaction=compaction
+    )
 
 
 def partitions(*sizes: int) -> FileFacts:
@@ -88,6 +94,7 @@ class KnownTableFacts:
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
     files: FileFacts | None = None
     tombstones: TombstoneFacts | None = None
+    compaction: Sequence[OptimizeCandidate] | None = None
 
     @cached_property
     def state(self) -> SnapshotState:

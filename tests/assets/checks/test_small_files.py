@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.small_files import SmallFiles, SmallFilesLimits
-from deltasnap_core import FileSizeHistogram
+from deltasnap_core import FileSizeHistogram, OptimizeCandidate
 from tests.assets.checks.known import page_facts
 
 MIB = 1024 * 1024
 
 
-def verdict_of(small: int, large: int) -> Verdict:
+def verdict_of(small: int, large: int, *candidates: OptimizeCandidate, is_known: bool = False) -> Verdict:
     sizes = [MIB] * small + [100 * MIB] * large
-    facts = page_facts(num_of_files=len(sizes), file_size_histogram=FileSizeHistogram.of_sizes(sizes))
+    compaction = candidates if candidates or is_known else None
+    facts = page_facts(
+        compaction=compaction, num_of_files=len(sizes), file_size_histogram=FileSizeHistogram.of_sizes(sizes)
+    )
     return SmallFiles().verdict(facts, SmallFilesLimits())
 
 
@@ -23,3 +26,38 @@ def test_small_files_count_from_a_number_of_files_on() -> None:
 
 def test_small_files_are_counted() -> None:
     assert verdict_of(11, 9).numbers == {"small_files": 11, "small_file_ratio": 0.55}
+
+
+def candidate(day: str, files: int, files_after: int) -> OptimizeCandidate:
+    return OptimizeCandidate(
+        partition={"day": day},
+        files=files,
+        small_files=files,
+        small_bytes=1,
+        files_with_deletes=0,
+        rewritten_files=files,
+        rewritten_bytes=1,
+        files_after=files_after,
+        statement=f"OPTIMIZE delta.`/t` WHERE `day` = '{day}'",
+    )
+
+
+def test_advice_has_the_statements_that_merge_the_most_files() -> None:
+    found = verdict_of(
+        16, 0, candidate("a\x1b", 8, 1), candidate("b", 5, 2), candidate("c", 2, 1), candidate("d", 2, 1)
+    )
+    assert found.advice.splitlines() == [
+        "Run `OPTIMIZE`: 16 files become 4. Partitions with the most files to merge:",
+        "- `` OPTIMIZE delta.`/t` WHERE `day` = 'a\\x1b' ``: 8 files become 1",
+        "- `` OPTIMIZE delta.`/t` WHERE `day` = 'b' ``: 5 files become 2",
+        "- `` OPTIMIZE delta.`/t` WHERE `day` = 'c' ``: 2 files become 1",
+        "- and 1 more, see `tables.optimize_candidates`",
+    ]
+    assert found.numbers["files_after_optimize"] == 4
+    assert SmallFiles().text_of(found).endswith(found.advice)
+
+
+def test_advice_says_if_there_is_nothing_to_merge() -> None:
+    assert verdict_of(16, 0, is_known=True).advice.startswith("`OPTIMIZE` would not merge files")
+    assert verdict_of(16, 0).advice == ""
+    assert verdict_of(1, 15, candidate("a", 8, 1)).advice == ""

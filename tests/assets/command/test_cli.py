@@ -21,6 +21,8 @@ FORKS = Forks(
     "pyspark.sql",
     "deltasnap_assets.command.cli",
     "deltasnap_assets.command.views.counting",
+    "deltasnap_assets.command.views.scan_view",
+    "deltasnap_assets.command.views.vacuum_view",
     "deltasnap_assets.command.refresh_view",
     "deltasnap_assets.settings.config",
     "deltasnap_assets.spark.connect_server",

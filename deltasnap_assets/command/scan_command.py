@@ -1,0 +1,48 @@
+"""`deltasnap scan`: the rows of a version."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltasnap_assets.command.arguments import column_names, milliseconds
+from deltasnap_assets.command.looking import storage_options
+from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
+
+
+def scan(
+    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    version: Annotated[int | None, typer.Option(min=0, help="The version to read. Default: the latest.")] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="Read the version at this time (ISO 8601; without an offset: local time).")
+    ] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="A condition on the table's columns.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Columns, separated by commas; fields as address.city.")
+    ] = None,
+    limit: LimitOption = None,
+    form: FormatOption = None,
+    out: OutOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show on stderr which files are read, which are skipped, and why.")
+    ] = False,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
+    ] = None,
+) -> None:
+    """Show the rows of a version. They have no order. Needs Spark, to read the data files.
+
+    Rows go to stdout, everything else to stderr. CSV, JSON and Parquet have exact values. All rows that are written are
+    held in memory.
+    """
+    if version is not None and timestamp is not None:
+        raise typer.BadParameter("Give --version or --timestamp, not both.")
+    options = storage_options(option)
+    destination = row_destination(form, out, limit)
+    names = None if columns is None else column_names(columns)
+    timestamp_ms = None if timestamp is None else milliseconds(timestamp)
+    from deltasnap_assets.command.views.scan_view import ScanRequest, scan_rows
+
+    request = ScanRequest(version=version, timestamp_ms=timestamp_ms, where=where, columns=names, explain=explain)
+    scan_rows(path, options, request, destination)

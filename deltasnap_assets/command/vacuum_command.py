@@ -1,0 +1,48 @@
+"""`deltasnap vacuum --dry-run`: what VACUUM would delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from deltasnap_assets.command.looking import storage_options
+
+_HOUR_MS = 3_600_000
+
+
+class NeverDeletesError(TyperException):
+    """VACUUM was requested without `--dry-run`."""
+
+    exit_code = 2
+
+    def __init__(self) -> None:
+        super().__init__("deltasnap never deletes files; add --dry-run to see what VACUUM would delete")
+
+
+def vacuum(
+    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Required: deltasnap never deletes files. Run VACUUM with a writer.")
+    ] = False,
+    retain: Annotated[
+        float | None,
+        typer.Option(metavar="HOURS", min=0, help="The retention. Default: delta.deletedFileRetentionDuration."),
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what VACUUM would delete: files and bytes by folder and age, and the versions that would lose files.
+
+    Lists the folder of the table and reads every commit. Needs Spark. Deletes nothing.
+    """
+    if not dry_run:
+        raise NeverDeletesError
+    options = storage_options(option)
+    retention_ms = None if retain is None else int(retain * _HOUR_MS)
+    from deltasnap_assets.command.views.vacuum_view import show_vacuum
+
+    show_vacuum(path, options, retention_ms=retention_ms, as_json=as_json)

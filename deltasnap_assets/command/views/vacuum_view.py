@@ -1,0 +1,171 @@
+"""The output of `deltasnap vacuum --dry-run`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
+from deltasnap_assets.command.terminal import print_problem, shown
+from deltasnap_assets.command.views.condition_view import explaining
+from deltasnap_assets.quantities import bytes_text
+from deltasnap_core import (
+    AGES_DAYS,
+    Snapshot,
+    TableLog,
+    VacuumGroup,
+    VacuumSummary,
+    contiguous_runs,
+    deleted_file_retention_ms,
+)
+
+_MOST_ROWS = 50
+_HOUR_MS = 3_600_000
+_AGES = {None: "unknown", **{first: f"{first} to {then} days" for first, then in pairwise(AGES_DAYS)}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumReport:
+    """What VACUUM would delete from a table, at its latest version.
+
+    loadable: the versions that can be loaded now, ascending.
+    table_retention_ms: the retention by the table's property.
+    """
+
+    path: str
+    version: int
+    loadable: Sequence[int]
+    table_retention_ms: int
+    summary: VacuumSummary
+
+    @property
+    def first_readable_version(self) -> int | None:
+        """The version to which time travel would shrink; None: it would not shrink."""
+        if not self.summary.takes_from_versions:
+            return None
+        # A commit that is missing may have removed any of the files. Versions before it are loaded from a checkpoint.
+        *_, (unbroken, _) = contiguous_runs(self.loadable)
+        found = max(unbroken, self.summary.first_readable_version or 0)
+        return found if found > self.loadable[0] else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values: bytes, ms, versions; null: unknown or none."""
+        summary = self.summary
+        return {
+            "path": self.path,
+            "version": self.version,
+            "retentionMs": summary.retention_ms,
+            "files": summary.num_files,
+            "bytes": summary.size_in_bytes,
+            "earliestVersion": self.loadable[0],
+            "firstReadableVersion": self.first_readable_version,
+            "deleted": [_json(group) for group in summary.deleted],
+            "protected": [_json(group) for group in summary.protected],
+        }
+
+
+def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: int | None, as_json: bool) -> None:
+    """Print what VACUUM would delete. retention_ms: None: that of the table.
+
+    Errors: JavaError; FaultyTableError if a fault of the log is the cause; those of loading the table and listing it.
+    """
+    with explaining(path, storage_options):
+        table = TableLog.for_path(path, storage_options)
+        version = table.latest().version
+        with Console(stderr=True).status("Listing"), spark_aside(path):
+            snapshot = delta_log_of(path, storage_options).get_snapshot_at(version)
+            summary = snapshot.tables.vacuum_summary(retention_ms=retention_ms)
+        report = _report(path, table, snapshot, summary)
+    if as_json:
+        typer.echo(json.dumps(report.to_json()))
+    else:
+        _print(Console(), report)
+    if summary.retention_ms < report.table_retention_ms:
+        told = (
+            f"A retention of {_hours(summary.retention_ms)} is shorter than that of the table, "
+            f"{_hours(report.table_retention_ms)}: VACUUM could delete files that running queries and writers need."
+        )
+        print_problem(Console(stderr=True), "warning", told)
+
+
+def _report(path: str, table: TableLog, snapshot: Snapshot, summary: VacuumSummary) -> VacuumReport:
+    return VacuumReport(
+        path=path,
+        version=snapshot.version,
+        loadable=table.history.reconstructable_versions(),
+        table_retention_ms=deleted_file_retention_ms(snapshot.metadata.configuration),
+        summary=summary,
+    )
+
+
+def _print(console: Console, report: VacuumReport) -> None:
+    summary = report.summary
+    told = f"VACUUM would delete {_files_text(summary.deleted)} (retention {_hours(summary.retention_ms)})."
+    console.print(shown(told), soft_wrap=True, highlight=False)
+    if summary.deleted:
+        console.print(_table(summary.deleted))
+    for line in _notes(report):
+        console.print(shown(line), soft_wrap=True, highlight=False)
+
+
+def _notes(report: VacuumReport) -> Iterator[str]:
+    summary = report.summary
+    kept: Counter[str] = Counter()
+    for group in summary.protected:
+        kept[group.reason] += group.num_files
+    for reason, files in kept.most_common():
+        yield f"Kept: {files:,} files ({reason})."
+    version = report.first_readable_version
+    if version is not None:
+        now = report.loadable[0]
+        yield f"Time travel would reach back to version {version}; now the log reaches back to version {now}."
+    elif summary.deleted:
+        yield "Time travel would not shrink."
+
+
+def _table(groups: tuple[VacuumGroup, ...]) -> Table:
+    table = Table("folder", "age", "reason", box=None, header_style="dim")
+    table.add_column("files", justify="right")
+    table.add_column("size", justify="right")
+    for group in groups[:_MOST_ROWS]:
+        age = _AGES.get(group.age_days, f"over {group.age_days} days")
+        table.add_row(
+            shown(group.folder or "."), age, shown(group.reason), f"{group.num_files:,}", _size_text((group,))
+        )
+    if len(groups) > _MOST_ROWS:
+        rest = groups[_MOST_ROWS:]
+        files = sum(group.num_files for group in rest)
+        table.add_row(f"and {len(rest):,} more", "", "", f"{files:,}", _size_text(rest))
+    return table
+
+
+def _files_text(groups: tuple[VacuumGroup, ...]) -> str:
+    files = sum(group.num_files for group in groups)
+    return f"{files:,} {'file' if files == 1 else 'files'} of {_size_text(groups)}" if files else "nothing"
+
+
+def _size_text(groups: tuple[VacuumGroup, ...]) -> str:
+    unknown = sum(group.num_without_size for group in groups)
+    return bytes_text(sum(group.size_in_bytes for group in groups)) + (f" and {unknown:,} unknown" if unknown else "")
+
+
+def _hours(ms: int) -> str:
+    return f"{ms / _HOUR_MS:g} hours"
+
+
+def _json(group: VacuumGroup) -> dict[str, Any]:
+    names = {
+        "num_files": "files",
+        "size_in_bytes": "bytes",
+        "num_without_size": "filesWithoutSize",
+        "age_days": "ageDays",
+    }
+    return {names.get(name, name): value for name, value in asdict(group).items()}

@@ -1,0 +1,98 @@
+"""The rows of a version as an input, selected by metadata of the input.
+
+    dg.AssetIn(["events", "all_files"], metadata={"rows": True, "where": "amount > 10", "columns": ["id"]})
+
+`where` and `columns` are optional; they are those of `Snapshot.scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import DeltaSnapError, Scan, ScanOptions, VersionManifest
+
+ROWS_OF = "all_files"
+"""The asset whose input can be rows. Its versions are the files that contain them."""
+
+_ROWS, _WHERE, _COLUMNS = "rows", "where", "columns"
+
+
+class InputMetadataError(DeltaSnapError):
+    """The metadata of an input of `asset` has an invalid value for `key`; expected: `expected`, found: `found`."""
+
+    def __init__(self, *, asset: str, key: str, expected: str, found: object) -> None:
+        self.asset = asset
+        self.key = key
+        self.expected = expected
+        self.found = found
+        super().__init__(f"Input {asset}: metadata {key!r}: expected {expected}, found {found!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSelection:
+    """The rows that an input selects. where: SQL, None: all rows. columns: None: all columns."""
+
+    where: str | None = None
+    columns: tuple[str, ...] | None = None
+
+
+def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSelection | None:
+    """Return the rows that the metadata of an input selects; None: the input is the asset itself.
+
+    asset: its key in messages. name: which of the five assets it is.
+    Errors: InputMetadataError.
+    """
+    rows, where, columns = (metadata.get(key) for key in (_ROWS, _WHERE, _COLUMNS))
+    if not isinstance(rows, bool | None):
+        raise InputMetadataError(asset=asset, key=_ROWS, expected="True or False", found=rows)
+    if not rows:
+        for key in (_WHERE, _COLUMNS):
+            if key in metadata:
+                raise InputMetadataError(asset=asset, key=_ROWS, expected=f"True, because {key!r} is set", found=rows)
+        return None
+    if name != ROWS_OF:
+        raise InputMetadataError(asset=asset, key=_ROWS, expected=f"an input of {ROWS_OF}", found=name)
+    if not isinstance(where, str | None):
+        raise InputMetadataError(asset=asset, key=_WHERE, expected="a condition in SQL", found=where)
+    if columns is not None and (isinstance(columns, str) or not _are_names(columns)):
+        raise InputMetadataError(asset=asset, key=_COLUMNS, expected="a list of names", found=columns)
+    return RowSelection(where=where, columns=None if columns is None else tuple(columns))
+
+
+def _are_names(columns: object) -> bool:
+    return isinstance(columns, Sequence) and bool(columns) and all(isinstance(name, str) for name in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The rows of one stored version. StoredInput."""
+
+    snapshots: RunSnapshots
+    table: str
+    manifest: VersionManifest
+    selection: RowSelection
+
+    def value(self) -> DataFrame:
+        """Return the rows as a Spark DataFrame.
+
+        Errors: PredicateError; ValueError for an unknown column; those of a scan; SparkFailedError.
+        """
+        with using_spark(self.table):
+            return self._scan().to_df()
+
+    def arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table, in memory. Errors: as `value`."""
+        with using_spark(self.table):
+            return self._scan().to_df().toArrow()
+
+    def _scan(self) -> Scan:
+        options = ScanOptions(storage_options=self.snapshots.table(self.table).storage_options)
+        selection = self.selection
+        return self.snapshots.store.scan(self.table, self.manifest, selection.where, selection.columns, options=options)

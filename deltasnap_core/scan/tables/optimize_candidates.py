@@ -1,0 +1,248 @@
+"""The partitions that OPTIMIZE would compact, with the number of files before and after. In SQL and in Python.
+
+The rules are those of Delta's `OptimizeTableCommand`. A file is eligible if it is smaller than the target size, or if
+its deletion vector deletes more than 5 % of its rows (or of an unknown number of rows). The eligible files of a
+partition, smallest first, fill bins of at most the target size. A bin of two files or more becomes one file; a bin of
+one file is left as it is, also if rows of it are deleted. (`REORG TABLE ... APPLY (PURGE)` rewrites such a file.)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.protocol.table_config import target_file_size_bytes
+from deltasnap_core.rules.num_records import num_records, num_records_sql
+from deltasnap_core.rules.sql_text import sql_type, string_sql
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.partition_values import partition_value, text_of
+from deltasnap_core.scan.table_columns import TableColumn
+from deltasnap_core.storage.urls import redacted
+
+COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
+"""The columns of AddFile that the rules read."""
+
+MAX_DELETED_RATIO = 0.05
+"""A file with a greater share of deleted rows is eligible. The default of Delta's `optimize.maxDeletedRowsRatio`."""
+
+_BACKSLASH, _QUOTE = chr(92), "'"
+_MOST = (1 << 63) - 1
+_NUMBERS = (
+    "files", "small_files", "small_bytes", "files_with_deletes", "rewritten_files", "rewritten_bytes", "files_after"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeCandidate:
+    """A partition that OPTIMIZE would compact. The numbers are those of `MetadataTables.optimize_candidates`.
+
+    partition: by column, the text as in the log; None: null. statement: None: a value has no SQL literal.
+    """
+
+    partition: Mapping[str, str | None]
+    files: int
+    small_files: int
+    small_bytes: int
+    files_with_deletes: int
+    rewritten_files: int
+    rewritten_bytes: int
+    files_after: int
+    statement: str | None
+
+
+def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
+    """Return the candidates, those first that would lose the most files. files: the live files, with statistics."""
+    columns = table.columns.partition
+    values = [partition_value(column, f"texts.t{number}") for number, column in enumerate(columns)]
+    fields = [
+        f"{value or 'cast(null as string)'} as {quoted(column.path[0])}"
+        for column, value in zip(columns, values, strict=True)
+    ]
+    typed = f"struct({', '.join(fields)})" if fields else "named_struct()"
+    return _candidates(table, files).selectExpr(f"{typed} as partition", *_NUMBERS, "statement")
+
+
+def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[OptimizeCandidate, ...]:
+    """Return the candidates as values, in the same order. Spark computes them. files: with COLUMNS."""
+    names = [column.path[0] for column in table.columns.partition]
+    rows = _candidates(table, files).toArrow().to_pylist()
+    return tuple(
+        OptimizeCandidate(
+            partition=dict(zip(names, (row["texts"] or {}).values(), strict=True)),
+            statement=row["statement"],
+            **{name: row[name] for name in _NUMBERS},
+        )
+        for row in rows
+    )
+
+
+def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCandidate, ...]:
+    """Return the same in the driver. files: with COLUMNS."""
+    columns, target = table.columns.partition, target_file_size_bytes(table.metadata.configuration)
+    records = num_records(files["stats"].combine_chunks()).to_pylist()
+    partitions: dict[tuple[str | None, ...], list[tuple[int, bool]]] = defaultdict(list)
+    for file, of_file in zip(
+        files.select(["size", "partitionValues", "deletionVector"]).to_pylist(), records, strict=True
+    ):
+        values, vector = dict(file["partitionValues"] or ()), file["deletionVector"]
+        texts = tuple(values.get(column.physical_path[0]) or None for column in columns)
+        has_deletes = vector is not None and _is_much(vector["cardinality"], of_file)
+        partitions[texts].append((file["size"] or 0, has_deletes))
+    found = (_candidate(table, texts, each, target) for texts, each in partitions.items())
+    return tuple(
+        sorted(
+            (each for each in found if each.rewritten_files),
+            key=lambda each: (each.files_after - each.files, -each.rewritten_bytes, each.statement or ""),
+        )
+    )
+
+
+def _candidate(
+    table: ScannedTable, texts: Sequence[str | None], files: Sequence[tuple[int, bool]], target: int
+) -> OptimizeCandidate:
+    small = [size for size, _ in files if size < target]
+    eligible = [_packable(size, target) for size, has_deletes in files if size < target or has_deletes]
+    merged_files, merged_bytes, bins = _packed(eligible, target)
+    total = sum(small)
+    return OptimizeCandidate(
+        partition={column.path[0]: text for column, text in zip(table.columns.partition, texts, strict=True)},
+        files=len(files),
+        small_files=len(small),
+        small_bytes=total if abs(total) <= _MOST else 0,
+        files_with_deletes=sum(has_deletes for _, has_deletes in files),
+        rewritten_files=merged_files,
+        rewritten_bytes=merged_bytes,
+        files_after=len(files) - merged_files + bins,
+        statement=_statement(table, texts),
+    )
+
+
+def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
+    """Return texts (struct of the partition values in the log: t0, t1, ...), _NUMBERS (longs), statement (string)."""
+    target, columns = target_file_size_bytes(table.metadata.configuration), table.columns.partition
+    texts = [f"nullif({text_of(column)}, '') as t{number}" for number, column in enumerate(columns)]
+    sizes = files.selectExpr(
+        f"struct({', '.join(texts)}) as texts" if texts else "named_struct() as texts",
+        "coalesce(size, 0L) as size",
+        f"(deletionVector is not null and {_is_much_sql()}) as has_deletes",
+    )
+    by_partition = sizes.groupBy("texts").agg(
+        F.expr("count(1) as files"),
+        F.expr(f"count_if(size < {target}L) as small_files"),
+        F.expr(f"coalesce(try_sum(if(size < {target}L, size, 0L)), 0L) as small_bytes"),
+        F.expr("count_if(has_deletes) as files_with_deletes"),
+        F.expr(f"collect_list(if(size < {target}L or has_deletes, {_packable_sql('size', target)}, null)) as sizes"),
+    )
+    packed = by_partition.withColumn("packed", F.expr(_packed_sql("sizes", target)))
+    return (
+        packed.where("packed.merged_files > 0")
+        .selectExpr(
+            "texts",
+            "files",
+            "small_files",
+            "small_bytes",
+            "files_with_deletes",
+            "packed.merged_files as rewritten_files",
+            "packed.merged_bytes as rewritten_bytes",
+            "files - packed.merged_files + packed.bins as files_after",
+            f"{_statement_sql(table)} as statement",
+        )
+        .orderBy(F.expr("files_after - files"), F.desc("rewritten_bytes"), "statement")
+    )
+
+
+def _is_much(deleted: int, records: int | None) -> bool:
+    """Return whether that many deleted rows make a file eligible. records: of the file; None: not stated."""
+    return records is None or (records != 0 and deleted / records > MAX_DELETED_RATIO)
+
+
+def _is_much_sql() -> str:
+    records = num_records_sql("stats")
+    ratio = f"try_divide(deletionVector.cardinality, {records})"
+    return f"({records} is null or coalesce({ratio}, 0D) > {MAX_DELETED_RATIO}D)"
+
+
+def _packable(size: int, target: int) -> int:
+    """Return the size for packing. A file larger than the target has a bin to itself, so no sum overflows."""
+    return min(max(size, 0), target + 1)
+
+
+def _packable_sql(size: str, target: int) -> str:
+    return f"least(greatest({size}, 0L), {target + 1}L)"
+
+
+def _packed(sizes: Iterable[int], target: int) -> tuple[int, int, int]:
+    """Return the files and the bytes in bins of two files or more, and the number of these bins."""
+    bins: list[tuple[int, int]] = [(0, 0)]
+    for size in sorted(sizes):
+        count, filled = bins[-1]
+        if size > target - filled:
+            bins.append((1, size))
+        else:
+            bins[-1] = (count + 1, filled + size)
+    merged = [each for each in bins if each[0] > 1]
+    return sum(count for count, _ in merged), sum(filled for _, filled in merged), len(merged)
+
+
+def _packed_sql(sizes: str, target: int) -> str:
+    """Return SQL for a struct of the same longs: merged_files, merged_bytes, bins."""
+    closed = (
+        "d.merged_files + if(d.n > 1, d.n, 0L) as merged_files, "
+        "try_add(d.merged_bytes, if(d.n > 1, d.filled, 0L)) as merged_bytes, "
+        "d.bins + if(d.n > 1, 1L, 0L) as bins"
+    )
+    start = "struct(0L as filled, 0L as n, 0L as merged_files, 0L as merged_bytes, 0L as bins)"
+    begin = f"struct(size as filled, 1L as n, {closed})"
+    put = "struct(d.filled + size as filled, d.n + 1L as n, d.merged_files, d.merged_bytes, d.bins)"
+    step = f"if(size > {target}L - d.filled, {begin}, {put})"
+    return f"aggregate(sort_array({sizes}), {start}, (d, size) -> {step}, d -> struct({closed}))"
+
+
+def _start(table: ScannedTable) -> str:
+    path = redacted(table.table_path).removeprefix("file://").replace("`", "``")
+    return f"OPTIMIZE delta.`{path}`"
+
+
+def _cast(column: TableColumn) -> tuple[str, str] | None:
+    """Return what surrounds a text in a SQL literal of the type of a column; None: it has no such literal."""
+    if column.data_type in ("string", "collated"):
+        return "'", "'"
+    if column.data_type == "binary" or partition_value(column) is None:
+        return None
+    return "cast('", f"' as {sql_type(column.data_type)})"
+
+
+def _statement(table: ScannedTable, texts: Sequence[str | None]) -> str | None:
+    """Return the statement that compacts a partition; None: a value has no SQL literal."""
+    conditions = []
+    for column, text in zip(table.columns.partition, texts, strict=True):
+        name, around = quoted(column.path[0]), _cast(column)
+        if text is None:
+            conditions.append(f"{name} IS NULL")
+        elif around is None:
+            return None
+        else:
+            escaped = text.replace(_BACKSLASH, _BACKSLASH * 2).replace(_QUOTE, _BACKSLASH + _QUOTE)
+            conditions.append(f"{name} = {around[0]}{escaped}{around[1]}")
+    return f"{_start(table)} WHERE {' AND '.join(conditions)}" if conditions else _start(table)
+
+
+def _statement_sql(table: ScannedTable) -> str:
+    """Return SQL for the same, from the texts t0, t1, ..."""
+    parts = [string_sql(_start(table))]
+    for number, column in enumerate(table.columns.partition):
+        name, around, text = quoted(column.path[0]), _cast(column), f"texts.t{number}"
+        value = "cast(null as string)"
+        if around is not None:
+            escaped = f"replace({text}, {string_sql(_BACKSLASH)}, {string_sql(_BACKSLASH * 2)})"
+            escaped = f"replace({escaped}, {string_sql(_QUOTE)}, {string_sql(_BACKSLASH + _QUOTE)})"
+            value = f"concat({string_sql(f'{name} = {around[0]}')}, {escaped}, {string_sql(around[1])})"
+        is_null = f"when {text} is null then {string_sql(f'{name} IS NULL')}"
+        parts += [string_sql(" AND " if number else " WHERE "), f"case {is_null} else {value} end"]
+    return f"concat({', '.join(parts)})"

@@ -1,0 +1,123 @@
+"""A summary of what VACUUM would delete: files and bytes by folder and age, and the versions that it would end.
+
+It decides nothing: which file may be deleted is decided by `vacuum_candidates` alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+AGES_DAYS = (0, 1, 7, 30, 90, 365)
+"""Files are grouped by the greatest of these ages (days) that they have reached."""
+
+EXPIRED = "expired tombstone"
+"""The reason of files that an earlier version needs."""
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumGroup:
+    """Files of one folder with the same reason and a similar age.
+
+    folder:  relative to the table, or a URL; empty: the folder of the table. In a partitioned table it is a partition.
+    reason:  as in `MetadataTables.vacuum_candidates`.
+    age_days: one of AGES_DAYS, since the file was removed, or an orphan was written; None: unknown.
+    size_in_bytes: of the files whose size is known; num_without_size: the number of the others.
+    """
+
+    folder: str
+    reason: str
+    age_days: int | None
+    num_files: int
+    size_in_bytes: int
+    num_without_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumSummary:
+    """What VACUUM would delete at the time of the summary.
+
+    retention_ms: files that a version within this time needs are kept.
+    deleted:      the groups of files that VACUUM would delete, the largest first.
+    protected:    the groups of files that it keeps although no live version needs them, the largest first.
+    first_readable_version: versions before it would lose files: the last commit of the log that removed one of them.
+                  None: no commit that the log still has did.
+    """
+
+    retention_ms: int
+    deleted: tuple[VacuumGroup, ...]
+    protected: tuple[VacuumGroup, ...]
+    first_readable_version: int | None
+
+    @property
+    def takes_from_versions(self) -> bool:
+        """Whether an earlier version, if the log can still load it, would lose a file. Orphans belong to no version."""
+        return any(group.reason == EXPIRED for group in self.deleted)
+
+    @property
+    def num_files(self) -> int:
+        """The number of files that VACUUM would delete."""
+        return sum(group.num_files for group in self.deleted)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Their bytes, as far as known."""
+        return sum(group.size_in_bytes for group in self.deleted)
+
+
+def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention_ms: int, now_ms: int) -> VacuumSummary:
+    """Return the summary of candidates; two Spark jobs.
+
+    candidates: as vacuum_candidates returns them. events: as in MetadataSource.
+    """
+    age = f"{now_ms}L - unix_millis(coalesce(deletion_timestamp, modification_time))"
+    ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS))
+    groups = (
+        candidates.selectExpr(
+            "regexp_extract(path, '^(.*)/', 1) as folder",
+            "reason",
+            "protected",
+            "size",
+            f"{age} as age",
+            f"if(reason = '{EXPIRED}', coalesce(unix_millis(deletion_timestamp), 0L), null) as removed_at",
+        )
+        .withColumn("age_days", F.expr(f"case when age is null then null {ages} else 0 end"))
+        .groupBy("folder", "reason", "protected", "age_days")
+        .agg(
+            F.expr("count(1) as num_files"),
+            F.expr("coalesce(try_sum(size), 0L) as size_in_bytes"),
+            F.expr("count_if(size is null) as num_without_size"),
+            F.expr("max(removed_at) as removed_at"),
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    removed_at = max(
+        (g["removed_at"] for g in groups if not g["protected"] and g["removed_at"] is not None), default=None
+    )
+    return VacuumSummary(
+        retention_ms=retention_ms,
+        deleted=_groups([group for group in groups if not group["protected"]]),
+        protected=_groups([group for group in groups if group["protected"]]),
+        first_readable_version=None if removed_at is None else _last_removal(events, removed_at),
+    )
+
+
+def _groups(rows: list[dict[str, object]]) -> tuple[VacuumGroup, ...]:
+    names = VacuumGroup.__dataclass_fields__
+    found = [VacuumGroup(**{name: row[name] for name in names}) for row in rows]  # type: ignore[arg-type]
+    return tuple(sorted(found, key=lambda g: (-g.size_in_bytes, -g.num_files, g.folder, g.reason, g.age_days or 0)))
+
+
+def _last_removal(events: DataFrame | None, removed_at: int) -> int | None:
+    """Return the last version that removed a file at that time (ms) or before. Earlier versions needed the file."""
+    if events is None:
+        return None
+    is_removal = f"remove is not null and coalesce(remove.deletionTimestamp, 0L) <= {removed_at}L"
+    (row,) = events.where(is_removal).agg(F.max("version").alias("version")).collect()
+    found: int | None = row.version
+    return found

@@ -1,0 +1,115 @@
+"""`deltasnap vacuum --dry-run` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_assets.command.views.vacuum_view import VacuumReport
+from deltasnap_core import DeltaLog, VacuumGroup, VacuumSummary
+from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.test_looking import run
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]], ids=["text", "json"])
+def test_without_dry_run_nothing_is_done_and_a_sentence_says_so(arguments: list[str], tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    result = deltasnap("vacuum", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
+    assert_one_line_of_error(result, "deltasnap never deletes files")
+    assert result.returncode == 2
+
+
+def test_vacuum_without_java_says_what_to_install(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    result = deltasnap("vacuum", "t", "--dry-run", folder=tmp_path, **without_java(tmp_path))
+    assert_one_line_of_error(result, "No Java found", "Java 17 or later")
+
+
+CASES: dict[str, tuple[list[int], str, int | None, int | None]] = {
+    "versions before the removal": ([0, 1, 2, 3, 4], "expired tombstone", 3, 3),
+    "only versions that cannot be loaded any more": ([3, 4], "expired tombstone", 2, None),
+    "an orphan": ([0, 1, 2], "orphan", None, None),
+    "the removing commit is missing": ([2, 7, 8], "expired tombstone", None, 7),
+    "removals on both sides of a gap": ([2, 7, 8], "expired tombstone", 8, 8),
+    "no commits": ([7], "expired tombstone", None, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_time_travel_shrinks_to_the_first_version_that_keeps_its_files(case: str) -> None:
+    loadable, reason, removed, expected = CASES[case]
+    group = VacuumGroup(folder="", reason=reason, age_days=7, num_files=1, size_in_bytes=1, num_without_size=0)
+    summary = VacuumSummary(retention_ms=0, deleted=(group,), protected=(), first_readable_version=removed)
+    report = VacuumReport(path="t", version=loadable[-1], loadable=loadable, table_retention_ms=0, summary=summary)
+    assert report.first_readable_version == expected
+
+
+@pytest.fixture
+def session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Commands use the session of the tests."""
+    monkeypatch.setattr("deltasnap_assets.spark.session.run_session.RunSession._start", lambda self, reason: spark)
+    yield spark
+    DeltaLog.clear_cache()
+
+
+def write(path: Path, day: str, ids: list[int], mode: Any) -> None:
+    from deltalake import write_deltalake
+
+    predicate = f"day = '{day}'" if mode == "overwrite" else None
+    rows = pa.table({"id": pa.array(ids, pa.int64()), "day": [day] * len(ids)})
+    write_deltalake(path, rows, mode=mode, partition_by=["day"], predicate=predicate)
+
+
+@pytest.mark.spark
+def test_versions_lose_their_files_as_told(session: Any, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    path = tmp_path / "events"
+    write(path, "2026-01-01", [1], "append")
+    write(path, "2026-01-02", [2], "append")
+    write(path, "2026-01-01", [3], "overwrite")  # version 2 removes the file of version 0
+    write(path, "2026-01-03", [4], "append")
+    (path / "day=2026-01-02" / "orphan.parquet").write_bytes(b"???")
+
+    report = json.loads(run("vacuum", path, "--dry-run", "--retain", 0, "--json").stdout)
+    assert (report["version"], report["earliestVersion"], report["firstReadableVersion"]) == (3, 0, 2)
+    assert report["files"] == 2
+    assert {(group["folder"], group["reason"], group["files"], group["ageDays"]) for group in report["deleted"]} == {
+        ("day=2026-01-01", "expired tombstone", 1, 0),
+        ("day=2026-01-02", "orphan", 1, 0),
+    }
+    assert report["protected"] == []
+
+    frame = DeltaLog.for_table(session, path).update().tables.vacuum_candidates(list_files=True, retention_ms=0)
+    for row in frame.where("not protected").collect():
+        (path / row.path).unlink()
+    readable = []
+    for version in range(4):
+        try:
+            deltalake.DeltaTable(path, version=version).to_pyarrow_table()
+            readable.append(version)
+        except FileNotFoundError:
+            pass
+    assert readable == [2, 3]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_retention_of_the_table_keeps_what_is_young(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    path = tmp_path / "events"
+    write(path, "2026-01-01", [1], "append")
+    write(path, "2026-01-01", [2], "overwrite")
+    result = run("vacuum", path, "--dry-run")
+    assert result.stdout == (
+        "VACUUM would delete nothing (retention 168 hours).\nKept: 1 files (tombstone has not expired).\n"
+    )
+    assert result.stderr == ""
+    short = run("vacuum", path, "--dry-run", "--retain", 0)
+    assert "VACUUM would delete 1 file of" in short.stdout
+    assert "Time travel would reach back to version 1; now the log reaches back to version 0." in short.stdout
+    assert short.stderr.startswith("warning: A retention of 0 hours is shorter than that of the table, 168 hours")

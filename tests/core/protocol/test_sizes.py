@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_core.protocol.sizes import parse_size_bytes
+from deltasnap_core.protocol.table_config import target_file_size_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("104857600", 100 << 20), ("100mb", 100 << 20), (" 1GB ", 1 << 30), ("64k", 64 << 10), ("2t", 2 << 40), ("7b", 7)],
+)
+def test_size_is_a_number_of_bytes_or_has_a_unit(text: str, size: int) -> None:
+    assert parse_size_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{1 << 62}0", "5000p1"])
+def test_anything_else_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a size"):
+        parse_size_bytes(text)
+
+
+def test_target_size_is_that_of_the_table_or_128_mib() -> None:
+    assert target_file_size_bytes({"delta.targetFileSize": "1mb"}) == 1 << 20
+    assert target_file_size_bytes({}) == 128 << 20
+    assert target_file_size_bytes({"delta.targetFileSize": "many"}) == 128 << 20

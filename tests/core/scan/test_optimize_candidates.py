@@ -1,0 +1,199 @@
+"""The partitions that OPTIMIZE would compact."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from tests.builders import add, metadata, protocol, write_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+TARGET = 100
+FIRST = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+
+
+def table(path: Path, adds: list[Any], target: str | None = str(TARGET), **types: str) -> Path:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
+    fields.append({"name": "id", "type": "long", "nullable": True, "metadata": {}})
+    configuration = {} if target is None else {"delta.targetFileSize": target}
+    described = metadata(
+        configuration=configuration,
+        schemaString=json.dumps({"type": "struct", "fields": fields}),
+        partitionColumns=list(types),
+    )
+    write_log(path, {0: [FIRST, described, *adds]})
+    return path
+
+
+def candidates(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    """The rows of the metadata table. Both engines find the same values."""
+    log = DeltaLog.for_table(spark, path)
+    rows = [row.asDict(recursive=True) for row in log.update().tables.optimize_candidates.collect()]
+    folder = path.parent / f"store of {path.name}"
+    spark_store = SnapshotStore.open(spark, folder, engine="spark")
+    spark_store.write_range("t", log, 0, 0)
+    for store in (spark_store, SnapshotStore.open(None, folder)):
+        found = [asdict(candidate) for candidate in store.optimize_candidates("t", 0)]
+        assert [without_partition(each) for each in found] == [without_partition(row) for row in rows]
+    return rows
+
+
+def without_partition(row: dict[str, Any]) -> dict[str, Any]:
+    """The metadata table has typed values, a candidate has texts."""
+    return {name: value for name, value in row.items() if name != "partition"}
+
+
+def with_deletes(path: str, *, size: int, deleted: int, records: int | None) -> Any:
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": deleted}
+    stats = {} if records is None else {"stats": json.dumps({"numRecords": records})}
+    return add(path, size=size, deletionVector=vector, **stats)
+
+
+def packed(sizes: list[int]) -> tuple[int, int, int]:
+    """Files and bytes rewritten, and the files that they become: the rule of OPTIMIZE, in Python."""
+    bins: list[list[int]] = [[]]
+    for size in sorted(sizes):
+        if sum(bins[-1]) + size > TARGET:
+            bins.append([])
+        bins[-1].append(size)
+    merged = [files for files in bins if len(files) > 1]
+    return sum(map(len, merged)), sum(map(sum, merged)), len(merged)
+
+
+def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSession, tmp_path: Path) -> None:
+    sizes = {"2026-01-01": [10, 20, 30, 99, 100, 500], "2026-01-02": [5], "2026-01-03": [60, 60], None: [1, 1]}
+    adds = [
+        add(f"{day}-{number}", size=size, partitionValues={"day": day})
+        for day, found in sizes.items()
+        for number, size in enumerate(found)
+    ]
+    path = table(tmp_path / "t", adds, day="string")
+    assert candidates(spark, path) == [
+        {
+            "partition": {"day": "2026-01-01"},
+            "files": 6,
+            "small_files": 4,
+            "small_bytes": 159,
+            "files_with_deletes": 0,
+            "rewritten_files": 3,
+            "rewritten_bytes": 60,
+            "files_after": 4,
+            "statement": f"OPTIMIZE delta.`{path}` WHERE `day` = '2026-01-01'",
+        },
+        {
+            "partition": {"day": None},
+            "files": 2,
+            "small_files": 2,
+            "small_bytes": 2,
+            "files_with_deletes": 0,
+            "rewritten_files": 2,
+            "rewritten_bytes": 2,
+            "files_after": 1,
+            "statement": f"OPTIMIZE delta.`{path}` WHERE `day` IS NULL",
+        },
+    ]
+
+
+def test_files_with_many_deleted_rows_are_rewritten_where_they_fit(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [
+        with_deletes("many", size=40, deleted=6, records=100),
+        with_deletes("unknown", size=40, deleted=1, records=None),
+        with_deletes("few", size=100, deleted=5, records=100),
+        with_deletes("none", size=100, deleted=0, records=0),
+        with_deletes("large", size=500, deleted=90, records=100),
+    ]
+    (found,) = candidates(spark, table(tmp_path / "t", adds))
+    assert (found["small_files"], found["files_with_deletes"]) == (2, 3)
+    assert (found["rewritten_files"], found["files_after"]) == (2, 4)
+    assert found["statement"] == f"OPTIMIZE delta.`{tmp_path / 't'}`"
+    assert found["partition"] == {}
+
+
+def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    sizes = {str(number): [chance.randrange(0, 130) for _ in range(chance.randrange(1, 30))] for number in range(60)}
+    adds = [
+        add(f"{name}-{number}", size=size, partitionValues={"n": name})
+        for name, found in sizes.items()
+        for number, size in enumerate(found)
+    ]
+    told = {str(row["partition"]["n"]): row for row in candidates(spark, table(tmp_path / "t", adds, n="integer"))}
+    for name, found in sizes.items():
+        files, size, bins = packed([each for each in found if each < TARGET])
+        if not files:
+            assert name not in told
+            continue
+        row = told[name]
+        assert (row["rewritten_files"], row["rewritten_bytes"]) == (files, size)
+        assert row["files_after"] == len(found) - files + bins
+    gains = [row["files"] - row["files_after"] for row in told.values()]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_sizes_that_cannot_be_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [add(f"{number}", size=size) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
+    (found,) = candidates(spark, table(tmp_path / "t", adds))
+    assert (found["rewritten_files"], found["files_after"]) == (2, 3)
+
+
+def test_target_is_128_mib_without_the_property(spark: SparkSession, tmp_path: Path) -> None:
+    sizes = [64 << 20, 64 << 20, 128 << 20]
+    (found,) = candidates(spark, table(tmp_path / "t", [add(str(n), size=s) for n, s in enumerate(sizes)], target=None))
+    assert (found["small_files"], found["files_after"]) == (2, 2)
+
+
+VALUES = {
+    "string": ["a", "it's", "back\\slash", "`x`", "a\nb", "Zürich", "%20", "' or 1=1 --"],
+    "date": ["2026-01-01", "0001-01-01"],
+    "timestamp": ["2026-03-29 02:30:00.123456", "2026-10-25T00:30:00.000000Z"],
+    "timestamp_ntz": ["2026-03-29 02:30:00.123456"],
+    "integer": ["-7"],
+    "boolean": ["true"],
+    "double": ["0.1", "NaN", "-Infinity"],
+    "float": ["0.1"],
+    "decimal(38,18)": ["0.000000000000000001", "-12.5"],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_statement_selects_exactly_the_partition(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    adds = [
+        add(f"{number}-{copy}", partitionValues={"a b": value})
+        for number, value in enumerate([*VALUES[kind], None])
+        for copy in range(2)
+    ]
+    path = table(tmp_path / "t", adds, **{"a b": kind})
+    tables = DeltaLog.for_table(spark, path).update().tables
+    candidates(spark, path)
+    found = tables.optimize_candidates.collect()
+    assert len(found) == len(VALUES[kind]) + 1
+    for row in found:
+        condition = row.statement.partition(" WHERE ")[2]
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        try:
+            selected = tables.files.select("partition.*").where(condition).collect()
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        assert [repr(each[0]) for each in selected] == [repr(selected[0][0])] * 2
+        (of_row,) = (
+            tables.optimize_candidates.where(f"statement = X'{row.statement.encode().hex()}'")
+            .select("partition.*")
+            .collect()
+        )
+        assert repr(of_row[0]) == repr(row.partition[0])
+
+
+def test_path_is_quoted(spark: SparkSession, tmp_path: Path) -> None:
+    path = table(tmp_path / "a`b c", [add("1"), add("2")])
+    (found,) = candidates(spark, path)
+    assert found["statement"] == f"OPTIMIZE delta.`{tmp_path}/a``b c`"

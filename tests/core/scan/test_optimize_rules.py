@@ -1,0 +1,109 @@
+"""The rules of OPTIMIZE in the driver; `test_optimize_candidates` compares them with those on Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.optimize_candidates import OptimizeCandidate, candidates_of_rows
+from tests.builders import MemoryLogStore, metadata
+
+TARGET = 100
+FILES = pa.schema(
+    [
+        ("size", pa.int64()),
+        ("partitionValues", pa.map_(pa.string(), pa.string())),
+        ("stats", pa.string()),
+        ("deletionVector", pa.struct([("cardinality", pa.int64())])),
+    ]
+)
+
+
+def file(size: int, day: str | None = "x", *, deleted: int | None = None, records: int | None = None) -> dict[str, Any]:
+    return {
+        "size": size,
+        "partitionValues": [("day", day)],
+        "stats": None if records is None else json.dumps({"numRecords": records}),
+        "deletionVector": None if deleted is None else {"cardinality": deleted},
+    }
+
+
+def candidates(*files: dict[str, Any], kind: str = "string", path: str = "file:///t") -> tuple[OptimizeCandidate, ...]:
+    fields = [{"name": "day", "type": kind, "nullable": True, "metadata": {}}]
+    described = metadata(
+        configuration={"delta.targetFileSize": str(TARGET)},
+        schemaString=json.dumps({"type": "struct", "fields": fields}),
+        partitionColumns=["day"],
+    )
+    unused: Any = None
+    table = ScannedTable(
+        NoSession(),
+        table_path=path,
+        version=0,
+        metadata=Metadata.from_json(described["metaData"]),
+        store=MemoryLogStore(),
+        spark_files=unused,
+    )
+    return candidates_of_rows(table, pa.Table.from_pylist(list(files), FILES))
+
+
+PACKING = {
+    "one small file": ([5], 0, 0),
+    "two that fit": ([50, 50], 2, 1),
+    "two that do not": ([60, 60], 0, 0),
+    "smallest first": ([70, 10, 40, 20], 3, 1),
+    "two bins": ([50, 50, 40, 60, 1], 3, 1),
+    "large ones stay": ([1, 1, 100, 5000], 2, 1),
+    "sizes that cannot be": ([-5, 1, 2**63 - 1, 2**63 - 1], 2, 1),
+}
+
+
+@pytest.mark.parametrize("case", PACKING)
+def test_files_are_packed_up_to_the_target(case: str) -> None:
+    sizes, rewritten, bins = PACKING[case]
+    found = candidates(*map(file, sizes))
+    assert [(each.rewritten_files, each.files_after) for each in found] == (
+        [(rewritten, len(sizes) - rewritten + bins)] if rewritten else []
+    )
+
+
+def test_partition_that_loses_most_files_is_first() -> None:
+    found = candidates(
+        file(1, "a"), file(1, "a"), *(file(1, "b") for _ in range(3)), file(1, "c"), file(1, ""), file(1, None)
+    )
+    assert [each.partition for each in found] == [{"day": "b"}, {"day": "a"}, {"day": None}]
+    assert found[2].statement == "OPTIMIZE delta.`/t` WHERE `day` IS NULL"
+
+
+@pytest.mark.parametrize(
+    ("deleted", "records", "counts"), [(5, 100, False), (6, 100, True), (1, None, True), (0, 0, False)]
+)
+def test_file_with_many_deleted_rows_counts(deleted: int, records: int | None, counts: bool) -> None:
+    found = candidates(file(1), file(2), file(100, deleted=deleted, records=records))
+    assert [each.files_with_deletes for each in found] == [int(counts)]
+
+
+LITERALS = {
+    "string": ("it's \\ `x`", r"'it\'s \\ `x`'"),
+    "date": ("2026-01-01", "cast('2026-01-01' as date)"),
+    "long": ("7", "cast('7' as bigint)"),
+    "timestamp": ("2026-01-01 10:00:00", "cast('2026-01-01 10:00:00' as timestamp_ltz)"),
+    "decimal(10,2)": ("1.50", "cast('1.50' as decimal(10,2))"),
+}
+
+
+@pytest.mark.parametrize("kind", LITERALS)
+def test_statement_has_the_value_of_the_log(kind: str) -> None:
+    text, literal = LITERALS[kind]
+    (found,) = candidates(file(1, text), file(1, text), kind=kind, path="s3://lake/a`b")
+    assert found.statement == f"OPTIMIZE delta.`s3://lake/a``b` WHERE `day` = {literal}"
+
+
+def test_binary_value_has_no_statement() -> None:
+    assert [each.statement for each in candidates(file(1), file(1), kind="binary")] == [None]
