@@ -1,0 +1,202 @@
+"""The rows that versions of a table changed, as a DataFrame."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.replay.spark.local_rows import arrow_rows, no_rows
+from deltasnap_core.rules.file_actions import ADD
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.changes.change_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+)
+from deltasnap_core.scan.changes.changed_rows import ChangedRows
+from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.files.physical_schema import logical_schema
+from deltasnap_core.scan.rows import DataFile, RowReader
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.row_filter import checked_skipping, selected_names
+
+_IS_INSERT, _MS, _NUMBER = "__deltasnap_is_insert", "__deltasnap_ms", "__deltasnap_change_number"
+_TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
+_FILES = pa.schema([*(ADD.field(name) for name in RowReader.COLUMNS), pa.field(_NUMBER, pa.int64())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFacts:
+    """Facts about a version whose changes are read.
+
+    timestamp: ms since the epoch.
+    metadata_before: of the version before; its partition columns are those of the removed files.
+    is_recorded: whether the table has a change data feed at the version: then a version without files of change data
+                 has only inserts or deletes, and no row is compared.
+    """
+
+    timestamp: int
+    metadata: Metadata
+    metadata_before: Metadata
+    is_recorded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a caller wants of the changes. See DeltaLog.row_changes."""
+
+    key: Sequence[str] | str | None = None
+    net: bool = False
+    where: str | None = None
+    columns: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChanges:
+    """The changes of some versions.
+
+    table:    at the last of them; its schema is that of the result.
+    versions: ascending.
+    rows:     what changed, without files of change data of other versions.
+    """
+
+    table: ScannedTable
+    versions: Mapping[int, VersionFacts]
+    rows: Sequence[ChangedRows]
+
+    def to_df(self, choice: Choice) -> DataFrame:
+        """Return the changes; Spark reads the rows when the DataFrame runs. Errors: see DeltaLog.row_changes."""
+        if choice.where is not None:
+            checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), choice.where)
+        columns = None if choice.columns is None else selected_names(choice.columns, self.table.columns)
+        changes = self._changes(None if choice.key is None else self._key(choice.key), net=choice.net)
+        if choice.where is not None:
+            changes = changes.where(choice.where)
+        return changes if columns is None else changes.select(*columns, *CHANGE_COLUMNS)
+
+    def _changes(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
+        comparison = RowComparison(logical_schema(self.table.schema))
+        if key is None and not net:
+            compared = self._compared_versions
+            parts = [self._read([each for each in self.rows if each.version not in compared])]
+            if compared:
+                rewritten = [each for each in self.rows if each.version in compared]
+                parts.append(comparison.difference(self._read(rewritten)))
+            return reduce(DataFrame.unionAll, parts)
+        changes = comparison.difference(self._read(self.rows))
+        if net:
+            changes = comparison.net(changes, key)
+        return changes if key is None else comparison.paired(changes, key)
+
+    @property
+    def _compared_versions(self) -> frozenset[int]:
+        """The versions that may delete and insert equal rows: a rewritten file contains rows that did not change."""
+        changes: dict[int, set[str | None]] = defaultdict(set)
+        for each in self.rows:
+            changes[each.version].add(each.change)
+        return frozenset(
+            version
+            for version, found in changes.items()
+            if {INSERT, DELETE} <= found and not self.versions[version].is_recorded
+        )
+
+    def _key(self, key: Sequence[str] | str) -> list[str]:
+        names = [key] if isinstance(key, str) else list(key)
+        if not names:
+            raise ValueError("expected the names of the columns of a key, found none")
+        found = [self.table.columns.resolve([name]) for name in names]
+        for name, column in zip(names, found, strict=True):
+            if column is None:
+                known = ", ".join(column.name for column in self.table.columns.top)
+                raise ValueError(f"The table has no column {name!r} for a key; it has {known}")
+        return [column.path[0] for column in found if column is not None]
+
+    def _read(self, rows: Sequence[ChangedRows]) -> DataFrame:
+        """Return changed rows with CHANGE_COLUMNS, as the files have them."""
+        groups: dict[tuple[bool, tuple[str, ...]], list[ChangedRows]] = defaultdict(list)
+        for each in rows:
+            facts = self.versions[each.version]
+            metadata = facts.metadata_before if each.change == DELETE else facts.metadata
+            groups[each.change is None, metadata.partition_columns].append(each)
+        frames = [self._read_alike(group, *alike) for alike, group in groups.items()]
+        if not frames:
+            return no_rows(self.table.spark, _result_schema(self.table))
+        return reduce(DataFrame.unionAll, frames)
+
+    def _read_alike(
+        self, rows: Sequence[ChangedRows], is_change_data: bool, partition_columns: tuple[str, ...]
+    ) -> DataFrame:
+        table = _with_fields(self.table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
+        table = _with_metadata(table, replace(table.metadata, partition_columns=partition_columns))
+        found = RowReader(table, tags=_TAGS).read(self._data_files(table, rows))
+        change = F.col(CHANGE_TYPE) if is_change_data else F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
+        return found.select(
+            *(quoted(name) for name in self.table.schema.names),
+            change.alias(CHANGE_TYPE),
+            COMMIT_VERSION,
+            F.timestamp_millis(F.col(_MS)).alias(COMMIT_TIMESTAMP),
+        )
+
+    def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
+        files = pa.Table.from_pylist([_file(number, each) for number, each in enumerate(rows)], schema=_FILES)
+        looked_up = RowReader(table, tags=(_NUMBER,)).looked_up(arrow_rows(table.spark, files))
+        found = []
+        for file in looked_up:
+            each = rows[file.tags[0]]
+            tags = (int(each.change == INSERT), each.version, self.versions[each.version].timestamp)
+            found.append(replace(file, only=each.only, tags=tags))
+        return found
+
+
+_CHANGE_FIELDS = tuple(
+    StructField(name, kind)
+    for name, kind in zip(CHANGE_COLUMNS, (StringType(), LongType(), TimestampType()), strict=True)
+)
+
+
+def _file(number: int, rows: ChangedRows) -> dict[str, Any]:
+    return {
+        "path": rows.path,
+        "partitionValues": list((rows.partition_values or {}).items()),
+        "size": rows.size,
+        "modificationTime": rows.modification_time,
+        "deletionVector": rows.vector and rows.vector.to_json(),
+        _NUMBER: number,
+    }
+
+
+def _result_schema(table: ScannedTable) -> StructType:
+    return StructType([*logical_schema(table.schema), *_CHANGE_FIELDS])
+
+
+def _with_fields(table: ScannedTable, *fields: StructField) -> ScannedTable:
+    """Return a table with more columns."""
+    schema = decode_json(table.metadata.schema_string or '{"type":"struct","fields":[]}')
+    schema = {**schema, "fields": [*schema["fields"], *(field.jsonValue() for field in fields)]}
+    return _with_metadata(table, replace(table.metadata, schema_string=json.dumps(schema)))
+
+
+def _with_metadata(table: ScannedTable, metadata: Metadata) -> ScannedTable:
+    return ScannedTable(
+        table.sessions,
+        table_path=table.table_path,
+        version=table.version,
+        metadata=metadata,
+        store=table.store,
+        spark_files=table.spark_files,
+        options=table.options,
+    )
