@@ -44,6 +44,7 @@ _TAG, _LISTED = "__deltasnap_tag", "__deltasnap_listed"
 _DELETED, _CHOSEN = "left_anti", "left_semi"
 """What listed rows of files mean, as the join that applies it: they are deleted, or only they are read."""
 
+_NONE = "null"
 _ROW_BITS = 40
 _MOST_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
@@ -107,10 +108,28 @@ class RowReader:
     def looked_up(self, files: DataFrame) -> list[DataFile]:
         """Return the data files to read, from files with the columns of AddFile; one Spark job.
 
-        Files have the columns of `tags` too. Errors: as Scan.to_df.
+        Errors: as Scan.to_df.
         """
-        checked = files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed", *self.tags)
-        adds = checked.toArrow().to_pylist(maps_as_pydicts="strict")
+        checked = files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
+        return self._data_files(checked.toArrow().to_pylist(maps_as_pydicts="strict"))
+
+    def data_files(self, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+        """Return the data files to read, in order, from rows with COLUMNS. Spark checks only typed partition values.
+
+        Errors: as Scan.to_df.
+        """
+        malformed: Sequence[str | None] = [None] * len(files)
+        if files and self._malformed != _NONE:
+            values = [list(file["partitionValues"].items()) for file in files]
+            texts = pa.array(values, pa.map_(pa.string(), pa.string()))
+            frame = self.table.spark.createDataFrame(
+                pa.table({"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts})
+            )
+            found = frame.selectExpr("number", f"{self._malformed} as malformed").toArrow().to_pylist()
+            malformed = [row["malformed"] for row in sorted(found, key=lambda row: row["number"])]
+        return self._data_files([{**file, "malformed": name} for file, name in zip(files, malformed, strict=True)])
+
+    def _data_files(self, adds: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         urls = [self._checked(add) for add in adds]
         statuses = [
             FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
@@ -122,7 +141,6 @@ class RowReader:
                 readable=readable,
                 partition_values=add["partitionValues"] or {},
                 vector=add["deletionVector"] and DeletionVectorDescriptor.from_json(add["deletionVector"]),
-                tags=tuple(add[tag] for tag in self.tags),
             )
             for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
         ]
@@ -132,7 +150,7 @@ class RowReader:
         """SQL for the name of the partition column with an invalid value; null: none."""
         tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
         cases = [f"when {test} then {string_sql(column.path[0])}" for column, test in tests if test is not None]
-        return f"case {' '.join(cases)} end" if cases else "null"
+        return f"case {' '.join(cases)} end" if cases else _NONE
 
     def _checked(self, add: Mapping[str, Any]) -> str:
         path, malformed = add["path"], add["malformed"]

@@ -24,7 +24,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.scan.changes.row_changes import Choice
+from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.snapshot.history_frame import history_frame
@@ -293,7 +293,7 @@ class DeltaLog:
             return self.get_snapshot_at(first - 1).all_files.where(F.col("path").isin(*paths))
 
         changes = read_row_changes(self._context, first, last, options=options, files_before=before)
-        return changes.to_df(Choice(key=key, net=net, where=where, columns=columns))
+        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first, with the columns of `history_frame.HISTORY`."""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.errors import ActionNotFoundError, RowChangesError
+from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
 from deltasnap_core.log.commits.commit_batch import CommitBatch
-from deltasnap_core.log.log_range import LogRange, range_actions
+from deltasnap_core.log.log_range import range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.table_config import change_data_feed_enabled
 from deltasnap_core.redaction import redacted
+from deltasnap_core.replay.driver.whole_actions import decoded
+from deltasnap_core.replay.engine import Question, UnusualError
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.file_actions import WHOLE
+from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.scan.changes.change_columns import DELETE
 from deltasnap_core.scan.changes.changed_rows import (
     ChangedRows,
@@ -29,8 +35,6 @@ from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.table_context import TableContext
-
-_VALUES = ("partitionValues", "size", "deletionVector")
 
 
 def read_row_changes(
@@ -60,7 +64,7 @@ def read_row_changes(
     else:
         before = logged.load(first).non_file
     batch = logged.read_commits(first, last)
-    metadata = _metadata(logged, range_actions(logged, before, batch, first, last), log.table_path)
+    metadata = _metadata(range_actions(logged, before, batch, first, last), log.table_path)
     table = ScannedTable(
         context.engine.sessions,
         table_path=log.table_path,
@@ -93,7 +97,7 @@ def read_row_changes(
     )
 
 
-def _metadata(logged: LogRange, states: Mapping[int, NonFileActions], path: str) -> dict[int, Metadata]:
+def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Metadata]:
     found = {}
     for version, state in states.items():
         if state.metadata is None:
@@ -103,23 +107,29 @@ def _metadata(logged: LogRange, states: Mapping[int, NonFileActions], path: str)
 
 
 def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collection[int]) -> list[FileAction]:
-    """Return the file actions of commits; one Spark job."""
-    reader = context.reader(context.session("row changes"), StatsPolicy.NONE)
-    with translated(batch.files):
-        actions = reader.commit_actions(batch)
-        if actions is None:
-            return []
-        if without:
-            actions = actions.where(f"commit_version not in ({', '.join(map(str, sorted(without)))})")
-        rows = actions.selectExpr(
-            "commit_version",
-            "add.path is not null as is_add",
-            "path",
-            *(f"if(add.path is not null, add.{name}, remove.{name}) as {name}" for name in _VALUES),
-            "add.modificationTime",
-            "coalesce(add.dataChange, remove.dataChange, true) as dataChange",
-        ).toArrow()
-    return [file_action(row, log_path=context.log.log_path) for row in rows.to_pylist(maps_as_pydicts="strict")]
+    """Return the file actions of commits, on the suitable engine. without: versions whose actions are not needed."""
+    log_path = context.log.log_path
+
+    def by_driver() -> pa.Table:
+        if batch.large:
+            raise UnusualError("a large commit")
+        lines = batch.lines_with(*FILE_ACTIONS)
+        return decoded(lines["line"].to_pylist()).append_column("commit_version", lines["commit_version"])
+
+    def on_spark(session: SparkSession) -> pa.Table:
+        actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
+        names = [*WHOLE.names, "commit_version"]
+        with translated(batch.files):
+            return decoded([]) if actions is None else actions.select(*names).toArrow()
+
+    size = None if batch.large else batch.num_file_actions
+    found = context.engine.answer(
+        {Question.ROWS: size}, work=f"{size} actions read", driver=by_driver, spark=on_spark
+    ).value
+    rows = [row for row in found.to_pylist(maps_as_pydicts="strict") if row["commit_version"] not in without]
+    raw = pa.array([(row["add"] or row["remove"])["path"] for row in rows], pa.string())
+    paths = canonical_paths(raw, log_path).to_pylist()
+    return [file_action(row, path, log_path=log_path) for row, path in zip(rows, paths, strict=True)]
 
 
 def _with_partition_values(

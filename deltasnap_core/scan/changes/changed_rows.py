@@ -159,18 +159,22 @@ def _whole(action: FileAction) -> ChangedRows:
     )
 
 
-def file_action(row: Mapping[str, Any], *, log_path: str) -> FileAction:
-    """Return a file action from a row of `CommitActions.rows`. Errors: CorruptLogError."""
+def file_action(row: Mapping[str, Any], path: str, *, log_path: str) -> FileAction:
+    """Return a file action from a row with `commit_version`, `add` and `remove`. path: canonical.
+
+    Errors: CorruptLogError.
+    """
+    values = row["add"] or row["remove"]
     try:
         return FileAction(
             version=row["commit_version"],
-            is_add=row["is_add"],
-            path=row["path"],
-            partition_values=row["partitionValues"],
-            size=row["size"],
-            modification_time=row["modificationTime"],
-            data_change=row["dataChange"],
-            vector=row["deletionVector"] and DeletionVectorDescriptor.from_json(row["deletionVector"]),
+            is_add=row["add"] is not None,
+            path=path,
+            partition_values=values["partitionValues"],
+            size=values["size"],
+            modification_time=values.get("modificationTime"),
+            data_change=values["dataChange"] is not False,
+            vector=values["deletionVector"] and DeletionVectorDescriptor.from_json(values["deletionVector"]),
         )
     except ValueError as error:
         raise CorruptLogError(path=log_path, reason=f"version {row['commit_version']}: {error}") from error

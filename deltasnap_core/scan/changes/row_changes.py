@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.replay.spark.local_rows import arrow_rows, no_rows
-from deltasnap_core.rules.file_actions import ADD
+from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
@@ -34,9 +32,8 @@ from deltasnap_core.scan.rows import DataFile, RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.row_filter import checked_skipping, selected_names
 
-_IS_INSERT, _MS, _NUMBER = "__deltasnap_is_insert", "__deltasnap_ms", "__deltasnap_change_number"
+_IS_INSERT, _MS = "__deltasnap_is_insert", "__deltasnap_ms"
 _TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
-_FILES = pa.schema([*(ADD.field(name) for name in RowReader.COLUMNS), pa.field(_NUMBER, pa.int64())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +53,7 @@ class VersionFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ChangeOptions:
     """What a caller wants of the changes. See DeltaLog.row_changes."""
 
     key: Sequence[str] | str | None = None
@@ -78,14 +75,14 @@ class RowChanges:
     versions: Mapping[int, VersionFacts]
     rows: Sequence[ChangedRows]
 
-    def to_df(self, choice: Choice) -> DataFrame:
+    def to_df(self, options: ChangeOptions) -> DataFrame:
         """Return the changes; Spark reads the rows when the DataFrame runs. Errors: see DeltaLog.row_changes."""
-        if choice.where is not None:
-            checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), choice.where)
-        columns = None if choice.columns is None else selected_names(choice.columns, self.table.columns)
-        changes = self._changes(None if choice.key is None else self._key(choice.key), net=choice.net)
-        if choice.where is not None:
-            changes = changes.where(choice.where)
+        if options.where is not None:
+            checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), options.where)
+        columns = None if options.columns is None else selected_names(options.columns, self.table.columns)
+        changes = self._changes(None if options.key is None else self._key(options.key), net=options.net)
+        if options.where is not None:
+            changes = changes.where(options.where)
         return changes if columns is None else changes.select(*columns, *CHANGE_COLUMNS)
 
     def _changes(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
@@ -152,14 +149,9 @@ class RowChanges:
         )
 
     def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
-        files = pa.Table.from_pylist([_file(number, each) for number, each in enumerate(rows)], schema=_FILES)
-        looked_up = RowReader(table, tags=(_NUMBER,)).looked_up(arrow_rows(table.spark, files))
-        found = []
-        for file in looked_up:
-            each = rows[file.tags[0]]
-            tags = (int(each.change == INSERT), each.version, self.versions[each.version].timestamp)
-            found.append(replace(file, only=each.only, tags=tags))
-        return found
+        found = RowReader(table).data_files([_file(each) for each in rows])
+        tags = [(int(each.change == INSERT), each.version, self.versions[each.version].timestamp) for each in rows]
+        return [replace(file, only=each.only, tags=tag) for file, each, tag in zip(found, rows, tags, strict=True)]
 
 
 _CHANGE_FIELDS = tuple(
@@ -168,14 +160,13 @@ _CHANGE_FIELDS = tuple(
 )
 
 
-def _file(number: int, rows: ChangedRows) -> dict[str, Any]:
+def _file(rows: ChangedRows) -> dict[str, Any]:
     return {
         "path": rows.path,
-        "partitionValues": list((rows.partition_values or {}).items()),
+        "partitionValues": dict(rows.partition_values or {}),
         "size": rows.size,
         "modificationTime": rows.modification_time,
         "deletionVector": rows.vector and rows.vector.to_json(),
-        _NUMBER: number,
     }
 
 
