@@ -21,17 +21,8 @@ from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import WHOLE
 from deltasnap_core.rules.paths import canonical_paths
-from deltasnap_core.scan.changes.change_columns import DELETE
-from deltasnap_core.scan.changes.changed_rows import (
-    ChangedRows,
-    FileAction,
-    change_data,
-    changed_rows,
-    file_action,
-    with_partition_values,
-)
-from deltasnap_core.scan.changes.row_changes import RowChanges, VersionFacts
-from deltasnap_core.scan.changes.schema_changes import check_schemas
+from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_action
+from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.table_context import TableContext
@@ -75,25 +66,15 @@ def read_row_changes(
         options=options,
     )
     recorded = change_data(batch)
-    actions = _file_actions(context, batch, without={rows.version for rows in recorded})
-    rows = changed_rows(actions, table.vectors.rows)
-    metadata_before = {version: metadata.get(version - 1, before.metadata or metadata[first]) for version in metadata}
-    if any(each.version == first and each.change == DELETE for each in rows):
-        metadata = {first - 1: metadata_before[first], **metadata}
-    check_schemas(metadata, path=redacted(log.table_path))
-    timestamps = log.history.commit_timestamps(first, last)
-    return RowChanges(
-        table=table,
-        versions={
-            version: VersionFacts(
-                timestamp=timestamps[version],
-                metadata=metadata[version],
-                metadata_before=metadata_before[version],
-                is_recorded=change_data_feed_enabled(metadata[version].configuration),
-            )
-            for version in metadata_before
-        },
-        rows=[*recorded, *_with_partition_values(rows, actions, metadata_before, files_before)],
+    return planned_changes(
+        table,
+        metadata=metadata,
+        metadata_before=before.metadata or metadata[first],
+        timestamps=log.history.commit_timestamps(first, last),
+        has_feed=frozenset(v for v in metadata if change_data_feed_enabled(metadata[v].configuration)),
+        recorded=recorded,
+        actions=_file_actions(context, batch, without={rows.version for rows in recorded}),
+        files_before=files_before,
     )
 
 
@@ -130,20 +111,3 @@ def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collect
     raw = pa.array([(row["add"] or row["remove"])["path"] for row in rows], pa.string())
     paths = canonical_paths(raw, log_path).to_pylist()
     return [file_action(row, path, log_path=log_path) for row, path in zip(rows, paths, strict=True)]
-
-
-def _with_partition_values(
-    rows: Sequence[ChangedRows],
-    actions: Sequence[FileAction],
-    metadata_before: Mapping[int, Metadata],
-    files_before: Callable[[Sequence[str]], DataFrame],
-) -> list[ChangedRows]:
-    """Return rows with the partition values that a `remove` does not state: writers may leave them out."""
-    if not any(each.partition_values is None and metadata_before[each.version].partition_columns for each in rows):
-        return [*rows]
-
-    def before(paths: Sequence[str]) -> dict[str, dict[str, str | None]]:
-        found = files_before(paths).select("path", "partitionValues").toArrow().to_pylist(maps_as_pydicts="strict")
-        return {row["path"]: row["partitionValues"] or {} for row in found}
-
-    return with_partition_values(rows, actions, before)

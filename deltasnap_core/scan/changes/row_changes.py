@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.changes.change_columns import (
@@ -25,8 +26,9 @@ from deltasnap_core.scan.changes.change_columns import (
     DELETE,
     INSERT,
 )
-from deltasnap_core.scan.changes.changed_rows import ChangedRows
+from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, with_partition_values
 from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.files.physical_schema import logical_schema
 from deltasnap_core.scan.rows import DataFile, RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -152,6 +154,63 @@ class RowChanges:
         found = RowReader(table).data_files([_file(each) for each in rows])
         tags = [(int(each.change == INSERT), each.version, self.versions[each.version].timestamp) for each in rows]
         return [replace(file, only=each.only, tags=tag) for file, each, tag in zip(found, rows, tags, strict=True)]
+
+
+def planned_changes(
+    table: ScannedTable,
+    *,
+    metadata: Mapping[int, Metadata],
+    metadata_before: Metadata,
+    timestamps: Mapping[int, int],
+    has_feed: Collection[int],
+    recorded: Sequence[ChangedRows],
+    actions: Sequence[FileAction],
+    files_before: Callable[[Sequence[str]], DataFrame],
+) -> RowChanges:
+    """Return the changes of versions, after checking that one schema can read them all.
+
+    metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
+    has_feed:     the versions at which the table has a change data feed.
+    recorded:     the files of change data. actions: the file actions of versions without any.
+    files_before: returns files of the version before the first, by path, with the columns of AddFile.
+    Errors: RowChangesError, and those of reading deletion vectors.
+    """
+    before = {version: metadata.get(version - 1, metadata_before) for version in metadata}
+    rows = changed_rows(actions, table.vectors.rows)
+    first = min(metadata)
+    removed_first = any(each.version == first and each.change == DELETE for each in rows)
+    read = {first - 1: metadata_before, **metadata} if removed_first else metadata
+    check_schemas(read, path=redacted(table.table_path))
+    return RowChanges(
+        table=table,
+        versions={
+            version: VersionFacts(
+                timestamp=timestamps[version],
+                metadata=metadata[version],
+                metadata_before=before[version],
+                is_recorded=version in has_feed,
+            )
+            for version in metadata
+        },
+        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before)],
+    )
+
+
+def _with_partition_values(
+    rows: Sequence[ChangedRows],
+    actions: Sequence[FileAction],
+    metadata_before: Mapping[int, Metadata],
+    files_before: Callable[[Sequence[str]], DataFrame],
+) -> list[ChangedRows]:
+    """Return rows with the partition values that a `remove` does not state: writers may leave them out."""
+    if not any(each.partition_values is None and metadata_before[each.version].partition_columns for each in rows):
+        return [*rows]
+
+    def before(paths: Sequence[str]) -> dict[str, dict[str, str | None]]:
+        found = files_before(paths).select("path", "partitionValues").toArrow().to_pylist(maps_as_pydicts="strict")
+        return {row["path"]: row["partitionValues"] or {} for row in found}
+
+    return with_partition_values(rows, actions, before)
 
 
 _CHANGE_FIELDS = tuple(
