@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from deltasnap_core import hide_secrets
 from deltasnap_core import redacted as without_secrets
 
-__all__ = ["MOST_CHARACTERS", "markdown_code", "markdown_text", "secrets_hidden", "visible", "without_secrets"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "escaped",
+    "markdown_code",
+    "markdown_text",
+    "secrets_hidden",
+    "visible",
+    "without_secrets",
+]
 
 MOST_CHARACTERS = 500
 
@@ -26,7 +34,12 @@ def visible(text: object, most: int = MOST_CHARACTERS) -> str:
     r"""Return a text on one line with every control character escaped (`\x1b`, `\u202e`), truncated after `most`."""
     whole = str(text)
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
-    return _UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), cut)
+    return escaped(cut, lambda character: character.encode("unicode_escape").decode("ascii"))
+
+
+def escaped(text: str, escape: Callable[[str], str]) -> str:
+    """Return a text with `escape` applied to each control character."""
+    return _UNSHOWABLE.sub(lambda found: escape(found[0]), text)
 
 
 def markdown_code(text: object, most: int = MOST_CHARACTERS) -> str:

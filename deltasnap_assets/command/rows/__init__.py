@@ -1,0 +1,1 @@
+"""Rows of a table as the output of a command: options, formats, exact values."""

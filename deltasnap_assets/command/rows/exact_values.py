@@ -1,0 +1,179 @@
+"""Values of Arrow columns as JSON values and as text, without loss.
+
+| type | JSON | text (CSV) |
+|-|-|-|
+| null of any type | `null` | an empty field |
+| boolean, integers | themselves | `true`, `false`; digits |
+| float, double | the shortest number with that value; `"NaN"`, `"Infinity"`, `"-Infinity"` | the same |
+| decimal | a string with every digit of its scale | the same |
+| string | itself | itself; an empty string is quoted |
+| binary | a string, Base64 | the same |
+| date | `"2024-02-29"` | the same |
+| timestamp | in UTC: `"2024-02-29T12:00:00.123456Z"` | the same |
+| timestamp without time zone | `"2024-02-29T12:00:00.123456"` | the same |
+| struct | an object | its JSON |
+| array | an array | its JSON |
+| map with string keys | an object | its JSON |
+| any other map | an array of `{"key": ..., "value": ...}` | its JSON |
+| variant | a string: its JSON | the same |
+
+Seconds have six decimals, or none if they are zero. Years have four digits; later ones, and those before year 0, have a
+sign. Numbers are not rounded: an integer may exceed what a parser that reads numbers as doubles can hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import VariantVal
+
+from deltasnap_assets.texts import escaped
+from deltasnap_core import DeltaSnapError
+
+_Convert = Callable[[Any], Any]
+_BATCH_ROWS = 1000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_DAY_SECONDS = 86_400
+_ORDINAL_OF_EPOCH = date(1970, 1, 1).toordinal()
+_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
+"""The Gregorian calendar repeats after so many days."""
+
+
+class UnsupportedColumnError(DeltaSnapError):
+    """A column has a type that has no exact form as text."""
+
+    def __init__(self, *, column: str, data_type: str) -> None:
+        self.column = column
+        self.data_type = data_type
+        super().__init__(f"Column {column} of type {data_type} cannot be written as text. Write Parquet instead.")
+
+
+def json_rows(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each row, as JSON values. Errors: UnsupportedColumnError."""
+    fields = list(rows.schema)
+    converters = [_converter(field.name, field.type) for field in fields]
+    for batch in rows.to_batches(_BATCH_ROWS):
+        columns = [
+            [convert(value) for value in column.cast(_countable(field.type)).to_pylist()]
+            for field, column, convert in zip(fields, batch.columns, converters, strict=True)
+        ]
+        yield from zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
+
+
+def json_text(value: Any) -> str:
+    """Return a JSON value as JSON on one line. What controls a terminal is escaped, so that the value is the same."""
+    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False), _json_escape)
+
+
+def text_of(value: Any) -> str | None:
+    """Return a JSON value as text; None: null."""
+    return value if value is None or isinstance(value, str) else json_text(value)
+
+
+def _json_escape(character: str) -> str:
+    return json.dumps(character)[1:-1] if ord(character) > 0x7F else f"\\u{ord(character):04x}"
+
+
+def _countable(data_type: Any) -> Any:
+    """Return the type with integers for dates and times: Python has no dates outside of the years 1 to 9999."""
+    types = pa.types
+    if types.is_timestamp(data_type):
+        return pa.int64()
+    if types.is_date32(data_type):
+        return pa.int32()
+    if types.is_struct(data_type):
+        return pa.struct([field.with_type(_countable(field.type)) for field in data_type])
+    if types.is_map(data_type):
+        return pa.map_(_countable(data_type.key_type), _countable(data_type.item_type))
+    if types.is_list(data_type):
+        return pa.list_(_countable(data_type.value_type))
+    return data_type
+
+
+def _converter(name: str, data_type: Any) -> _Convert:
+    """Return the function that makes JSON of a Python value, read from a column of type `_countable`."""
+    convert = _converter_of_value(name, data_type)
+    return lambda value: None if value is None else convert(value)
+
+
+def _converter_of_value(name: str, data_type: Any) -> _Convert:
+    types = pa.types
+    if types.is_boolean(data_type) or types.is_integer(data_type) or types.is_null(data_type):
+        return lambda value: value
+    if types.is_string(data_type) or types.is_large_string(data_type):
+        return lambda value: value
+    if types.is_float64(data_type):
+        return _float
+    if types.is_float32(data_type):
+        return lambda value: _float(float(str(np.float32(value))))
+    if types.is_decimal(data_type):
+        return _decimal
+    if types.is_binary(data_type) or types.is_large_binary(data_type):
+        return lambda value: base64.b64encode(value).decode("ascii")
+    if types.is_date32(data_type):
+        return _date
+    if types.is_timestamp(data_type):
+        zone, per_second = "" if data_type.tz is None else "Z", _PER_SECOND[data_type.unit]
+        return lambda value: _time(value, per_second) + zone
+    if types.is_map(data_type):
+        return _map(_converter(name, data_type.key_type), _converter(name, data_type.item_type), data_type.key_type)
+    if types.is_list(data_type):
+        element = _converter(name, data_type.value_type)
+        return lambda values: [element(value) for value in values]
+    if types.is_struct(data_type):
+        fields = list(data_type)
+        return _variant if _is_variant(fields) else _struct({f.name: _converter(name, f.type) for f in fields})
+    raise UnsupportedColumnError(column=name, data_type=str(data_type))
+
+
+def _float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal(value: Decimal) -> str:
+    return f"{value:f}"
+
+
+def _date(days: int) -> str:
+    cycles, day = divmod(days + _ORDINAL_OF_EPOCH - 1, _CYCLE_DAYS)
+    found = date.fromordinal(day + 1)
+    year = found.year + cycles * _CYCLE_YEARS
+    return f"{f'{year:04}' if 0 <= year <= 9999 else f'{year:+05}'}-{found.month:02}-{found.day:02}"
+
+
+def _time(count: int, per_second: int) -> str:
+    seconds, rest = divmod(count, per_second)
+    days, second = divmod(seconds, _DAY_SECONDS)
+    minutes, second = divmod(second, 60)
+    digits = len(str(per_second)) - 1
+    decimals = f".{rest:0{digits}}" if rest else ""
+    return f"{_date(days)}T{minutes // 60:02}:{minutes % 60:02}:{second:02}{decimals}"
+
+
+def _map(key: _Convert, value: _Convert, key_type: Any) -> _Convert:
+    if pa.types.is_string(key_type) or pa.types.is_large_string(key_type):
+        return lambda entries: {each: value(found) for each, found in entries}
+    return lambda entries: [{"key": key(each), "value": value(found)} for each, found in entries]
+
+
+def _struct(fields: dict[str, _Convert]) -> _Convert:
+    return lambda value: {name: convert(value[name]) for name, convert in fields.items()}
+
+
+def _is_variant(fields: Sequence[Any]) -> bool:
+    """Return whether PySpark made the struct of a variant: it marks one of the fields."""
+    return any((field.metadata or {}).get(b"variant") == b"true" for field in fields)
+
+
+def _variant(value: dict[str, bytes]) -> str:
+    return VariantVal(value["value"], value["metadata"]).toJson()

@@ -1,0 +1,75 @@
+"""The options of commands that print rows: format, file, limit. Loads neither PySpark nor PyArrow."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_LIMIT = 20
+
+
+class RowFormat(StrEnum):
+    """A format for rows."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+FormatOption = Annotated[
+    RowFormat | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="table, csv, json (one object a line) or parquet. Default: by the ending of FILE, otherwise table.",
+    ),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-O", metavar="FILE", help="Write to a file, replacing it. Default: stdout.")
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", "-n", min=0, help=f"The number of rows; 0: all. Default: {DEFAULT_LIMIT}."),
+]
+
+_ENDINGS = {
+    ".csv": RowFormat.CSV,
+    ".json": RowFormat.JSON,
+    ".jsonl": RowFormat.JSON,
+    ".ndjson": RowFormat.JSON,
+    ".parquet": RowFormat.PARQUET,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDestination:
+    """Where rows go, how, and how many.
+
+    out:   the file to write; None: stdout.
+    limit: the number of rows; None: all.
+    is_default_limit: whether the user did not choose the limit. If it cuts the output, a notice says so.
+    """
+
+    form: RowFormat
+    out: Path | None = None
+    limit: int | None = None
+    is_default_limit: bool = False
+
+
+def row_destination(form: RowFormat | None, out: Path | None, limit: int | None) -> RowDestination:
+    """Return the destination for values of the options. Errors: typer.BadParameter, before anything is read."""
+    chosen = form or (RowFormat.TABLE if out is None else _ENDINGS.get(out.suffix.lower(), RowFormat.TABLE))
+    if chosen is RowFormat.PARQUET and out is None and sys.stdout.isatty():
+        raise typer.BadParameter("Parquet is binary. Add -O FILE, or redirect stdout.", param_hint="--format")
+    if out is not None and out.is_dir():
+        raise typer.BadParameter(f"{out} is a folder.", param_hint="--out")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise typer.BadParameter(f"There is no folder {out.absolute().parent}.", param_hint="--out")
+    rows = DEFAULT_LIMIT if limit is None else limit
+    return RowDestination(form=chosen, out=out, limit=rows or None, is_default_limit=limit is None)

@@ -1,0 +1,194 @@
+"""Writes rows: a table for people, CSV, JSON lines or Parquet, to stdout or to a file.
+
+Only the table shortens values and escapes control characters. CSV does so if stdout is a terminal; in a pipe or a file
+it has the exact values, in the forms of `exact_values`. JSON and Parquet are always exact.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from deltasnap_assets.command.rows.exact_values import json_rows, json_text, text_of
+from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
+from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.texts import visible
+from deltasnap_core import DeltaSnapError
+
+_WIDEST = 100_000
+_LEAST_WIDTH = 8
+"""If columns would be narrower on a terminal, each row is shown as a list of its values."""
+
+
+class RepeatedNameError(DeltaSnapError):
+    """Two columns of the output have the name `column`, which the format does not allow."""
+
+    def __init__(self, *, column: str) -> None:
+        self.column = column
+        super().__init__(f"Two columns are named {column}. Read them separately, or use the format csv or table.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedRows:
+    """Rows in memory. is_cut: whether there are more."""
+
+    rows: pa.Table
+    is_cut: bool
+
+
+def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
+    """Return the first rows that Spark finds; they have no order. limit: None: all. The rows are held in memory."""
+    if limit is None:
+        return CollectedRows(rows=frame.toArrow(), is_cut=False)
+    rows = frame.limit(limit + 1).toArrow()
+    return CollectedRows(rows=rows.slice(0, limit), is_cut=rows.num_rows > limit)
+
+
+def write_collected(collected: CollectedRows, destination: RowDestination) -> None:
+    """Write rows. If the default limit cut them, print a notice on stderr. Errors: as write_rows."""
+    write_rows(collected.rows, destination.form, destination.out)
+    if collected.is_cut and destination.is_default_limit:
+        told = f"Only {destination.limit} rows are shown; there are more. --limit 0 shows all."
+        Console(stderr=True).print(shown(told), soft_wrap=True, highlight=False)
+
+
+def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
+    """Write rows to a file, or to stdout. A closed pipe ends the output without an error.
+
+    A file is replaced when everything is written.
+    Errors: UnsupportedColumnError, RepeatedNameError, OSError.
+    """
+    names = rows.column_names
+    if form in (RowFormat.JSON, RowFormat.PARQUET):
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise RepeatedNameError(column=name)
+    if out is not None:
+        with _replaced(out) as file:
+            _write(rows, form, file)
+    elif sys.stdout.isatty() and form is not RowFormat.PARQUET:
+        with _until_closed():
+            for text in _texts(rows, form, Console()):
+                sys.stdout.write(text)
+    else:
+        with _until_closed():
+            _write(rows, form, sys.stdout.buffer)
+
+
+def _write(rows: pa.Table, form: RowFormat, file: BinaryIO) -> None:
+    if form is RowFormat.PARQUET:
+        # Without the Arrow schema, which would contain the time zone of the session.
+        pq.write_table(rows, pa.PythonFile(file, mode="w"), store_schema=False)
+        return
+    for text in _texts(rows, form, None):
+        file.write(text.encode("utf-8"))
+
+
+def _texts(rows: pa.Table, form: RowFormat, terminal: Console | None) -> Iterator[str]:
+    match form:
+        case RowFormat.TABLE:
+            yield _table_text(rows, terminal)
+        case RowFormat.CSV:
+            write = _csv_field if terminal is None else _visible_csv_field
+            yield _csv_line(rows.column_names, write)
+            for row in json_rows(rows):
+                yield _csv_line([text_of(value) for value in row], write)
+        case RowFormat.JSON:
+            names = rows.column_names
+            for row in json_rows(rows):
+                yield f"{json_text(dict(zip(names, row, strict=True)))}\n"
+
+
+def _csv_line(values: Sequence[str | None], write: Callable[[str | None], str]) -> str:
+    return f"{','.join(map(write, values))}\n"
+
+
+def _csv_field(value: str | None) -> str:
+    """Return a field as in RFC 4180. Null is empty, an empty string is quoted."""
+    if value is None:
+        return ""
+    if not value or value != value.strip() or any(character in value for character in ',"\r\n'):
+        return '"' + value.replace('"', '""') + '"'
+    return value
+
+
+def _visible_csv_field(value: str | None) -> str:
+    return _csv_field(None if value is None else visible(value, len(value)))
+
+
+def _table_text(rows: pa.Table, terminal: Console | None) -> str:
+    """Return the rows as a table; on a terminal too narrow for the columns, each row as a list."""
+    cells = [[_cell(value) for value in row] for row in json_rows(rows)]
+    columns = [(Text(visible(field.name)), _is_number(field.type)) for field in rows.schema]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, is_number in columns:
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    if terminal is None:
+        whole = Console(file=io.StringIO(), width=_WIDEST)
+        terminal = Console(file=io.StringIO(), width=Measurement.get(whole, whole.options, table).maximum or 1)
+    elif len(columns) * (_LEAST_WIDTH + 1) > terminal.width:
+        table = _listed([name for name, _ in columns], cells)
+    with terminal.capture() as captured:
+        terminal.print(table)
+    return captured.get()
+
+
+def _listed(names: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for number, row in enumerate(rows, start=1):
+        grid.add_row(Text(f"row {number}", style="dim"), "")
+        for name, value in zip(names, row, strict=True):
+            grid.add_row(name, value)
+    return grid
+
+
+def _cell(value: Any) -> Text:
+    text = text_of(value)
+    return Text("null", style="dim") if text is None else Text(visible(text))
+
+
+def _is_number(data_type: Any) -> bool:
+    types = pa.types
+    return bool(types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type))
+
+
+@contextmanager
+def _replaced(out: Path) -> Iterator[BinaryIO]:
+    """Yield a file beside `out` that replaces it in the end. If writing fails, `out` is unchanged."""
+    beside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            yield file
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _until_closed() -> Iterator[None]:
+    """End the output when the reader of a pipe closes it, as `head` does."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout again on exit.
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_rows, json_text, text_of
+
+NOON = datetime(2024, 2, 29, 12, 0, 0, 123456, UTC)
+
+
+def of(value: Any, data_type: Any) -> Any:
+    """The JSON value of one value in a column of that type."""
+    ((found,),) = json_rows(pa.table({"x": pa.array([value], data_type)}))
+    return found
+
+
+CASES: dict[str, tuple[Any, Any, Any]] = {
+    "null": (None, pa.int64(), None),
+    "void": (None, pa.null(), None),
+    "boolean": (True, pa.bool_(), True),
+    "long": (2**63 - 1, pa.int64(), 9223372036854775807),
+    "float": (0.1, pa.float32(), 0.1),
+    "double": (0.1 + 0.2, pa.float64(), 0.30000000000000004),
+    "nan": (float("nan"), pa.float64(), "NaN"),
+    "infinity": (float("-inf"), pa.float32(), "-Infinity"),
+    "decimal": (Decimal("12.3400"), pa.decimal128(38, 4), "12.3400"),
+    "small decimal": (Decimal("1E-18"), pa.decimal128(38, 18), "0.000000000000000001"),
+    "string": ("a\x1b[31m", pa.string(), "a\x1b[31m"),
+    "binary": (b"\x00\xff", pa.binary(), "AP8="),
+    "date": (date(2024, 2, 29), pa.date32(), "2024-02-29"),
+    "timestamp": (NOON, pa.timestamp("us", "UTC"), "2024-02-29T12:00:00.123456Z"),
+    "timestamp of another zone": (NOON, pa.timestamp("us", "Europe/Berlin"), "2024-02-29T12:00:00.123456Z"),
+    "whole second": (NOON.replace(microsecond=0), pa.timestamp("us", "UTC"), "2024-02-29T12:00:00Z"),
+    "without zone": (datetime(1969, 12, 31, 23, 59, 59, 1), pa.timestamp("us"), "1969-12-31T23:59:59.000001"),
+    "struct": ({"a": NOON, "b": None}, pa.struct([("a", pa.timestamp("us", "UTC")), ("b", pa.int32())]),
+               {"a": "2024-02-29T12:00:00.123456Z", "b": None}),
+    "array": ([1, None], pa.list_(pa.int64()), [1, None]),
+    "map": ([("k", date(2024, 2, 29))], pa.map_(pa.string(), pa.date32()), {"k": "2024-02-29"}),
+    "map of numbers": ([(1, b"\x00")], pa.map_(pa.int64(), pa.binary()), [{"key": 1, "value": "AA=="}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_value_keeps_everything(case: str) -> None:
+    value, data_type, expected = CASES[case]
+    assert of(value, data_type) == expected
+
+
+@given(st.integers(-290_000 * 365, 290_000 * 365))
+def test_day_outside_of_pythons_calendar_is_a_date_of_the_same_calendar(days: int) -> None:
+    (found,) = next(json_rows(pa.table({"x": pa.array([days], pa.date32())})))
+    year, month, day = found.rsplit("-", 2)
+    cycles = (int(year) - 2000) // 400
+    assert date(int(year) - 400 * cycles, int(month), int(day)) == date(1970, 1, 1) + timedelta(days - 146_097 * cycles)
+    assert len(year) == 4 if 0 <= int(year) <= 9999 else year[0] in "+-"
+
+
+@given(st.text())
+def test_json_of_a_text_is_one_line_of_that_text_without_controls(text: str) -> None:
+    written = json_text({text: [text]})
+    assert json.loads(written) == {text: [text]}
+    assert written.splitlines() == [written]
+    assert "\x7f" not in written
+    assert "\x9b" not in written
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_float_reads_back_as_the_same_float(value: float) -> None:
+    assert pa.array([of(value, pa.float32())], pa.float32()).to_pylist() == [value]
+
+
+def test_text_of_null_is_none_and_nested_values_are_json() -> None:
+    assert [text_of(value) for value in (None, "", True, 1.5, {"a": None})] == [None, "", "true", "1.5", '{"a": null}']
+
+
+def test_type_without_an_exact_text_is_an_error_that_names_the_column() -> None:
+    with pytest.raises(UnsupportedColumnError, match="Column x of type duration"):
+        of(timedelta(1), pa.duration("us"))
+
+
+def test_rows_without_columns_are_counted() -> None:
+    rows = pa.table({"x": [1, 2]}).select([])
+    assert list(json_rows(rows)) == [(), ()]

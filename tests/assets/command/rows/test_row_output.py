@@ -1,0 +1,200 @@
+"""What commands write for rows, byte for byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+
+from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT, RowDestination, RowFormat, row_destination
+from deltasnap_assets.command.rows.row_output import (
+    CollectedRows,
+    RepeatedNameError,
+    collect_rows,
+    write_collected,
+    write_rows,
+)
+
+ROOT = Path(__file__).resolve().parents[4]
+ROWS = pa.table({"id": [1, None], "text": ['a,"b"\n', ""], "tags": [[1], None]})
+EVIL = pa.table({"[red]x": ["\x1b[31m[bold]red\u202e"]})
+
+
+def written(rows: pa.Table, form: RowFormat, tmp_path: Path) -> bytes:
+    write_rows(rows, form, tmp_path / "rows")
+    return (tmp_path / "rows").read_bytes()
+
+
+def test_csv_has_exact_values_and_tells_null_from_empty(tmp_path: Path) -> None:
+    assert written(ROWS, RowFormat.CSV, tmp_path) == b'id,text,tags\n1,"a,""b""\n",[1]\n,"",\n'
+
+
+def test_csv_of_a_file_keeps_control_characters(tmp_path: Path) -> None:
+    assert written(EVIL, RowFormat.CSV, tmp_path).decode() == "[red]x\n\x1b[31m[bold]red\u202e\n"
+
+
+def test_json_is_one_object_a_row_with_nulls(tmp_path: Path) -> None:
+    lines = written(ROWS, RowFormat.JSON, tmp_path).splitlines()
+    assert list(map(json.loads, lines)) == ROWS.to_pylist()
+
+
+def test_json_escapes_control_characters(tmp_path: Path) -> None:
+    (line,) = written(EVIL, RowFormat.JSON, tmp_path).splitlines()
+    assert json.loads(line) == EVIL.to_pylist()[0]
+    assert line.isascii()
+    assert b"\x1b" not in line
+
+
+def test_parquet_has_the_rows_and_no_time_zone_of_the_session(tmp_path: Path) -> None:
+    rows = pa.table(
+        {"at": pa.array([1], pa.timestamp("us", "Europe/Berlin")), "local": pa.array([1], pa.timestamp("us"))}
+    )
+    write_rows(rows, RowFormat.PARQUET, tmp_path / "rows.parquet")
+    assert list(map(str, pq.read_schema(tmp_path / "rows.parquet").types)) == ["timestamp[us, tz=UTC]", "timestamp[us]"]
+    assert pq.read_table(tmp_path / "rows.parquet")["local"].to_pylist() == rows["local"].to_pylist()
+
+
+def test_table_in_a_file_has_a_line_a_row_and_no_control_characters(tmp_path: Path) -> None:
+    header, *lines = written(pa.concat_tables([EVIL] * 3), RowFormat.TABLE, tmp_path).decode().splitlines()
+    assert header.rstrip() == "[red]x"
+    assert [line.rstrip() for line in lines] == [r"\x1b[31m[bold]red\u202e"] * 3
+
+
+def test_table_of_many_columns_is_not_folded_in_a_file(tmp_path: Path) -> None:
+    rows = pa.table({f"column{number}": ["value"] for number in range(50)})
+    assert len(written(rows, RowFormat.TABLE, tmp_path).splitlines()) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    return Terminal()
+
+
+@pytest.mark.parametrize("form", [RowFormat.TABLE, RowFormat.CSV, RowFormat.JSON])
+def test_data_does_not_control_a_terminal(form: RowFormat, terminal: Terminal) -> None:
+    with redirect_stdout(terminal):
+        write_rows(EVIL, form, None)
+    assert "\x1b[31m" not in terminal.getvalue()
+    assert "\u202e" not in terminal.getvalue()
+    assert "[bold]red" in terminal.getvalue()
+
+
+def test_row_too_wide_for_the_terminal_is_a_list_of_values(terminal: Terminal) -> None:
+    with redirect_stdout(terminal):
+        write_rows(pa.table({f"column{number}": [number] for number in range(20)}), RowFormat.TABLE, None)
+    lines = terminal.getvalue().splitlines()
+    assert "row 1" in lines[0]
+    assert len(lines) == 21
+
+
+def test_parquet_on_a_terminal_is_refused_before_anything_is_read(terminal: Terminal) -> None:
+    with redirect_stdout(terminal), pytest.raises(typer.BadParameter, match="Add -O FILE"):
+        row_destination(RowFormat.PARQUET, None, None)
+    assert row_destination(RowFormat.PARQUET, Path("x"), None).form is RowFormat.PARQUET
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("form", [RowFormat.JSON, RowFormat.PARQUET])
+def test_two_columns_of_one_name_are_refused_where_one_would_be_lost(form: RowFormat, tmp_path: Path) -> None:
+    rows = pa.table([[1], [2]], names=["b", "b"])
+    with pytest.raises(RepeatedNameError, match="Two columns are named b"):
+        write_rows(rows, form, tmp_path / "rows")
+    assert written(rows, RowFormat.CSV, tmp_path) == b"b,b\n1,2\n"
+
+
+def test_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("before")
+    with pytest.raises(Exception, match="duration"):
+        write_rows(pa.table({"x": pa.array([1], pa.duration("us"))}), RowFormat.CSV, tmp_path / "rows")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("rows", "before")]
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "expected"),
+    [(None, None, "table"), (None, "x.csv", "csv"), (None, "x.JSONL", "json"), (None, "x.parquet", "parquet"),
+     (None, "x", "table"), (RowFormat.JSON, "x.csv", "json")],
+)  # fmt: skip
+def test_format_follows_the_ending_of_the_file(
+    form: RowFormat | None, name: str | None, expected: str, tmp_path: Path
+) -> None:
+    assert row_destination(form, None if name is None else tmp_path / name, None).form == expected
+
+
+def test_file_in_no_folder_is_wrong_usage(tmp_path: Path) -> None:
+    for out in (tmp_path, tmp_path / "none" / "x"):
+        with pytest.raises(typer.BadParameter):
+            row_destination(None, out, None)
+
+
+@pytest.mark.parametrize(
+    ("option", "limit", "is_default"), [(None, DEFAULT_LIMIT, True), (0, None, False), (5, 5, False)]
+)
+def test_limit_of_nought_is_no_limit(option: int | None, limit: int | None, is_default: bool) -> None:
+    found = row_destination(None, None, option)
+    assert (found.limit, found.is_default_limit) == (limit, is_default)
+
+
+class Frame:
+    """A DataFrame, as far as it is used."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def limit(self, most: int) -> Frame:
+        return Frame(self._rows.slice(0, most))
+
+    def toArrow(self) -> pa.Table:  # noqa: N802  # Spark's name
+        return self._rows
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, (2, False)), (2, (2, False)), (1, (1, True))])
+def test_rows_are_known_to_be_cut(limit: int | None, expected: tuple[int, bool]) -> None:
+    frame: Any = Frame(ROWS)
+    found = collect_rows(frame, limit)
+    assert (found.rows.num_rows, found.is_cut) == expected
+
+
+@pytest.mark.parametrize(
+    ("is_cut", "is_default", "told"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_notice_tells_of_the_default_limit_only(
+    is_cut: bool, is_default: bool, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = RowDestination(form=RowFormat.CSV, out=tmp_path / "x", limit=2, is_default_limit=is_default)
+    write_collected(CollectedRows(rows=ROWS, is_cut=is_cut), to)
+    assert ("Only 2 rows" in capsys.readouterr().err) is told
+
+
+def test_closed_pipe_is_no_error() -> None:
+    script = (
+        "import pyarrow as pa\n"
+        "from deltasnap_assets.command.rows.row_output import write_rows, RowFormat\n"
+        "write_rows(pa.table({'x': list(range(100_000))}), RowFormat.CSV, None)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"x\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
