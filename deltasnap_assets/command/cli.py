@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
+from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.looking import add_commands, storage_options
 from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
@@ -91,6 +92,7 @@ def _show_version(wanted: bool) -> None:
 spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect server on this machine, for every run.")
 app.add_typer(spark_server, name="spark-server")
 add_commands(app)
+app.command()(changes)
 
 
 @app.callback()

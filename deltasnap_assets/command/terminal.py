@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
+from typer.exceptions import TyperException
 
 from deltasnap_assets.texts import MOST_CHARACTERS, visible, without_secrets
 from deltasnap_core import DeltaSnapError
@@ -73,7 +74,7 @@ def output_aside() -> Iterator[None]:
         try:
             with _descriptors_to(sink.fileno()):
                 yield
-        except DeltaSnapError:
+        except (DeltaSnapError, TyperException):
             raise  # its message is complete
         except Exception:
             sink.seek(0)

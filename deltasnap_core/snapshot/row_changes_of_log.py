@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_core.errors import ActionNotFoundError, RowChangesError
+from deltasnap_core.errors import ActionNotFoundError, RowChangesError, VersionGapError
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
 from deltasnap_core.log.commits.commit_batch import CommitBatch
-from deltasnap_core.log.log_range import range_actions
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.log_range import LogRange, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.table_config import change_data_feed_enabled
@@ -48,12 +50,7 @@ def read_row_changes(
     if gone is not None:
         reason = "the log no longer has its commit"
         raise RowChangesError(path=redacted(log.table_path), version=gone, reason=reason)
-    if first == 0:
-        before = NonFileActions()
-    elif listing.has_version(first - 1):
-        before = log.loader.load(log.builder.segment_of(listing, first - 1)).non_file
-    else:
-        before = logged.load(first).non_file
+    before = _non_file_actions_before(context, logged, listing, first)
     batch = logged.read_commits(first, last)
     metadata = _metadata(range_actions(logged, before, batch, first, last), log.table_path)
     table = ScannedTable(
@@ -76,6 +73,19 @@ def read_row_changes(
         actions=_file_actions(context, batch, without={rows.version for rows in recorded}),
         files_before=files_before,
     )
+
+
+def _non_file_actions_before(
+    context: TableContext, logged: LogRange, listing: LogListing, first: int
+) -> NonFileActions:
+    """Return the non-file actions before a version; those at the version if the log no longer has the earlier one."""
+    if first == 0:
+        return NonFileActions()
+    if listing.has_version(first - 1):
+        with suppress(VersionGapError):
+            segment = context.log.builder.segment_of(listing, first - 1)
+            return context.log.loader.load(segment).non_file
+    return logged.load(first).non_file
 
 
 def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Metadata]:

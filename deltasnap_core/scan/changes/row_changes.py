@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
@@ -140,7 +141,12 @@ class RowChanges:
         self, rows: Sequence[ChangedRows], is_change_data: bool, partition_columns: tuple[str, ...]
     ) -> DataFrame:
         table = _with_fields(self.table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
-        table = _with_metadata(table, replace(table.metadata, partition_columns=partition_columns))
+        versions = {each.version for each in rows}
+        table = _with_metadata(
+            table,
+            replace(table.metadata, partition_columns=partition_columns),
+            version=versions.pop() if len(versions) == 1 else None,
+        )
         found = RowReader(table, tags=_TAGS).read(self._data_files(table, rows))
         change = F.col(CHANGE_TYPE) if is_change_data else F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
         return found.select(
@@ -180,7 +186,8 @@ def planned_changes(
     first = min(metadata)
     removed_first = any(each.version == first and each.change == DELETE for each in rows)
     read = {first - 1: metadata_before, **metadata} if removed_first else metadata
-    check_schemas(read, path=redacted(table.table_path))
+    path = redacted(table.table_path)
+    check_schemas(read, path=path)
     return RowChanges(
         table=table,
         versions={
@@ -192,7 +199,7 @@ def planned_changes(
             )
             for version in metadata
         },
-        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before)],
+        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before, path)],
     )
 
 
@@ -201,16 +208,31 @@ def _with_partition_values(
     actions: Sequence[FileAction],
     metadata_before: Mapping[int, Metadata],
     files_before: Callable[[Sequence[str]], DataFrame],
+    path: str,
 ) -> list[ChangedRows]:
-    """Return rows with the partition values that a `remove` does not state: writers may leave them out."""
-    if not any(each.partition_values is None and metadata_before[each.version].partition_columns for each in rows):
+    """Return rows with the partition values that a `remove` does not state: writers may leave them out.
+
+    Errors: RowChangesError if no earlier `add` states them.
+    """
+
+    def is_unknown(each: ChangedRows) -> bool:
+        return each.partition_values is None and bool(metadata_before[each.version].partition_columns)
+
+    if not any(map(is_unknown, rows)):
         return [*rows]
 
     def before(paths: Sequence[str]) -> dict[str, dict[str, str | None]]:
+        if min(metadata_before) == 0:
+            return {}
         found = files_before(paths).select("path", "partitionValues").toArrow().to_pylist(maps_as_pydicts="strict")
         return {row["path"]: row["partitionValues"] or {} for row in found}
 
-    return with_partition_values(rows, actions, before)
+    known = with_partition_values(rows, actions, before)
+    unknown = next(filter(is_unknown, known), None)
+    if unknown is not None:
+        reason = f"expected the partition values of the removed file {unknown.path}, found no add action of it"
+        raise RowChangesError(path=path, version=unknown.version, reason=reason)
+    return known
 
 
 _CHANGE_FIELDS = tuple(
@@ -237,14 +259,14 @@ def _with_fields(table: ScannedTable, *fields: StructField) -> ScannedTable:
     """Return a table with more columns."""
     schema = decode_json(table.metadata.schema_string or '{"type":"struct","fields":[]}')
     schema = {**schema, "fields": [*schema["fields"], *(field.jsonValue() for field in fields)]}
-    return _with_metadata(table, replace(table.metadata, schema_string=json.dumps(schema)))
+    return _with_metadata(table, replace(table.metadata, schema_string=json.dumps(schema)), version=table.version)
 
 
-def _with_metadata(table: ScannedTable, metadata: Metadata) -> ScannedTable:
+def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | None) -> ScannedTable:
     return ScannedTable(
         table.sessions,
         table_path=table.table_path,
-        version=table.version,
+        version=version,
         metadata=metadata,
         store=table.store,
         spark_files=table.spark_files,

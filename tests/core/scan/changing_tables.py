@@ -153,87 +153,99 @@ class _File:
         return [row for index, row in enumerate(self.rows) if index not in self.deleted]
 
 
-def written_by_hand(path: Path, seed: int, *, steps: int = 6, feed: bool = False) -> ChangingTable:
-    """Return a table with deletion vectors. feed: a change data feed is enabled, but it has no files."""
-    random_ = random.Random(seed)
-    configuration = {"delta.enableChangeDataFeed": "true"} if feed else {}
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, (_, kind) in _FIELDS.items()]
-    features = ["deletionVectors"]
-    commits: dict[int, list[Action]] = {
-        0: [
-            protocol(3, 7, readerFeatures=features, writerFeatures=features),
-            metadata(
-                schemaString=json.dumps({"type": "struct", "fields": fields}),
-                partitionColumns=["part"],
-                configuration=configuration,
-            ),
-        ]
-    }
-    files: dict[str, _File] = {}
-    history: list[dict[str, _File]] = []
-    table = ChangingTable(path)
-    count = 0
+def written_by_hand(path: Path, seed: int, *, steps: int = 6) -> ChangingTable:
+    """Return a table with deletion vectors."""
+    return _HandWritten(path, random.Random(seed)).written(steps)
 
-    def written(rows: list[Row]) -> dict[str, _File]:
-        nonlocal count
+
+class _HandWritten:
+    """Writes a table with deletion vectors, which deltalake does not write."""
+
+    def __init__(self, path: Path, random_: random.Random) -> None:
+        self.table = ChangingTable(path)
+        self.random = random_
+        self.files: dict[str, _File] = {}
+        self.history: list[dict[str, _File]] = []
+        self.count = 0
+        fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, (_, kind) in _FIELDS.items()]
+        features = ["deletionVectors"]
+        self.commits: dict[int, list[Action]] = {
+            0: [
+                protocol(3, 7, readerFeatures=features, writerFeatures=features),
+                metadata(schemaString=json.dumps({"type": "struct", "fields": fields}), partitionColumns=["part"]),
+            ]
+        }
+
+    def written(self, steps: int) -> ChangingTable:
+        self.commit("create", self.new_files(new_rows(self.random, 12)))
+        for _ in range(steps):
+            operation = self.random.choice(
+                ["append", "delete", "vectors", "vectors", "update", "copy", "optimize", "restore"]
+            )
+            chosen = [name for name in self.files if self.random.random() < 0.6]
+            self.commit(operation, self.after(operation, chosen), data_change=operation != "optimize")
+        write_log(self.table.path, self.commits)
+        return self.table
+
+    def after(self, operation: str, chosen: list[str]) -> dict[str, _File]:
+        """Return the files after an operation on some of them."""
+        others = {name: file for name, file in self.files.items() if name not in chosen}
+        live = [row for name in chosen for row in self.files[name].live]
+        match operation:
+            case "append":
+                return self.files | self.new_files(new_rows(self.random))
+            case "delete":
+                return others
+            case "vectors" | "update":
+                return self.marked(chosen, is_update=operation == "update")
+            case "copy":
+                changed = [row if self.random.random() < 0.6 else {**row, "number": 7.0} for row in live]
+                return others | self.new_files(changed)
+            case "optimize":
+                return others | self.new_files(live)
+        return self.random.choice(self.history)
+
+    def marked(self, chosen: list[str], *, is_update: bool) -> dict[str, _File]:
+        after, updated = dict(self.files), []
+        for name in chosen:
+            file = self.files[name]
+            hit = {index for index in range(len(file.rows)) if self.random.random() < 0.4} - file.deleted
+            after[name] = _File(file.rows, file.part, file.deleted | hit)
+            updated += [{**file.rows[index], "text": self.random.choice(["z", "x"])} for index in sorted(hit)]
+        return after | self.new_files(updated) if is_update else after
+
+    def new_files(self, rows: list[Row]) -> dict[str, _File]:
+        """Write one file for each partition of the rows."""
         found: dict[str, _File] = {}
-        for part in {row["part"] for row in rows}:
-            name = f"part={part or 'null'}/{count}.parquet"
-            count += 1
+        for part in _PARTS:
             of_part = [row for row in rows if row["part"] == part]
-            target = path / name
+            if not of_part:
+                continue
+            name = f"part={part or 'null'}/{self.count}.parquet"
+            self.count += 1
+            target = self.table.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.Table.from_pylist(of_part, schema=SCHEMA).drop_columns(["part"]), target)
             found[name] = _File(of_part, part)
         return found
 
-    def commit(operation: str, after: dict[str, _File], *, data_change: bool = True) -> None:
-        nonlocal files
-        actions = commits.setdefault(len(table.versions), [])
+    def commit(self, operation: str, after: dict[str, _File], *, data_change: bool = True) -> None:
+        actions = self.commits.setdefault(len(self.table.versions), [])
         actions.append(commit_info(operation))
-        changed = [name for name in {**files, **after} if files.get(name) != after.get(name)]
-        for name in changed:
-            for source, make in ((files, remove), (after, add)):
+        for name in {**self.files, **after}:
+            if self.files.get(name) == after.get(name):
+                continue
+            for source, make in ((self.files, remove), (after, add)):
                 if name in source:
-                    fields_ = {"dataChange": data_change, "partitionValues": {"part": source[name].part}}
-                    fields_ |= {"deletionVector": _vector(source[name].deleted)} if source[name].deleted else {}
-                    actions.append(make(quote(name), **fields_))
-        random_.shuffle(actions)
-        files = after
-        history.append(after)
-        table.versions.append(Counter(canonical(row) for file in after.values() for row in file.live))
-        table.operations.append(operation)
-
-    commit("create", written(new_rows(random_, 12)))
-    for _ in range(steps):
-        operation = random_.choice(["append", "delete", "vectors", "vectors", "update", "copy", "optimize", "restore"])
-        after = dict(files)
-        chosen = [name for name in files if random_.random() < 0.6]
-        live = [row for name in chosen for row in files[name].live]
-        match operation:
-            case "append":
-                after |= written(new_rows(random_))
-            case "delete":
-                after = {name: file for name, file in files.items() if name not in chosen}
-            case "vectors" | "update":
-                updated = []
-                for name in chosen:
-                    file = files[name]
-                    hit = {index for index in range(len(file.rows)) if random_.random() < 0.4} - file.deleted
-                    after[name] = _File(file.rows, file.part, file.deleted | hit)
-                    updated += [{**file.rows[index], "text": random_.choice(["z", "x"])} for index in hit]
-                if operation == "update":
-                    after |= written(updated)
-            case "copy":
-                after = {name: file for name, file in files.items() if name not in chosen}
-                after |= written([row if random_.random() < 0.6 else {**row, "number": 7.0} for row in live])
-            case "optimize":
-                after = {name: file for name, file in files.items() if name not in chosen} | written(live)
-            case "restore":
-                after = random_.choice(history)
-        commit(operation, after, data_change=operation != "optimize")
-    write_log(path, commits)
-    return table
+                    values: dict[str, Any] = {"partitionValues": {"part": source[name].part}}
+                    if source[name].deleted:
+                        values["deletionVector"] = _vector(source[name].deleted)
+                    actions.append(make(quote(name), dataChange=data_change, **values))
+        self.random.shuffle(actions)
+        self.files = after
+        self.history.append(after)
+        self.table.versions.append(Counter(canonical(row) for file in after.values() for row in file.live))
+        self.table.operations.append(operation)
 
 
 def _vector(deleted: frozenset[int]) -> dict[str, Any]:

@@ -1,0 +1,40 @@
+"""A table for a command, with the configured Spark session. The session starts when a query needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from deltasnap_assets.command.terminal import output_aside
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.settings.loading import load_settings
+from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_assets.spark.failures import using_spark
+from deltasnap_assets.spark.run_session import PlainSession, RunSession
+from deltasnap_assets.spark.session_config import session_config
+from deltasnap_core import DeltaLog, SnapshotOptions
+
+
+def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
+    """Return the log of a table. Its queries raise JavaError if they need Spark and it cannot start."""
+    spark = _configured()
+    sessions = RunSession(PlainSession(session_config(spark)))
+    return DeltaLog.for_table(
+        sessions, path, storage_options=storage_options or None, options=SnapshotOptions(engine=spark.engine)
+    )
+
+
+@contextmanager
+def spark_aside(path: str) -> Iterator[None]:
+    """Keep the output of Spark off the terminal, and convert its failures to one line that names the table."""
+    with using_spark(path), output_aside():
+        yield
+
+
+def _configured() -> SparkSettings:
+    """Return the configured session, or the default: reading a table does not require a configuration."""
+    try:
+        return load_settings().spark
+    except ConfigError:
+        return SparkSettings()
