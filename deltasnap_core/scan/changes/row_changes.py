@@ -71,7 +71,7 @@ class RowChanges:
 
     table:    at the last of them; its schema is that of the result.
     versions: ascending.
-    rows:     what changed, without files of change data of other versions.
+    rows:     what changed.
     """
 
     table: ScannedTable
@@ -92,11 +92,12 @@ class RowChanges:
         comparison = RowComparison(logical_schema(self.table.schema))
         if key is None and not net:
             compared = self._compared_versions
-            parts = [self._read([each for each in self.rows if each.version not in compared])]
-            if compared:
-                rewritten = [each for each in self.rows if each.version in compared]
-                parts.append(comparison.difference(self._read(rewritten)))
-            return reduce(DataFrame.unionAll, parts)
+            rewritten = [each for each in self.rows if each.version in compared]
+            others = [each for each in self.rows if each.version not in compared]
+            if not rewritten:
+                return self._read(others)
+            difference = comparison.difference(self._read(rewritten))
+            return difference.unionAll(self._read(others)) if others else difference
         changes = comparison.difference(self._read(self.rows))
         if net:
             changes = comparison.net(changes, key)
