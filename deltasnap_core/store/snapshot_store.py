@@ -66,9 +66,9 @@ from deltasnap_core.store.pruning import DAY_MS, PruneReport, StoreUsage, prune,
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_row_changes import stored_row_changes
 from deltasnap_core.store.stored_scan import scanned_version, stored_history
 from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_row_changes import stored_row_changes
 from deltasnap_core.store.stored_table import StoredTable
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
 from deltasnap_core.store.writing.change_sets import ChangePolicy

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -113,9 +112,7 @@ def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
 
 def _rows(version: StoredVersion, kind: FileKind, columns: Sequence[str]) -> Mapping[Any, dict[str, Any]]:
     """Return files or tombstones by logical file."""
-    rows: pa.Table = version.query(
-        kind, columns, driver=lambda rows: rows.select(list(columns)), spark=lambda frame: frame.toArrow()
-    )
+    rows = version.arrow(kind, columns)
     return {_key(row): row for row in rows.to_pylist(maps_as_pydicts="strict")}
 
 
