@@ -110,7 +110,7 @@ def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collect
     def on_spark(session: SparkSession) -> pa.Table:
         actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
         names = [*WHOLE.names, "commit_version"]
-        with translated(batch.files):
+        with translated([file.path for file in batch.files]):
             return decoded([]) if actions is None else actions.select(*names).toArrow()
 
     size = None if batch.large else batch.num_file_actions

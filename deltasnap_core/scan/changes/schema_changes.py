@@ -52,11 +52,11 @@ def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
         if metadata[before] is metadata[changed]:
             continue
         earlier = _schema(metadata[before], before, path)
-        reason = next(_problems(earlier, _mode(metadata[before]), later, mode, ""), None)
-        if reason is not None:
+        problem = next(_problems(earlier, _mode(metadata[before]), later, mode, ""), None)
+        if problem is not None:
             reason = (
                 f"it changes the schema so that rows before it cannot be read with the schema of version {last} "
-                f"({reason}). Read the versions up to {before} and those from {changed} on separately"
+                f"({problem}). Read the versions up to {before} and those from {changed} on separately"
             )
             raise RowChangesError(path=path, version=changed, reason=reason)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.errors import (
     DataFileNotFoundError,
     PredicateError,
@@ -20,6 +20,7 @@ from deltasnap_core.errors import (
     StoredVersionNotFoundError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.commits import commit_batch
 from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, write_log
 from tests.core.scan.test_deletion_vectors import encode_z85
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
@@ -120,7 +121,7 @@ def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession,
         assert found
 
 
-def test_files_that_versions_share_are_not_opened_and_others_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
     shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
     gained = file(tmp_path, "gained", ids(10, 11, 12))
     marked = add("gained", size=gained["add"]["size"], deletionVector=vector(1))
@@ -345,6 +346,24 @@ def test_a_store_returns_the_same_changes_with_and_without_the_log(spark: SparkS
     assert store.row_changes("t", 4, 4).toArrow().to_pylist() == times
     with pytest.raises(StoredVersionNotFoundError):
         store.row_changes("t", 1, 5)
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["use-spark", "large-commit"])
+def test_spark_reads_the_actions_that_the_driver_does_not(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
+    values = {"partitionValues": {"text": "b c/ü"}}
+    old, new = file(tmp_path, "old", ids(1, 2), **values), file(tmp_path, "new", ids(2, 3), **values)
+    marked = add("new", deletionVector=vector(1), **values)
+    versions = {0: [old], 1: [removed(old, **values), new], 2: [removed(new, **values), marked]}
+    parts = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
+    table = table_of(tmp_path, versions, **parts)
+    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="auto" if is_large else "spark"))
+    assert changes(log.row_changes(1, 2)) == [
+        (1, "b c/ü", "delete", 1), (3, "b c/ü", "delete", 2), (3, "b c/ü", "insert", 1),
+    ]  # fmt: skip
 
 
 def test_schema_of_the_result(spark: SparkSession, tmp_path: Path) -> None:
