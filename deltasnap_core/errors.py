@@ -16,6 +16,7 @@
     ├── LogChangedError               the log was replaced while it was read
     ├── DataPathError                 a data file or deletion vector is outside of the allowed folders
     ├── DataFileNotFoundError         a data file or deletion vector of a version is missing
+    ├── RowChangesError               the row changes of a version cannot be read
     ├── PredicateError                a predicate is invalid (also a ValueError)
     ├── StoredVersionNotFoundError    the snapshot store does not have that version
     ├── CorruptStoreError             a file of the snapshot store is damaged
@@ -268,6 +269,16 @@ class DataFileNotFoundError(DeltaSnapError):
             f"{which} of the Delta table at {table} has lost the file {path}{others}: "
             "VACUUM or a user may have removed it."
         )
+
+
+class RowChangesError(DeltaSnapError):
+    """The row changes of `version` of the table at `path` cannot be read with the other requested ones. reason: why."""
+
+    def __init__(self, *, path: str, version: int, reason: str) -> None:
+        self.path = path
+        self.version = version
+        self.reason = reason
+        super().__init__(f"The row changes of version {version} of the Delta table at {path} cannot be read: {reason}.")
 
 
 class PredicateError(DeltaSnapError, ValueError):

@@ -19,6 +19,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from deltasnap_assets.command.arguments import milliseconds
+from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
 from deltasnap_assets.command.looking import add_commands, storage_options
 from deltasnap_assets.command.scan_command import scan
@@ -97,6 +98,7 @@ add_commands(app)
 app.command()(checkpoint)
 app.command()(scan)
 app.command()(vacuum)
+app.command()(changes)
 
 
 @app.callback()

@@ -93,6 +93,11 @@ def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
     return _get(configuration, "delta.columnMapping.mode", _column_mapping_mode, "none")
 
 
+def change_data_feed_enabled(configuration: Configuration) -> bool:
+    """Return whether writers record row changes: `delta.enableChangeDataFeed`, default False."""
+    return _get(configuration, "delta.enableChangeDataFeed", _boolean, False)
+
+
 def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
     """Return whether commits have their own timestamp: `delta.enableInCommitTimestamps`, default False."""
     return _get(configuration, "delta.enableInCommitTimestamps", _boolean, False)

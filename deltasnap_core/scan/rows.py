@@ -2,7 +2,8 @@
 
 A file is read with the column names of the table's version; a column that it lacks is null. Partition values come from
 the log, joined by the file's name (`_metadata.file_path`). Deleted rows are removed by an anti-join on the file and the
-row's index (`_metadata.row_index`). Files without a deletion vector are not part of that join.
+row's index (`_metadata.row_index`). Files without a deletion vector are not part of that join. For the changes between
+versions, only chosen rows of a file are read, and each row gets numbers of its file as columns.
 
 Source: PROTOCOL.md, Column Mapping; Partition Value Serialization; Deletion Vectors; Reader Requirements.
 """
@@ -10,7 +11,7 @@ Source: PROTOCOL.md, Column Mapping; Partition Value Serialization; Deletion Vec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -39,7 +40,11 @@ _PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
 _NAME, _HASH, _NUMBER, _VALUE = "__deltasnap_name", "__deltasnap_hash", "__deltasnap_number", "__deltasnap_value"
 """Columns of a file: its name and the hash of it, its number, its partition values (with a number appended)."""
 
-_DELETED = "__deltasnap_deleted"
+_TAG, _LISTED = "__deltasnap_tag", "__deltasnap_listed"
+_DELETED, _CHOSEN = "left_anti", "left_semi"
+"""What listed rows of files mean, as the join that applies it: they are deleted, or only they are read."""
+
+_NONE = "null"
 _ROW_BITS = 40
 _MOST_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
@@ -47,12 +52,18 @@ _MOST_BROADCAST_ROWS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file: its URL, the name that Spark reads it by, its partition values, its deletion vector."""
+    """A data file: its URL, the name that Spark reads it by, its partition values, its deletion vector.
+
+    only: the indexes of the rows to read, whatever the vector says; None: all that the vector does not delete.
+    tags: a number for each of `RowReader.tags`.
+    """
 
     url: str
     readable: str
     partition_values: Mapping[str, str | None]
     vector: DeletionVectorDescriptor | None
+    only: Rows | None = field(default=None, compare=False)
+    tags: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,7 +75,11 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads the rows of files of one version of a table."""
+    """Reads the rows of files of one version of a table.
+
+    A file may be given several times, with other rows or tags: it is opened once, or twice if only chosen rows are read
+    and all rows too.
+    """
 
     COLUMNS = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
     """The columns of AddFile that it reads."""
@@ -73,12 +88,21 @@ class RowReader:
     pushed: Sequence[str] = ()
     """Conditions that Spark may push down into the files, as in Skipping."""
 
+    tags: Sequence[str] = ()
+    """The names of columns (long) that follow those of the table: the tags of the row's file."""
+
     def read(self, found: Sequence[DataFile]) -> DataFrame:
-        """Return the rows of files, with the columns of the table in schema order. Errors: as Scan.to_df."""
-        groups = [[file for file in found if file.vector is None], [file for file in found if file.vector is not None]]
-        frames = [self._rows(group) for group in groups if group]
+        """Return the rows of files: the columns of the table in schema order, then the tags.
+
+        Errors: as Scan.to_df.
+        """
+        groups: dict[str | None, list[DataFile]] = {None: [], _DELETED: [], _CHOSEN: []}
+        for file in found:
+            groups[_rows_listed(file)].append(file)
+        frames = [self._rows(group, listed) for listed, group in groups.items() if group]
         if not frames:
-            return self.table.no_rows
+            nothing = self.table.no_rows
+            return nothing.select("*", *(F.lit(None).cast("long").alias(tag) for tag in self.tags))
         return reduce(DataFrame.unionAll, frames)
 
     def looked_up(self, files: DataFrame) -> list[DataFile]:
@@ -86,11 +110,26 @@ class RowReader:
 
         Errors: as Scan.to_df.
         """
-        adds = (
-            files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
-            .toArrow()
-            .to_pylist(maps_as_pydicts="strict")
-        )
+        checked = files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
+        return self._data_files(checked.toArrow().to_pylist(maps_as_pydicts="strict"))
+
+    def data_files(self, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+        """Return the data files to read, in order, from rows with COLUMNS. Spark checks only typed partition values.
+
+        Errors: as Scan.to_df.
+        """
+        malformed: Sequence[str | None] = [None] * len(files)
+        if files and self._malformed != _NONE:
+            values = [list(file["partitionValues"].items()) for file in files]
+            texts = pa.array(values, pa.map_(pa.string(), pa.string()))
+            frame = self.table.spark.createDataFrame(
+                pa.table({"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts})
+            )
+            found = frame.selectExpr("number", f"{self._malformed} as malformed").toArrow().to_pylist()
+            malformed = [row["malformed"] for row in sorted(found, key=lambda row: row["number"])]
+        return self._data_files([{**file, "malformed": name} for file, name in zip(files, malformed, strict=True)])
+
+    def _data_files(self, adds: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         urls = [self._checked(add) for add in adds]
         statuses = [
             FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
@@ -111,7 +150,7 @@ class RowReader:
         """SQL for the name of the partition column with an invalid value; null: none."""
         tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
         cases = [f"when {test} then {string_sql(column.path[0])}" for column, test in tests if test is not None]
-        return f"case {' '.join(cases)} end" if cases else "null"
+        return f"case {' '.join(cases)} end" if cases else _NONE
 
     def _checked(self, add: Mapping[str, Any]) -> str:
         path, malformed = add["path"], add["malformed"]
@@ -136,25 +175,29 @@ class RowReader:
         except FileNotFoundError as error:
             raise self._gone(str(error)) from error
 
-    def _rows(self, files: list[DataFile]) -> DataFrame:
-        """Return the rows of files that all have a deletion vector, or all have none."""
-        rows = self._parquet([file.readable for file in files])
+    def _rows(self, files: list[DataFile], listed: str | None) -> DataFrame:
+        """Return the rows of files. listed: the meaning of the rows that are listed for all of them; None: no list."""
+        rows = self._parquet(list(dict.fromkeys(file.readable for file in files)))
         partitions = self.table.columns.partition
         texts = {
             column: [file.partition_values.get(column.physical_path[0]) for file in files] for column in partitions
         }
         values = {column: self._typed(_literal(texts[column][0]), column) for column in partitions}
-        has_vectors = files[0].vector is not None
-        if has_vectors or len(set(zip(*texts.values(), strict=True))) > 1:
+        tags = [F.lit(number).cast("long") for number in files[0].tags]
+        is_same = len({file.tags for file in files}) == 1 and len(set(zip(*texts.values(), strict=True))) <= 1
+        if listed or not is_same:
             metadata = rows.metadataColumn("_metadata")
             located = rows.withColumns({_PATH: metadata["file_path"], _ROW: metadata["row_index"]})
-            rows, values = self._with_files(located, files, texts)
-        if has_vectors:
-            rows = self._without_deleted(rows, files)
+            rows, values, tags = self._with_files(located, files, texts)
+        if listed:
+            rows = self._of_listed(rows, files, listed)
         by_name = {column.path[0]: value.alias(column.path[0]) for column, value in values.items()}
         mode = column_mapping_mode(self.table.metadata.configuration)
         fields = self.table.schema.fields
-        return rows.select(*(by_name[f.name] if f.name in by_name else to_logical(f, mode) for f in fields))
+        return rows.select(
+            *(by_name[f.name] if f.name in by_name else to_logical(f, mode) for f in fields),
+            *(value.alias(name) for name, value in zip(self.tags, tags, strict=True)),
+        )
 
     def _parquet(self, paths: list[str]) -> DataFrame:
         mode = column_mapping_mode(self.table.metadata.configuration)
@@ -182,28 +225,30 @@ class RowReader:
             raise self._gone((error.getMessageParameters() or {}).get("path", paths[0])) from error
         return reduce(DataFrame.where, self.pushed, rows)
 
-    def _without_deleted(self, rows: DataFrame, files: list[DataFile]) -> DataFrame:
-        """Return rows, joined to their files, without those that the deletion vectors delete.
+    def _of_listed(self, rows: DataFrame, files: list[DataFile], listed: str) -> DataFrame:
+        """Return rows, joined to their files, without those that the deletion vectors delete; or only the chosen ones.
 
         File and row are combined to one number: Spark joins by numbers several times as fast as by names.
         """
-        deleted = map_concurrently(self._deleted, files)
-        indexes = pa.array([pa.array(found) for found in deleted], pa.list_(pa.int64()))
+        found = map_concurrently(self._listed_rows, files)
+        indexes = pa.array([pa.array(each) for each in found], pa.list_(pa.int64()))
         table = pa.table({_NUMBER: pa.array(range(len(files)), pa.int64()), _ROW: indexes})
         exploded = self.table.spark.createDataFrame(table).select(_NUMBER, F.explode(_ROW).alias(_ROW))
-        keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW} as {_DELETED}")
-        is_small = sum(map(len, deleted)) <= _MOST_BROADCAST_ROWS
-        key = F.expr(f"(shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW}) = {_DELETED}")
-        return rows.join(keys.hint("broadcast" if is_small else "merge"), key, "left_anti")
+        keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW} as {_LISTED}")
+        is_small = sum(map(len, found)) <= _MOST_BROADCAST_ROWS
+        key = F.expr(f"(shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW}) = {_LISTED}")
+        return rows.join(keys.hint("broadcast" if is_small else "merge"), key, listed)
 
-    def _deleted(self, file: DataFile) -> Rows:
+    def _listed_rows(self, file: DataFile) -> Rows:
+        if file.only is not None:
+            return file.only
         assert file.vector is not None
         return self.table.vectors.rows(file.vector)
 
     def _with_files(
         self, rows: DataFrame, files: list[DataFile], texts: Mapping[TableColumn, Sequence[str | None]]
-    ) -> tuple[DataFrame, dict[TableColumn, Column]]:
-        """Return rows joined with the number and partition values of their files, and a typed column for each value."""
+    ) -> tuple[DataFrame, dict[TableColumn, Column], list[Column]]:
+        """Return rows joined with the number, partition values and tags of their files, and a column for each value."""
         entries = [(number, name) for number, file in enumerate(files) for name in file.names]
         arrays: dict[str, Any] = {
             _NUMBER: pa.array([number for number, _ in entries], pa.int64()),
@@ -213,8 +258,11 @@ class RowReader:
         for column, values in texts.items():
             arrays[names[column]] = pa.array([values[number] for number, _ in entries], pa.string())
         typed = [self._typed(name, column).alias(name) for column, name in names.items()]
+        tags = [f"{_TAG}{index}" for index in range(len(self.tags))]
+        for index, tag in enumerate(tags):
+            arrays[tag] = pa.array([files[number].tags[index] for number, _ in entries], pa.int64())
         by_file = self.table.spark.createDataFrame(pa.table(arrays)).select(
-            _NUMBER, _NAME, F.xxhash64(_NAME).alias(_HASH), *typed
+            _NUMBER, _NAME, F.xxhash64(_NAME).alias(_HASH), *typed, *tags
         )
         # Join by the hash, which is a number. Names are compared only if the hashes are equal.
         is_file = F.expr(f"xxhash64({_PATH}) = {_HASH} and startswith({_NAME}, {_PATH})")
@@ -224,7 +272,11 @@ class RowReader:
         unknown = F.raise_error(F.concat(F.lit("deltasnap: the plan of the scan has no file "), F.col(_PATH)))
         is_known = F.col(_NUMBER).isNotNull()
         known = joined.withColumn(_NUMBER, F.when(is_known, F.col(_NUMBER)).otherwise(unknown))
-        return known, {column: F.when(is_known, F.col(name)).otherwise(unknown) for column, name in names.items()}
+
+        def of_file(name: str) -> Column:
+            return F.when(is_known, F.col(name)).otherwise(unknown)
+
+        return known, {column: of_file(name) for column, name in names.items()}, [of_file(tag) for tag in tags]
 
     def _typed(self, text: str, column: TableColumn) -> Column:
         """Return a partition value in the type of its column."""
@@ -235,6 +287,12 @@ class RowReader:
         return DataFileNotFoundError(
             path=redacted(path), table=redacted(self.table.table_path), version=self.table.version
         )
+
+
+def _rows_listed(file: DataFile) -> str | None:
+    if file.only is not None:
+        return _CHOSEN
+    return None if file.vector is None else _DELETED
 
 
 def _literal(text: str | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
@@ -24,11 +25,13 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.history_frame import history_frame
+from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
 from deltasnap_core.snapshot.session_properties import with_session_defaults
 from deltasnap_core.snapshot.snapshot import Snapshot
@@ -269,6 +272,53 @@ class DeltaLog:
             commits=self.history.get_history(start=first + 1, end=last),
             log_files=(*before.log.replayable.files, *after.log.replayable.files),
         )
+
+    def row_changes(
+        self,
+        first: int,
+        last: int,
+        *,
+        key: Sequence[str] | str | None = None,
+        net: bool = False,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        options: ScanOptions | None = None,
+    ) -> DataFrame:
+        """Return the rows that the versions `first` to `last`, both inclusive, changed, in any order.
+
+        Columns: those of the table at `last` (nullable), then
+        - `_change_type` (string, not null): `insert`, `delete`, `update_preimage`, `update_postimage`;
+        - `_commit_version` (long, not null);
+        - `_commit_timestamp` (timestamp, not null): as in the history.
+
+        A version with files of change data is read from these only. In other versions, the rows of added files are
+        inserts and those of removed files are deletes. If a deletion vector changed, only the rows that it gained or
+        lost are. Actions with `dataChange` false change nothing. If the table had no change data feed at the version,
+        rows that were copied without a change are left out: inserts and deletes of equal rows cancel out, as often as
+        they occur. Files that all versions share are not opened. The call reads the log; Spark reads the rows when the
+        DataFrame runs.
+
+        key:     names of columns. A delete and an insert of one key in one version become an update. Copies without a
+                 change are left out in all versions. If a version deletes n rows of a key and inserts m, the smaller
+                 number of pairs become updates, and the others stay deletes or inserts. Null equals null.
+        net:     whether to return the change from before `first` to `last`: with a key, one change (or pre- and
+                 postimage) for each key; without, the inserts and deletes of rows. `_commit_version` is the last
+                 version that changed the key or row.
+        where:   a condition on the columns of the result, in Spark SQL, as DataFrame.where applies it: of an update,
+                 one of the two rows may remain.
+        columns: names of columns of the table; None: all. The three others are always returned.
+        Errors: ValueError for an unknown column, or if `last` is before `first`; PredicateError; those of
+        get_snapshot_at for a version that cannot be loaded; RowChangesError, naming the version, if its commit is
+        gone, or if its schema cannot be read with that of `last`; and those of Scan.to_df: DataFileNotFoundError names
+        a file that VACUUM removed.
+        Source: PROTOCOL.md, Reader Requirements for AddCDCFile.
+        """
+
+        def before(paths: Sequence[str]) -> DataFrame:
+            return self.get_snapshot_at(first - 1).all_files.where(F.col("path").isin(*paths))
+
+        changes = read_row_changes(self._context, first, last, options=options, files_before=before)
+        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first, with the columns of `history_frame.HISTORY`."""

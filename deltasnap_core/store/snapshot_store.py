@@ -54,6 +54,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
@@ -77,6 +78,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_row_changes import stored_row_changes
 from deltasnap_core.store.stored_scan import scanned_version, stored_history
 from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
@@ -320,6 +322,40 @@ class SnapshotStore:
             commits=stored_history(scanned, after.manifest, first + 1, last),
             stored_files=(*before.files, *after.files),
         )
+
+    def row_changes(
+        self,
+        table: str,
+        first: int,
+        last: int,
+        *,
+        key: Sequence[str] | str | None = None,
+        net: bool = False,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        options: ScanOptions | None = None,
+    ) -> DataFrame:
+        """Return the rows that stored versions changed, as DeltaLog.row_changes. Their data files must exist.
+
+        All versions from `first` to `last` must be stored. If the log no longer has their commits, the changes are
+        derived from the stored files; then the version before `first` must be stored too, and an update of a table with
+        a change data feed is a delete and an insert, unless `key` pairs them.
+        Additional errors: those of `scan`.
+        """
+        if first > last:
+            raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
+        in_force = self.in_force(table)
+        self.manifests(table, [last], in_force)  # not a range that may have 2**62 versions
+        found = self.manifests(table, range(first, last + 1), in_force)
+        stored = [self._version(table, manifest) for manifest in found.values()]
+
+        def before() -> StoredVersion | None:
+            return self._version(table, first - 1) if first else None
+
+        options = options or ScanOptions()
+        scanned = self._scanned(stored[-1], options)
+        changes = stored_row_changes(self._engine, scanned, stored, before, options)
+        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.

@@ -1,4 +1,4 @@
-"""A program that checks the rows of the golden tables over Spark Connect.
+"""A program that checks rows and row changes of tables over Spark Connect.
 
 Arguments: the server, the golden folder, and a file for the failed cases, as JSON.
 """
@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
+from tests.core.scan.changing_tables import written_by_deltalake, written_by_hand
 from tests.core.scan.test_golden_rows import assert_rows, cases
+from tests.core.scan.test_row_changes import WITH_FEED, assert_as_deltalake
+from tests.core.scan.test_row_changes_of_random_tables import assert_no_row_wrong
 
 
 def main() -> None:
@@ -26,6 +30,17 @@ def main() -> None:
             assert_rows(spark, Path(golden), expected)
         except Exception as error:  # noqa: BLE001 - the test reports any error
             wrong[case.id] = f"{type(error).__name__}: {error}"[:2000]
+    for name in WITH_FEED:
+        try:
+            assert_as_deltalake(spark, Path(golden), name)
+        except Exception as error:  # noqa: BLE001 - the test reports any error
+            wrong[f"changes of {name}"] = f"{type(error).__name__}: {error}"[:2000]
+    with TemporaryDirectory() as folder:
+        for seed, written in enumerate((written_by_hand, written_by_deltalake)):
+            try:
+                assert_no_row_wrong(spark, written(Path(folder) / f"{seed}", seed), seed)
+            except Exception as error:  # noqa: BLE001 - the test reports any error
+                wrong[f"random changes {seed}"] = f"{type(error).__name__}: {error}"[:2000]
     found = {"session": type(spark).__module__, "cases": len(list(cases())), "wrong": wrong}
     Path(answers).write_text(json.dumps(found), encoding="utf-8")
 

@@ -1,0 +1,62 @@
+"""`deltasnap changes`: the rows that versions changed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltasnap_assets.command.arguments import column_names
+from deltasnap_assets.command.looking import storage_options
+from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
+
+
+def changes(
+    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    v1: Annotated[int, typer.Argument(min=0, help="The first version whose changes are shown.")],
+    v2: Annotated[int, typer.Argument(min=0, help="The last version whose changes are shown.")],
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="Columns of a key, separated by commas: pair deletes and inserts to updates."
+        ),
+    ] = None,
+    net: Annotated[
+        bool, typer.Option("--net", help="Show the change of the whole range, with --key one for each key.")
+    ] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="A condition on the columns, also _change_type and _commit_version."),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Columns, separated by commas; fields as address.city.")
+    ] = None,
+    limit: LimitOption = None,
+    form: FormatOption = None,
+    out: OutOption = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
+    ] = None,
+) -> None:
+    """Show the rows that the versions V1 to V2, both included, changed. Needs Spark, to read the data files.
+
+    Each row has _change_type (insert, delete, update_preimage, update_postimage), _commit_version and
+    _commit_timestamp, as in Delta's change data feed. Tables without a feed are compared.
+    """
+    if v1 > v2:
+        raise typer.BadParameter(f"Expected the first version before the last, found {v1} and {v2}.")
+    options = storage_options(option)
+    destination = row_destination(form, out, limit)
+    keys = None if key is None else _key(key)
+    names = None if columns is None else column_names(columns)
+    from deltasnap_assets.command.views.changes_view import ChangesRequest, changed_rows
+
+    request = ChangesRequest(first=v1, last=v2, key=keys, net=net, where=where, columns=names)
+    changed_rows(path, options, request, destination)
+
+
+def _key(text: str) -> tuple[str, ...]:
+    try:
+        return column_names(text)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(error.message, param_hint="--key") from error

@@ -1,0 +1,275 @@
+"""The rows that versions of a table changed, as a DataFrame."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from deltasnap_core.errors import RowChangesError
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.redaction import redacted
+from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.changes.change_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+)
+from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, with_partition_values
+from deltasnap_core.scan.changes.row_comparison import RowComparison
+from deltasnap_core.scan.changes.schema_changes import check_schemas
+from deltasnap_core.scan.physical_schema import logical_schema
+from deltasnap_core.scan.row_filter import checked_skipping, selected_names
+from deltasnap_core.scan.rows import DataFile, RowReader
+from deltasnap_core.scan.scanned_table import ScannedTable
+
+_IS_INSERT, _MS = "__deltasnap_is_insert", "__deltasnap_ms"
+_TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFacts:
+    """Facts about a version whose changes are read.
+
+    timestamp: ms since the epoch.
+    metadata_before: of the version before; its partition columns are those of the removed files.
+    is_recorded: whether the table has a change data feed at the version: then a version without files of change data
+                 has only inserts or deletes, and no row is compared.
+    """
+
+    timestamp: int
+    metadata: Metadata
+    metadata_before: Metadata
+    is_recorded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOptions:
+    """What a caller wants of the changes. See DeltaLog.row_changes."""
+
+    key: Sequence[str] | str | None = None
+    net: bool = False
+    where: str | None = None
+    columns: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChanges:
+    """The changes of some versions.
+
+    table:    at the last of them; its schema is that of the result.
+    versions: ascending.
+    rows:     what changed.
+    """
+
+    table: ScannedTable
+    versions: Mapping[int, VersionFacts]
+    rows: Sequence[ChangedRows]
+
+    def to_df(self, options: ChangeOptions) -> DataFrame:
+        """Return the changes; Spark reads the rows when the DataFrame runs. Errors: see DeltaLog.row_changes."""
+        if options.where is not None:
+            checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), options.where)
+        columns = None if options.columns is None else selected_names(options.columns, self.table.columns)
+        changes = self._changes(None if options.key is None else self._key(options.key), net=options.net)
+        if options.where is not None:
+            changes = changes.where(options.where)
+        return changes if columns is None else changes.select(*columns, *CHANGE_COLUMNS)
+
+    def _changes(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
+        comparison = RowComparison(logical_schema(self.table.schema))
+        if key is None and not net:
+            compared = self._compared_versions
+            rewritten = [each for each in self.rows if each.version in compared]
+            others = [each for each in self.rows if each.version not in compared]
+            if not rewritten:
+                return self._read(others)
+            difference = comparison.difference(self._read(rewritten))
+            return difference.unionAll(self._read(others)) if others else difference
+        changes = comparison.difference(self._read(self.rows))
+        if net:
+            changes = comparison.net(changes, key)
+        return changes if key is None else comparison.paired(changes, key)
+
+    @property
+    def _compared_versions(self) -> frozenset[int]:
+        """The versions that may delete and insert equal rows: a rewritten file contains rows that did not change."""
+        changes: dict[int, set[str | None]] = defaultdict(set)
+        for each in self.rows:
+            changes[each.version].add(each.change)
+        return frozenset(
+            version
+            for version, found in changes.items()
+            if {INSERT, DELETE} <= found and not self.versions[version].is_recorded
+        )
+
+    def _key(self, key: Sequence[str] | str) -> list[str]:
+        names = [key] if isinstance(key, str) else list(key)
+        if not names:
+            raise ValueError("expected the names of the columns of a key, found none")
+        found = [self.table.columns.resolve([name]) for name in names]
+        for name, column in zip(names, found, strict=True):
+            if column is None:
+                known = ", ".join(column.name for column in self.table.columns.top)
+                raise ValueError(f"The table has no column {name!r} for a key; it has {known}")
+        return [column.path[0] for column in found if column is not None]
+
+    def _read(self, rows: Sequence[ChangedRows]) -> DataFrame:
+        """Return changed rows with CHANGE_COLUMNS, as the files have them."""
+        groups: dict[tuple[bool, tuple[str, ...]], list[ChangedRows]] = defaultdict(list)
+        for each in rows:
+            facts = self.versions[each.version]
+            metadata = facts.metadata_before if each.change == DELETE else facts.metadata
+            groups[each.change is None, metadata.partition_columns].append(each)
+        frames = [self._read_alike(group, *alike) for alike, group in groups.items()]
+        if not frames:
+            return no_rows(self.table.spark, _result_schema(self.table))
+        return reduce(DataFrame.unionAll, frames)
+
+    def _read_alike(
+        self, rows: Sequence[ChangedRows], is_change_data: bool, partition_columns: tuple[str, ...]
+    ) -> DataFrame:
+        table = _with_fields(self.table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
+        versions = {each.version for each in rows}
+        table = _with_metadata(
+            table,
+            replace(table.metadata, partition_columns=partition_columns),
+            version=versions.pop() if len(versions) == 1 else None,
+        )
+        found = RowReader(table, tags=_TAGS).read(self._data_files(table, rows))
+        change = F.col(CHANGE_TYPE) if is_change_data else F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
+        return found.select(
+            *(quoted(name) for name in self.table.schema.names),
+            change.alias(CHANGE_TYPE),
+            COMMIT_VERSION,
+            F.timestamp_millis(F.col(_MS)).alias(COMMIT_TIMESTAMP),
+        )
+
+    def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
+        found = RowReader(table).data_files([_file(each) for each in rows])
+        tags = [(int(each.change == INSERT), each.version, self.versions[each.version].timestamp) for each in rows]
+        return [replace(file, only=each.only, tags=tag) for file, each, tag in zip(found, rows, tags, strict=True)]
+
+
+def planned_changes(
+    table: ScannedTable,
+    *,
+    metadata: Mapping[int, Metadata],
+    metadata_before: Metadata,
+    timestamps: Mapping[int, int],
+    has_feed: Collection[int],
+    recorded: Sequence[ChangedRows],
+    actions: Sequence[FileAction],
+    files_before: Callable[[Sequence[str]], DataFrame],
+) -> RowChanges:
+    """Return the changes of versions, after checking that one schema can read them all.
+
+    metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
+    has_feed:     the versions at which the table has a change data feed.
+    recorded:     the files of change data. actions: the file actions of versions without any.
+    files_before: returns files of the version before the first, by path, with the columns of AddFile.
+    Errors: RowChangesError, and those of reading deletion vectors.
+    """
+    before = {version: metadata.get(version - 1, metadata_before) for version in metadata}
+    rows = changed_rows(actions, table.vectors.rows)
+    first = min(metadata)
+    removed_first = any(each.version == first and each.change == DELETE for each in rows)
+    read = {first - 1: metadata_before, **metadata} if removed_first else metadata
+    path = redacted(table.table_path)
+    check_schemas(read, path=path)
+    return RowChanges(
+        table=table,
+        versions={
+            version: VersionFacts(
+                timestamp=timestamps[version],
+                metadata=metadata[version],
+                metadata_before=before[version],
+                is_recorded=version in has_feed,
+            )
+            for version in metadata
+        },
+        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before, path)],
+    )
+
+
+def _with_partition_values(
+    rows: Sequence[ChangedRows],
+    actions: Sequence[FileAction],
+    metadata_before: Mapping[int, Metadata],
+    files_before: Callable[[Sequence[str]], DataFrame],
+    path: str,
+) -> list[ChangedRows]:
+    """Return rows with the partition values that a `remove` does not state: writers may leave them out.
+
+    Errors: RowChangesError if no earlier `add` states them.
+    """
+
+    def is_unknown(each: ChangedRows) -> bool:
+        return each.partition_values is None and bool(metadata_before[each.version].partition_columns)
+
+    if not any(map(is_unknown, rows)):
+        return [*rows]
+
+    def before(paths: Sequence[str]) -> dict[str, dict[str, str | None]]:
+        if min(metadata_before) == 0:
+            return {}
+        found = files_before(paths).select("path", "partitionValues").toArrow().to_pylist(maps_as_pydicts="strict")
+        return {row["path"]: row["partitionValues"] or {} for row in found}
+
+    known = with_partition_values(rows, actions, before)
+    unknown = next(filter(is_unknown, known), None)
+    if unknown is not None:
+        reason = f"expected the partition values of the removed file {unknown.path}, found no add action of it"
+        raise RowChangesError(path=path, version=unknown.version, reason=reason)
+    return known
+
+
+_CHANGE_FIELDS = tuple(
+    StructField(name, kind)
+    for name, kind in zip(CHANGE_COLUMNS, (StringType(), LongType(), TimestampType()), strict=True)
+)
+
+
+def _file(rows: ChangedRows) -> dict[str, Any]:
+    return {
+        "path": rows.path,
+        "partitionValues": dict(rows.partition_values or {}),
+        "size": rows.size,
+        "modificationTime": rows.modification_time,
+        "deletionVector": rows.vector and rows.vector.to_json(),
+    }
+
+
+def _result_schema(table: ScannedTable) -> StructType:
+    return StructType([*logical_schema(table.schema), *_CHANGE_FIELDS])
+
+
+def _with_fields(table: ScannedTable, *fields: StructField) -> ScannedTable:
+    """Return a table with more columns."""
+    schema = decode_json(table.metadata.schema_string or '{"type":"struct","fields":[]}')
+    schema = {**schema, "fields": [*schema["fields"], *(field.jsonValue() for field in fields)]}
+    return _with_metadata(table, replace(table.metadata, schema_string=json.dumps(schema)), version=table.version)
+
+
+def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | None) -> ScannedTable:
+    return ScannedTable(
+        table.sessions,
+        table_path=table.table_path,
+        version=version,
+        metadata=metadata,
+        store=table.store,
+        spark_files=table.spark_files,
+        options=table.options,
+    )

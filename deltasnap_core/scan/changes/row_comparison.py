@@ -1,0 +1,161 @@
+"""Compares deleted and inserted rows: unchanged copies, updates of a key, the net change of several versions.
+
+All frames have the columns of the table, then CHANGE_COLUMNS. Rows are multisets: a row that is deleted twice and
+inserted once is deleted once. Two rows are equal if all columns are: null equals null, NaN equals NaN, 0.0 does not
+equal -0.0, maps are equal if they have the same entries in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+)
+
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.changes.change_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    POSTIMAGE,
+    PREIMAGE,
+)
+
+_FORM, _COPIES, _PLACE = "__deltasnap_form", "__deltasnap_copies", "__deltasnap_place"
+_LAST, _DELETED, _INSERTED = "__deltasnap_last", "__deltasnap_deleted", "__deltasnap_inserted"
+_TIMES = (COMMIT_VERSION, COMMIT_TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class RowComparison:
+    """Compares rows of one schema."""
+
+    schema: StructType
+
+    def difference(self, changes: DataFrame) -> DataFrame:
+        """Return the inserts and deletes of each version that do not cancel out.
+
+        A preimage counts as a delete, a postimage as an insert.
+        """
+        is_new = F.col(CHANGE_TYPE).isin(INSERT, POSTIMAGE)
+        forms = [_form(F.col(quoted(f.name)), f.dataType).alias(self._form_names[f.name]) for f in self._in_other_form]
+        counted = changes.select("*", *forms).groupBy(*_TIMES, *self._row).agg(
+            F.sum(F.when(is_new, 1).otherwise(-1)).alias(_COPIES),
+            # Rows of a group differ at most in the order of their maps.
+            *(F.any_value(quoted(field.name)).alias(field.name) for field in self._in_other_form),
+        )  # fmt: skip
+        copies = F.array_repeat(F.when(F.col(_COPIES) > 0, INSERT).otherwise(DELETE), F.abs(_COPIES).cast("int"))
+        return counted.where(f"{_COPIES} <> 0").select(
+            *(quoted(name) for name in self.schema.names), F.explode(copies).alias(CHANGE_TYPE), *_TIMES
+        )
+
+    def net(self, changes: DataFrame, key: Sequence[str] | None) -> DataFrame:
+        """Return the changes from before the first version to the last one, from the `difference` of each version.
+
+        `_commit_version` is the last version that changed the key (None: the row).
+        """
+        forms = self._forms(self.schema.names if key is None else key)
+        same = Window.partitionBy(*forms)
+        last = changes.withColumn(_LAST, F.max(F.struct(*_TIMES)).over(same))
+        dated = last.select(
+            *(quoted(name) for name in self.schema.names),
+            CHANGE_TYPE,
+            *(F.col(f"{_LAST}.{name}").alias(name) for name in _TIMES),
+        )
+        return self.difference(dated)
+
+    def paired(self, changes: DataFrame, key: Sequence[str]) -> DataFrame:
+        """Return the `difference` of each version with the deletes and inserts of each key paired to updates.
+
+        If a version deletes n rows of a key and inserts m, the smaller number of pairs are updates, in the order of the
+        rows' columns. The others stay deletes or inserts.
+        """
+        names = [f"{_FORM}_key{index}" for index in range(len(key))]
+        keys = [form.alias(name) for form, name in zip(self._forms(key), names, strict=True)]
+        of_key = Window.partitionBy(COMMIT_VERSION, *names)
+        is_new = F.col(CHANGE_TYPE) == INSERT
+        in_order = Window.partitionBy(COMMIT_VERSION, *names, CHANGE_TYPE).orderBy(*self._forms(self.schema.names))
+        placed = (
+            changes.select("*", *keys)
+            .withColumn(_DELETED, F.count(F.when(~is_new, 1)).over(of_key))
+            .withColumn(_INSERTED, F.count(F.when(is_new, 1)).over(of_key))
+            .withColumn(_PLACE, F.row_number().over(in_order))
+        )
+        is_pair = F.col(_PLACE) <= F.least(_DELETED, _INSERTED)
+        change = F.when(is_pair, F.when(is_new, POSTIMAGE).otherwise(PREIMAGE)).otherwise(F.col(CHANGE_TYPE))
+        return placed.withColumn(CHANGE_TYPE, change).select(
+            *(quoted(name) for name in (*self.schema.names, *CHANGE_COLUMNS))
+        )
+
+    @cached_property
+    def _in_other_form(self) -> list:  # type: ignore[type-arg]
+        return [field for field in self.schema if _needs_form(field.dataType)]
+
+    @cached_property
+    def _form_names(self) -> dict[str, str]:
+        return {field.name: f"{_FORM}{index}" for index, field in enumerate(self._in_other_form)}
+
+    @property
+    def _row(self) -> list[str]:
+        """The columns that are equal if rows are."""
+        return [self._form_names.get(name, quoted(name)) for name in self.schema.names]
+
+    def _forms(self, names: Sequence[str]) -> list[Column]:
+        return [_form(F.col(quoted(name)), self.schema[name].dataType) for name in names]
+
+
+def _needs_form(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            return any(_needs_form(field.dataType) for field in data_type.fields)
+        case ArrayType():
+            return _needs_form(data_type.elementType)
+        case StringType():
+            return _is_collated(data_type)
+    return isinstance(data_type, (FloatType, DoubleType, MapType, NullType)) or data_type.typeName() == "variant"
+
+
+def _form(column: Column, data_type: DataType) -> Column:
+    """Return a value that Spark can group by and sort by, and that is equal for equal values only."""
+    if not _needs_form(data_type):
+        return column
+    match data_type:
+        case FloatType() | DoubleType():
+            return column.cast("string")  # Spark groups 0.0 and -0.0 together
+        case StringType():
+            return column.cast("binary")  # a collation may group A and a together
+        case NullType():
+            return F.lit(None).cast("boolean")
+        case ArrayType():
+            element = data_type.elementType
+            return F.transform(column, lambda value: _form(value, element))
+        case MapType():
+            key, value = data_type.keyType, data_type.valueType
+            entries = F.transform(
+                F.map_entries(column), lambda entry: F.struct(_form(entry["key"], key), _form(entry["value"], value))
+            )
+            return F.array_sort(entries)
+        case StructType():
+            fields = [_form(column.getField(field.name), field.dataType) for field in data_type.fields]
+            return F.when(column.isNotNull(), F.struct(*fields))
+    # A variant: as JSON, and with its type, because JSON has fewer types.
+    return F.when(column.isNotNull(), F.struct(F.to_json(column), F.schema_of_variant(column)))
+
+
+def _is_collated(data_type: StringType) -> bool:
+    return getattr(data_type, "collation", "UTF8_BINARY") != "UTF8_BINARY"

@@ -1,0 +1,128 @@
+"""Checks whether the rows of earlier versions can be read with the schema of a later version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    CharType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
+
+from deltasnap_core.errors import RowChangesError
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode
+from deltasnap_core.replay.spark.table_schema import parse_schema
+from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
+from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
+
+_INTEGERS: Sequence[type[DataType]] = (ByteType, ShortType, IntegerType, LongType)
+_FLOATS: Sequence[type[DataType]] = (FloatType, DoubleType)
+
+
+def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
+    """Raise RowChangesError if rows of some version cannot be read with the schema of the last version.
+
+    New columns, types that became wider, and columns that were dropped from a table without column mapping are fine:
+    the rows have the columns of the last version. With column mapping, a column may be neither renamed nor dropped, as
+    in Delta.
+    metadata: by version, ascending. path: of the table.
+    Source: PROTOCOL.md, Column Mapping; Type Widening.
+    """
+    versions = [*metadata]
+    last = versions[-1]
+    later, mode = _schema(metadata[last], last, path), _mode(metadata[last])
+    reserved = sorted({field.name for field in later if field.name.lower() in CHANGE_COLUMNS})
+    if reserved:
+        reason = f"the table has the column {reserved[0]}, which is the name of a column of row changes"
+        raise RowChangesError(path=path, version=last, reason=reason)
+    for before, changed in zip(reversed(versions[:-1]), reversed(versions[1:]), strict=True):
+        if metadata[before] is metadata[changed]:
+            continue
+        earlier = _schema(metadata[before], before, path)
+        problem = next(_problems(earlier, _mode(metadata[before]), later, mode, ""), None)
+        if problem is not None:
+            reason = (
+                f"it changes the schema so that rows before it cannot be read with the schema of version {last} "
+                f"({problem}). Read the versions up to {before} and those from {changed} on separately"
+            )
+            raise RowChangesError(path=path, version=changed, reason=reason)
+
+
+def _problems(
+    earlier: StructType, earlier_mode: ColumnMappingMode, later: StructType, later_mode: ColumnMappingMode, above: str
+) -> Iterator[str]:
+    """Yield what prevents reading rows of one schema with another."""
+    is_mapped = later_mode != "none"
+    found = {_physical(field, later_mode): field for field in later}
+    for field in earlier:
+        name = f"{above}{field.name}"
+        match = found.get(_physical(field, earlier_mode))
+        if match is None:
+            if is_mapped:
+                yield f"column {name} is dropped"
+        elif is_mapped and match.name != field.name:
+            yield f"column {name} is renamed to {match.name}"
+        else:
+            yield from _type_problems(field, earlier_mode, match, later_mode, name)
+
+
+def _type_problems(
+    field: StructField, earlier_mode: ColumnMappingMode, match: StructField, later_mode: ColumnMappingMode, name: str
+) -> Iterator[str]:
+    changes = match.metadata.get(TYPE_CHANGES) or ()
+    is_recorded = any(change.get("fromType") == field.dataType.jsonValue() for change in changes)
+
+    def compare(earlier: DataType, later: DataType, name: str) -> Iterator[str]:
+        match earlier, later:
+            case StructType(), StructType():
+                yield from _problems(earlier, earlier_mode, later, later_mode, f"{name}.")
+            case ArrayType(), ArrayType():
+                yield from compare(earlier.elementType, later.elementType, f"{name}.element")
+            case MapType(), MapType():
+                yield from compare(earlier.keyType, later.keyType, f"{name}.key")
+                yield from compare(earlier.valueType, later.valueType, f"{name}.value")
+            case _ if not (is_recorded or _is_readable_as(earlier, later)):
+                yield f"column {name} changes from {earlier.simpleString()} to {later.simpleString()}"
+
+    yield from compare(field.dataType, match.dataType, name)
+
+
+def _is_readable_as(earlier: DataType, later: DataType) -> bool:
+    texts = (StringType, CharType, VarcharType)
+    if isinstance(earlier, texts) and isinstance(later, texts):
+        return True
+    if earlier.typeName() == "void" or earlier == later:
+        return True
+    return any(
+        type(earlier) in kinds and type(later) in kinds and kinds.index(type(earlier)) <= kinds.index(type(later))
+        for kinds in (_INTEGERS, _FLOATS)
+    )
+
+
+def _physical(field: StructField, mode: ColumnMappingMode) -> str:
+    """Return the name of a column in data files; in lower case without column mapping, as Spark compares names."""
+    return field.name.lower() if mode == "none" else str(field.metadata.get(PHYSICAL_NAME, field.name)).lower()
+
+
+def _mode(metadata: Metadata) -> ColumnMappingMode:
+    return column_mapping_mode(metadata.configuration)
+
+
+def _schema(metadata: Metadata, version: int, path: str) -> StructType:
+    try:
+        return parse_schema(metadata.schema_string)
+    except ValueError as error:
+        raise RowChangesError(path=path, version=version, reason=str(error)) from error

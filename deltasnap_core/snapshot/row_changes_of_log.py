@@ -1,0 +1,123 @@
+"""Reads the row changes of versions from the commits of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from deltasnap_core.errors import ActionNotFoundError, RowChangesError, VersionGapError
+from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.log_range import LogRange, range_actions
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.table_config import change_data_feed_enabled
+from deltasnap_core.redaction import redacted
+from deltasnap_core.replay.driver.whole_actions import decoded
+from deltasnap_core.replay.engine import Question, UnusualError
+from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.file_actions import WHOLE
+from deltasnap_core.rules.paths import canonical_paths
+from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_action
+from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
+from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.snapshot.table_context import TableContext
+
+
+def read_row_changes(
+    context: TableContext,
+    first: int,
+    last: int,
+    *,
+    options: ScanOptions | None,
+    files_before: Callable[[Sequence[str]], DataFrame],
+) -> RowChanges:
+    """Return the row changes of the versions first to last, both inclusive.
+
+    files_before: returns files of the version before `first`, by path, with the columns of AddFile.
+    Errors: see DeltaLog.row_changes.
+    """
+    log = context.log
+    listing = log.list(max(first - 1, 0) if first >= 0 else first)
+    logged = log.range(first, last, listing)
+    gone = next((version for version in range(first, last + 1) if not logged.has_commit(version)), None)
+    if gone is not None:
+        reason = "the log no longer has its commit"
+        raise RowChangesError(path=redacted(log.table_path), version=gone, reason=reason)
+    before = _non_file_actions_before(context, logged, listing, first)
+    batch = logged.read_commits(first, last)
+    metadata = _metadata(range_actions(logged, before, batch, first, last), log.table_path)
+    table = ScannedTable(
+        context.engine.sessions,
+        table_path=log.table_path,
+        version=last,
+        metadata=metadata[last],
+        store=log.store,
+        spark_files=context.files,
+        options=options,
+    )
+    recorded = change_data(batch)
+    return planned_changes(
+        table,
+        metadata=metadata,
+        metadata_before=before.metadata or metadata[first],
+        timestamps=log.history.commit_timestamps(first, last),
+        has_feed=frozenset(v for v in metadata if change_data_feed_enabled(metadata[v].configuration)),
+        recorded=recorded,
+        actions=_file_actions(context, batch, without={rows.version for rows in recorded}),
+        files_before=files_before,
+    )
+
+
+def _non_file_actions_before(
+    context: TableContext, logged: LogRange, listing: LogListing, first: int
+) -> NonFileActions:
+    """Return the non-file actions before a version; those at the version if the log no longer has the earlier one."""
+    if first == 0:
+        return NonFileActions()
+    if listing.has_version(first - 1):
+        with suppress(VersionGapError):
+            segment = context.log.builder.segment_of(listing, first - 1)
+            return context.log.loader.load(segment).non_file
+    return logged.load(first).non_file
+
+
+def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Metadata]:
+    found = {}
+    for version, state in states.items():
+        if state.metadata is None:
+            raise ActionNotFoundError(action="metadata", version=version, path=path)
+        found[version] = state.metadata
+    return found
+
+
+def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collection[int]) -> list[FileAction]:
+    """Return the file actions of commits, on the suitable engine. without: versions whose actions are not needed."""
+    log_path = context.log.log_path
+
+    def by_driver() -> pa.Table:
+        if batch.large:
+            raise UnusualError("a large commit")
+        lines = batch.lines_with(*FILE_ACTIONS)
+        return decoded(lines["line"].to_pylist()).append_column("commit_version", lines["commit_version"])
+
+    def on_spark(session: SparkSession) -> pa.Table:
+        actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
+        names = [*WHOLE.names, "commit_version"]
+        with translated([file.path for file in batch.files]):
+            return decoded([]) if actions is None else actions.select(*names).toArrow()
+
+    size = None if batch.large else batch.num_file_actions
+    found = context.engine.answer(
+        {Question.ROWS: size}, work=f"{size} actions read", driver=by_driver, spark=on_spark
+    ).value
+    rows = [row for row in found.to_pylist(maps_as_pydicts="strict") if row["commit_version"] not in without]
+    raw = pa.array([(row["add"] or row["remove"])["path"] for row in rows], pa.string())
+    paths = canonical_paths(raw, log_path).to_pylist()
+    return [file_action(row, path, log_path=log_path) for row, path in zip(rows, paths, strict=True)]

@@ -1,0 +1,374 @@
+"""Row changes of tables made for one rule each, and of the golden tables with a change data feed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core.errors import (
+    DataFileNotFoundError,
+    PredicateError,
+    RowChangesError,
+    StoredVersionNotFoundError,
+    VersionNotFoundError,
+)
+from deltasnap_core.log.commits import commit_batch
+from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, write_log
+from tests.core.scan.test_deletion_vectors import encode_z85
+from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.test_scan import field, file, ids, schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+ID = schema(field("id", "long"))
+ID_AND_TEXT = schema(field("id", "long"), field("text", "string"))
+WITH_FEED = {
+    "dat__cdf": (0, 2),
+    "drs__cdf-table": (0, 3),
+    "drs__checkpoint-cdf-table": (3, 5),
+    "drs__simple_table_with_cdc": (0, 2),
+    "krs__cdf-table": (0, 3),
+}
+"""Golden tables whose change data feed deltalake reads, with the versions to read."""
+
+
+def changes(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """The changes without their time: the table's columns, the type, the version."""
+    rows = frame.drop("_commit_timestamp").toArrow().to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=repr)
+
+
+def table_of(path: Path, versions: Mapping[int, Iterable[Action]], **fields: Any) -> Path:
+    """Write a log whose first commit has protocol and metadata."""
+    fields.setdefault("schemaString", ID)
+    features = fields.pop("features", None)
+    start = protocol(3, 7, readerFeatures=features, writerFeatures=features) if features else protocol()
+    first, *later = sorted(versions)
+    write_log(path, {first: [start, metadata(**fields), *versions[first]], **{v: versions[v] for v in later}})
+    return path
+
+
+def pairs(*rows: tuple[int | None, str | None]) -> pa.Table:
+    return pa.table(
+        {"id": pa.array([row[0] for row in rows], pa.int64()), "text": pa.array([row[1] for row in rows], pa.string())}
+    )
+
+
+def removed(action: Action, **fields: Any) -> Action:
+    return remove(action["add"]["path"], **fields)
+
+
+def vector(*rows: int) -> dict[str, Any]:
+    content = array_of(k0=bitmap_of(array_container(0, list(rows))))
+    text = encode_z85(content)
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
+
+
+@pytest.mark.parametrize("name", WITH_FEED)
+def test_changes_of_a_golden_table_with_a_feed_are_those_of_deltalake(
+    spark: SparkSession, golden: Path, name: str
+) -> None:
+    assert_as_deltalake(spark, golden, name)
+
+
+def assert_as_deltalake(spark: SparkSession, golden: Path, name: str) -> None:
+    from deltalake import DeltaTable
+
+    first, last = WITH_FEED[name]
+    path = golden / "tables" / name
+    feed = DeltaTable(str(path)).load_cdf(starting_version=first, ending_version=last)
+    expected = pa.table(feed.read_all()).drop_columns("_commit_timestamp")
+    found = DeltaLog.for_table(spark, path).row_changes(first, last).drop("_commit_timestamp").toArrow()
+    assert found.num_rows == expected.num_rows > 0
+    names = sorted(expected.column_names)
+    assert sorted(map(repr, found.select(names).to_pylist())) == sorted(map(repr, expected.select(names).to_pylist()))
+
+
+@pytest.mark.parametrize("mode", ["id", "name"])
+def test_files_of_change_data_have_the_physical_names_of_columns(spark: SparkSession, golden: Path, mode: str) -> None:
+    name = {"id": "krs__cdf-column-mapping-id-mode", "name": "krs__cdf-column-mapping-name-mode-3-7"}[mode]
+    log = DeltaLog.for_table(spark, golden / "tables" / name)
+    people = {"id": ("Frank", "Grace"), "name": ("Bob", "Alice")}[mode]
+    updated = changes(log.row_changes(2, 2, columns=["name"]))
+    assert updated == [(people[0], "update_postimage", 2), (people[0], "update_preimage", 2)]
+    assert changes(log.row_changes(4, 4, columns=["name"])) == [(people[1], "delete", 4)]
+
+
+def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession, golden: Path) -> None:
+    log = DeltaLog.for_table(spark, golden / "tables" / "krs__cdf-table-with-dv")
+    for version in range(1, 5):
+        before, after = (
+            {row.value for row in log.get_snapshot_at(each).scan().to_df().collect()} for each in (version - 1, version)
+        )
+        found = changes(log.row_changes(version, version))
+        assert found == sorted(
+            [(value, "delete", version) for value in before - after]
+            + [(value, "insert", version) for value in after - before],
+            key=repr,
+        )
+        assert found
+
+
+def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
+    shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
+    gained = file(tmp_path, "gained", ids(10, 11, 12))
+    marked = add("gained", size=gained["add"]["size"], deletionVector=vector(1))
+    more = add("gained", size=gained["add"]["size"], deletionVector=vector(0, 2))
+    new, moved = file(tmp_path, "new", ids(20)), file(tmp_path, "moved", ids(0), dataChange=False)
+    log = DeltaLog.for_table(
+        spark,
+        table_of(
+            tmp_path,
+            {
+                0: [*shared, gained],
+                1: [removed(gained), marked],
+                2: [removed(marked, deletionVector=vector(1)), more, new],
+                3: [removed(shared[0], dataChange=False), moved],
+            },
+            features=["deletionVectors"],
+        ),
+    )
+    for each in (*shared, moved):
+        (tmp_path / each["add"]["path"]).unlink()
+    found = log.row_changes(1, 3)
+    assert sorted(Path(name).name for name in found.inputFiles()) == ["gained", "new"]
+    assert changes(found) == [
+        (10, "delete", 2), (11, "delete", 1), (11, "insert", 2), (12, "delete", 2), (20, "insert", 2),
+    ]  # fmt: skip
+
+
+def test_a_file_that_vacuum_removed_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    old = file(tmp_path, "old file.parquet", ids(1))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old)]}))
+    (tmp_path / "old file.parquet").unlink()
+    with pytest.raises(DataFileNotFoundError, match=r"lost the file .*old%20file\.parquet|old file\.parquet"):
+        log.row_changes(1, 1)
+
+
+def test_files_of_change_data_that_vacuum_removed_are_named(spark: SparkSession, golden: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden / "tables" / "dat__cdf", tmp_path / "t")
+    shutil.rmtree(tmp_path / "t" / "_change_data")
+    with pytest.raises(DataFileNotFoundError, match="_change_data"):
+        DeltaLog.for_table(spark, tmp_path / "t").row_changes(0, 2)
+
+
+def test_a_key_pairs_rows_and_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+    old = file(tmp_path, "old", pairs((1, "a"), (2, "b"), (3, "c"), (4, "x"), (4, "y"), (4, "y"), (None, "n")))
+    new = file(tmp_path, "new", pairs((1, "a"), (2, "B"), (4, "y"), (4, "z"), (5, "e"), (None, "N")))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old), new]}, schemaString=ID_AND_TEXT))
+    pre, post = "update_preimage", "update_postimage"
+    assert changes(log.row_changes(1, 1, key="ID")) == sorted(
+        [
+            (2, "b", pre, 1), (2, "B", post, 1), (3, "c", "delete", 1), (5, "e", "insert", 1),
+            (4, "x", pre, 1), (4, "z", post, 1), (4, "y", "delete", 1), (None, "n", pre, 1), (None, "N", post, 1),
+        ],
+        key=repr,
+    )  # fmt: skip
+
+
+def test_net_returns_one_change_a_key_with_its_last_version(spark: SparkSession, tmp_path: Path) -> None:
+    steps = [
+        [(1, "a"), (2, "b"), (3, "c"), (6, "f")],
+        [(1, "A"), (2, "b"), (4, "d"), (6, "F")],
+        [(1, "AA"), (2, "b"), (5, "e"), (6, "f")],
+    ]
+    files = [file(tmp_path, f"f{number}", pairs(*rows)) for number, rows in enumerate(steps)]
+    versions = {0: [files[0]], 1: [removed(files[0]), files[1]], 2: [removed(files[1]), files[2]]}
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions, schemaString=ID_AND_TEXT))
+    assert changes(log.row_changes(1, 2, key=["id"], net=True)) == sorted(
+        [
+            (1, "a", "update_preimage", 2), (1, "AA", "update_postimage", 2), (3, "c", "delete", 1),
+            (5, "e", "insert", 2),
+        ],
+        key=repr,
+    )  # fmt: skip
+    assert changes(log.row_changes(1, 2, net=True)) == sorted(
+        [(1, "a", "delete", 1), (1, "AA", "insert", 2), (3, "c", "delete", 1), (5, "e", "insert", 2)], key=repr
+    )
+
+
+def test_copied_rows_are_left_out_unless_the_feed_was_enabled(spark: SparkSession, tmp_path: Path) -> None:
+    old, new = file(tmp_path, "old", ids(1, 2, 2)), file(tmp_path, "new", ids(2, 2, 3))
+    versions = {0: [old], 1: [removed(old), new]}
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions))
+    assert changes(log.row_changes(1, 1)) == [(1, "delete", 1), (3, "insert", 1)]
+    with_feed = tmp_path / "with"
+    shutil.copytree(tmp_path, with_feed, ignore=shutil.ignore_patterns("with", "_delta_log"))
+    log = DeltaLog.for_table(spark, table_of(with_feed, versions, configuration=FEED))
+    assert len(changes(log.row_changes(1, 1))) == 6
+    assert changes(log.row_changes(1, 1, key="id")) == [(1, "delete", 1), (3, "insert", 1)]
+
+
+def test_a_condition_and_columns_apply_to_the_result(spark: SparkSession, tmp_path: Path) -> None:
+    old, new = file(tmp_path, "old", pairs((1, "a"))), file(tmp_path, "new", pairs((1, "b"), (2, "c")))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old), new]}, schemaString=ID_AND_TEXT))
+    found = log.row_changes(0, 1, key="id", where="text <> 'a' and _change_type like 'update%'", columns=["TEXT"])
+    assert changes(found) == [("b", "update_postimage", 1)]
+    assert found.columns == ["text", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert changes(log.row_changes(0, 1, where="_commit_version = 0")) == [(1, "a", "insert", 0)]
+    with pytest.raises(PredicateError, match="no column nothing"):
+        log.row_changes(0, 1, where="nothing = 1")
+    with pytest.raises(ValueError, match="no column 'nothing'"):
+        log.row_changes(0, 1, key=["nothing"])
+    with pytest.raises(ValueError, match="ends where it starts"):
+        log.row_changes(1, 0)
+    with pytest.raises(VersionNotFoundError):
+        log.row_changes(0, 2)
+
+
+def test_times_are_those_of_the_history(spark: SparkSession, tmp_path: Path) -> None:
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [file(tmp_path, "a", ids(1))]}))
+    (row,) = log.row_changes(0, 0).toArrow().to_pylist()
+    assert row["_commit_timestamp"] == datetime.fromtimestamp(mtime_of(0) / 1000, UTC)
+    own = tmp_path / "own"
+    told = commit_info(inCommitTimestamp=1_700_000_000_123)
+    table_of(own, {0: [told, file(own, "a", ids(1))]}, configuration={"delta.enableInCommitTimestamps": "true"})
+    (row,) = DeltaLog.for_table(spark, own).row_changes(0, 0).toArrow().to_pylist()
+    assert row["_commit_timestamp"] == datetime.fromtimestamp(1_700_000_000.123, UTC)
+
+
+def test_the_later_schema_applies(spark: SparkSession, tmp_path: Path) -> None:
+    narrow = schema(field("id", "integer"), field("gone", "string"))
+    old = file(tmp_path, "old", pa.table({"id": pa.array([1, 2], pa.int32()), "gone": ["a", "b"]}))
+    new = file(tmp_path, "new", pairs((2, None), (3, "t")))
+    changed = metadata(schemaString=ID_AND_TEXT)
+    log = DeltaLog.for_table(
+        spark, table_of(tmp_path, {0: [old], 1: [changed, removed(old), new]}, schemaString=narrow)
+    )
+    assert changes(log.row_changes(0, 1)) == [
+        (1, None, "delete", 1), (1, None, "insert", 0), (2, None, "insert", 0), (3, "t", "insert", 1),
+    ]  # fmt: skip
+
+
+def test_partition_columns_may_change(spark: SparkSession, tmp_path: Path) -> None:
+    old = file(tmp_path, "old", ids(1), partitionValues={"text": "a"})
+    new = file(tmp_path, "new", pairs((1, "a"), (2, "b")))
+    again = metadata(schemaString=ID_AND_TEXT)
+    versions = {0: [old], 1: [again, removed(old, partitionValues={"text": "a"}), new]}
+    table = table_of(tmp_path, versions, schemaString=ID_AND_TEXT, partitionColumns=["text"])
+    assert changes(DeltaLog.for_table(spark, table).row_changes(0, 1)) == [(1, "a", "insert", 0), (2, "b", "insert", 1)]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_partition_values_that_a_remove_does_not_state_are_those_of_the_add(
+    spark: SparkSession, tmp_path: Path, first: int
+) -> None:
+    text = schema(field("id", "long"), field("day", "date"))
+    old = file(tmp_path, "old", ids(1), partitionValues={"day": "2026-01-02"})
+    table = table_of(tmp_path, {0: [old], 1: [removed(old)]}, schemaString=text, partitionColumns=["day"])
+    found = DeltaLog.for_table(spark, table).row_changes(first, 1, where="_change_type = 'delete'").toArrow()
+    assert [(row["id"], str(row["day"])) for row in found.to_pylist()] == [(1, "2026-01-02")]
+
+
+def mapped(name: str, kind: str, number: int, physical: str) -> dict[str, Any]:
+    return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical})
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        pytest.param([mapped("number", "long", 1, "p1"), mapped("b", "long", 2, "p2")], "id is renamed", id="renamed"),
+        pytest.param([mapped("b", "long", 2, "p2")], "id is dropped", id="dropped"),
+        pytest.param([mapped("id", "string", 1, "p1"), mapped("b", "long", 2, "p2")], "from bigint", id="another-type"),
+    ],
+)
+def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
+    spark: SparkSession, tmp_path: Path, later: list[dict[str, Any]], told: str
+) -> None:
+    fields = schema(mapped("id", "long", 1, "p1"), mapped("b", "long", 2, "p2"))
+    configuration = {"delta.columnMapping.mode": "name"}
+    versions = {
+        0: [file(tmp_path, "a", pa.table({"p1": [1], "p2": [2]}))],
+        1: [file(tmp_path, "b", pa.table({"p1": [3], "p2": [4]}))],
+        2: [metadata(schemaString=schema(*later), configuration=configuration)],
+        3: [file(tmp_path, "c", pa.table({"p2": [6]}))],
+    }
+    table = table_of(tmp_path, versions, schemaString=fields, configuration=configuration, features=["columnMapping"])
+    log = DeltaLog.for_table(spark, table)
+    with pytest.raises(RowChangesError, match=told) as raised:
+        log.row_changes(0, 3)
+    assert raised.value.version == 2
+    assert len(changes(log.row_changes(0, 1))) == 2
+    assert len(changes(log.row_changes(2, 3))) == 1
+
+
+def test_a_table_with_a_column_of_row_changes_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = table_of(tmp_path, {0: []}, schemaString=schema(field("_Commit_Version", "long")))
+    with pytest.raises(RowChangesError, match="_Commit_Version"):
+        DeltaLog.for_table(spark, table).row_changes(0, 0)
+
+
+def test_no_changes_are_an_empty_frame(spark: SparkSession, tmp_path: Path) -> None:
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [], 1: [commit_info("OPTIMIZE")]}))
+    found = log.row_changes(0, 1, key="id", net=True)
+    assert (found.columns, found.count()) == (["id", "_change_type", "_commit_version", "_commit_timestamp"], 0)
+
+
+def test_a_store_returns_the_same_changes_with_and_without_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    first = file(table, "first", pairs((1, "a"), (2, "b"), (3, "c")))
+    marked = add("first", size=first["add"]["size"], deletionVector=vector(0))
+    new, packed = file(table, "new", pairs((2, "B"))), file(table, "packed", pairs((2, "B")), dataChange=False)
+    last = file(table, "last", pairs((2, "B"), (4, "d")))
+    versions = {
+        0: [first],
+        1: [removed(first), marked],
+        2: [removed(marked, deletionVector=vector(0)), add("first", size=1, deletionVector=vector(0, 1)), new],
+        3: [removed(new, dataChange=False), packed],
+        4: [removed(packed), last],
+    }
+    table_of(table, versions, schemaString=ID_AND_TEXT, features=["deletionVectors"])
+    log = DeltaLog.for_table(spark, table)
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("t", log, 0, 4)
+    options: list[dict[str, Any]] = [{}, {"key": ["id"]}, {"key": ["id"], "net": True}]
+    expected = [changes(log.row_changes(1, 4, **each)) for each in options]
+    assert expected[0] == [
+        (1, "a", "delete", 1), (2, "B", "insert", 2), (2, "b", "delete", 2), (4, "d", "insert", 4),
+    ]  # fmt: skip
+    assert [changes(store.row_changes("t", 1, 4, **each)) for each in options] == expected
+    times = store.row_changes("t", 4, 4).toArrow().to_pylist()
+    shutil.rmtree(table / "_delta_log")
+    DeltaLog.clear_cache()
+    assert [changes(store.row_changes("t", 1, 4, **each)) for each in options] == expected
+    assert store.row_changes("t", 4, 4).toArrow().to_pylist() == times
+    with pytest.raises(StoredVersionNotFoundError):
+        store.row_changes("t", 1, 5)
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["use-spark", "large-commit"])
+def test_spark_reads_the_actions_that_the_driver_does_not(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
+    values = {"partitionValues": {"text": "b c/ü"}}
+    old, new = file(tmp_path, "old", ids(1, 2), **values), file(tmp_path, "new", ids(2, 3), **values)
+    marked = add("new", deletionVector=vector(1), **values)
+    versions = {0: [old], 1: [removed(old, **values), new], 2: [removed(new, **values), marked]}
+    parts = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
+    table = table_of(tmp_path, versions, **parts)
+    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="auto" if is_large else "spark"))
+    assert changes(log.row_changes(1, 2)) == [
+        (1, "b c/ü", "delete", 1), (3, "b c/ü", "delete", 2), (3, "b c/ü", "insert", 1),
+    ]  # fmt: skip
+
+
+def test_schema_of_the_result(spark: SparkSession, tmp_path: Path) -> None:
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [file(tmp_path, "a", ids(1))]}))
+    kinds = {each["name"]: each["type"] for each in json.loads(log.row_changes(0, 0).schema.json())["fields"]}
+    assert kinds == {
+        "id": "long", "_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp",
+    }  # fmt: skip
