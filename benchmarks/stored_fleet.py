@@ -20,7 +20,7 @@ from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import generation_name
 from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
-from deltasnap_core.store.format.manifest import DataFile, DataSet, VersionManifest
+from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.format.version_documents import VersionDocuments
 from deltasnap_core.store.versions.stored_table import StoredTable
 
@@ -102,8 +102,8 @@ def _segment(log_path: str, version: int, times: Mapping[int, int]) -> LogSegmen
     )
 
 
-def _data_file(kind: str, first: int, last: int, rows: int) -> DataFile:
-    return DataFile(path=f"{kind}/{first:020d}-{last:020d}-0123456789ab/part-0.parquet", size=1000 + rows, rows=rows)
+def _data_file(kind: str, first: int, last: int, rows: int) -> StoreFile:
+    return StoreFile(path=f"{kind}/{first:020d}-{last:020d}-0123456789ab/part-0.parquet", size=1000 + rows, rows=rows)
 
 
 def _state(name: str, files: int) -> SnapshotState:

@@ -107,7 +107,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Compile queries, as Spark does by default. For tests of expressions: both ways must give the same answer."""
     defaults = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-    before = {name: spark.conf.get(name) for name in defaults}
+    before = {name: spark.conf.get(name) or "" for name in defaults}
     for name, value in defaults.items():
         spark.conf.set(name, value)
     yield

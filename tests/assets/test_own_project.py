@@ -4,7 +4,7 @@
 # ruff: noqa: I002
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import pandas as pd
@@ -150,6 +150,7 @@ def test_rows_of_a_version_are_given_as_the_type_asked_for(project: Project, wan
         ["events", "all_files"], partition_key="7", python_type=wanted, metadata=metadata
     )
     assert isinstance(found, wanted)
+    found = cast("Any", found)
     names = list(found.column_names) if isinstance(found, pa.Table) else list(found.columns)
     assert names == ["amount", "id"]
     given = found.toPandas() if isinstance(found, DataFrame) else found if wanted is pd.DataFrame else found.to_pandas()
@@ -160,7 +161,7 @@ def test_rows_of_a_version_are_given_as_the_type_asked_for(project: Project, wan
 
 def test_asset_gets_the_rows_of_the_latest_version(project: Project) -> None:
     @dg.asset(ins={"events": rows_of_latest(), "days": rows_of_latest(columns=["day"])})
-    def count(events: pd.DataFrame, days: pa.Table) -> int:  # type: ignore[name-defined]
+    def count(events: pd.DataFrame, days: pa.Table) -> int:
         assert days.column_names == ["day"]
         assert days.num_rows == len(events)
         return len(events)

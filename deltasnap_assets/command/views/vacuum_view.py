@@ -29,7 +29,8 @@ from deltasnap_core import (
 
 _MOST_ROWS = 50
 _HOUR_MS = 3_600_000
-_AGES = {None: "unknown", **{first: f"{first} to {then} days" for first, then in pairwise(AGES_DAYS)}}
+_AGES: dict[int | None, str] = {first: f"{first} to {then} days" for first, then in pairwise(AGES_DAYS)}
+_AGES[None] = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

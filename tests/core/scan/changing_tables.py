@@ -93,7 +93,9 @@ def new_rows(random_: random.Random, most: int = 6) -> list[Row]:
     return [random_row(random_, random_.randrange(25)) for _ in range(random_.randint(1, most))]
 
 
-def written_by_deltalake(path: Path, seed: int, *, steps: int = 6, feed: bool = False) -> ChangingTable:
+def written_by_deltalake(  # noqa: C901  # one case for each operation
+    path: Path, seed: int, *, steps: int = 6, feed: bool = False
+) -> ChangingTable:
     """Return a table of deltalake. feed: with a change data feed."""
     from deltalake import DeltaTable, write_deltalake
 

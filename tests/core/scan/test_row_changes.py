@@ -354,7 +354,7 @@ def test_spark_reads_the_actions_that_the_driver_does_not(
 ) -> None:
     if is_large:
         monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
-    values = {"partitionValues": {"text": "b c/ü"}}
+    values: dict[str, Any] = {"partitionValues": {"text": "b c/ü"}}
     old, new = file(tmp_path, "old", ids(1, 2), **values), file(tmp_path, "new", ids(2, 3), **values)
     marked = add("new", deletionVector=vector(1), **values)
     versions = {0: [old], 1: [removed(old, **values), new], 2: [removed(new, **values), marked]}

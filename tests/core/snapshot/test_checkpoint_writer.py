@@ -27,6 +27,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.protocol import file_names
 from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.replay.spark.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.storage.log_store import FileStatus
@@ -294,7 +295,7 @@ def test_checkpoint_that_differs_from_its_version_is_deleted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_table(tmp_path)
-    before, write = names(log), checkpoint_writer.write_parquet
+    before, write = names(log), write_parquet
 
     def lossy(files: Any, rows: Any, *rest: Any) -> None:
         write(files, rows.where("add is null or add.path != 'f%207'"), *rest)
@@ -311,7 +312,7 @@ def test_one_changed_field_is_a_difference(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
-    before, write = names(log), checkpoint_writer.write_parquet
+    before, write = names(log), write_parquet
 
     def other(files: Any, rows: Any, *rest: Any) -> None:
         from pyspark.sql import functions as F
@@ -329,7 +330,7 @@ def test_log_that_was_replaced_meanwhile_gets_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_table(tmp_path)
-    write = checkpoint_writer.write_parquet
+    write = write_parquet
 
     def replaced(*arguments: Any) -> None:
         write(*arguments)
