@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.table_config import target_file_size_bytes
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.num_records import num_records, num_records_sql
 from deltasnap_core.rules.sql_text import sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import quoted
@@ -38,6 +39,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeCandidate:
     """A partition that OPTIMIZE would compact. The numbers are those of `MetadataTables.optimize_candidates`.

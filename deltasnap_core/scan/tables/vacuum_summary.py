@@ -19,6 +19,7 @@ EXPIRED = "expired tombstone"
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumGroup:
     """Files of one folder with the same reason and a similar age.
@@ -37,6 +38,7 @@ class VacuumGroup:
     num_without_size: int
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumSummary:
     """What VACUUM would delete at the time of the summary.

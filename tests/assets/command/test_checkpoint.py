@@ -67,4 +67,4 @@ def test_command_reports_a_missing_table(
     monkeypatch.chdir(tmp_path)
     code, told = failure(monkeypatch, capsys, "checkpoint", tmp_path / "none")
     assert code == 1
-    assert "No Delta table found" in told["error"]
+    assert "No Delta table at" in told["error"]

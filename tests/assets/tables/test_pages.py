@@ -55,7 +55,7 @@ def test_table_well_kept_is_said_to_be() -> None:
 
 def test_table_with_problems_is_told_what_to_do() -> None:
     told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
-    assert "2 commits since the last checkpoint, at most 1 expected. Write a checkpoint" in told
+    assert "2 commits since the last checkpoint, at most 1 expected. Run `deltasnap checkpoint PATH`" in told
 
 
 def test_what_each_check_of_the_table_finds_is_told_with_what_to_do() -> None:
