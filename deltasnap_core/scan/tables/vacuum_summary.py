@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.redaction import safe_repr
+
 AGES_DAYS = (0, 1, 7, 30, 90, 365)
 """Files are grouped by the greatest of these ages (days) that they have reached."""
 
