@@ -38,6 +38,7 @@ SPARK_ROOMS = (
     "deltasnap_core.scan.changes",
     "deltasnap_core.scan.tables",
     "deltasnap_core.snapshot",
+    "deltasnap_core.snapshot.checkpoints",
     "deltasnap_core.store",
     "deltasnap_core.store.rows",
     "deltasnap_core.store.writing",

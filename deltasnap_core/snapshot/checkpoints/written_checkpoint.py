@@ -7,9 +7,11 @@ from typing import Any, Literal
 
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCheckpoint:
     """The checkpoint of a version.

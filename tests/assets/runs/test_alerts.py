@@ -16,10 +16,10 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.runs.alerts import alerts_sensor
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.webhook import WebhookError, send
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import read_settings
-from deltasnap_assets.settings.stores import store_of
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import LastLook, StaleRule, TableProblem
 from deltasnap_core.log.table_log import system_clock

@@ -16,8 +16,8 @@ from deltasnap_assets.runs.condition_report import FailedRun, problems_of, repor
 from deltasnap_assets.runs.looks import LOG, RUN, Found, found_by_checks, note
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.settings.stores import store_of
 from deltasnap_core import LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log

@@ -93,9 +93,7 @@ def new_rows(random_: random.Random, most: int = 6) -> list[Row]:
     return [random_row(random_, random_.randrange(25)) for _ in range(random_.randint(1, most))]
 
 
-def written_by_deltalake(  # noqa: C901  # one case for each operation
-    path: Path, seed: int, *, steps: int = 6, feed: bool = False
-) -> ChangingTable:
+def written_by_deltalake(path: Path, seed: int, *, steps: int = 6, feed: bool = False) -> ChangingTable:
     """Return a table of deltalake. feed: with a change data feed."""
     from deltalake import DeltaTable, write_deltalake
 
@@ -105,9 +103,7 @@ def written_by_deltalake(  # noqa: C901  # one case for each operation
     table = ChangingTable(path)
 
     def data(rows: list[Row]) -> pa.Table:
-        if feed:  # deltalake cannot read the files of change data in a folder with a name that it encodes
-            rows = [{**row, "part": row["part"] and row["part"][0]} for row in rows]
-        return pa.Table.from_pylist(rows, schema=schema)
+        return pa.Table.from_pylist(_readable_by_feed(rows) if feed else rows, schema=schema)
 
     def note(operation: str) -> None:
         version = DeltaTable(str(path)).version()
@@ -144,6 +140,11 @@ def written_by_deltalake(  # noqa: C901  # one case for each operation
                 write_deltalake(delta, data(rows), mode="append", schema_mode="merge")
         note(operation)
     return table
+
+
+def _readable_by_feed(rows: list[Row]) -> list[Row]:
+    """Return rows with other partitions: deltalake cannot read change data in a folder whose name it encodes."""
+    return [{**row, "part": row["part"] and row["part"][0]} for row in rows]
 
 
 @dataclass

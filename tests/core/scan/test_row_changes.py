@@ -164,6 +164,7 @@ def test_files_of_change_data_that_vacuum_removed_are_named(spark: SparkSession,
         DeltaLog.for_table(spark, tmp_path / "t").row_changes(0, 2)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_a_key_pairs_rows_and_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     old = file(tmp_path, "old", pairs((1, "a"), (2, "b"), (3, "c"), (4, "x"), (4, "y"), (4, "y"), (None, "n")))
     new = file(tmp_path, "new", pairs((1, "a"), (2, "B"), (4, "y"), (4, "z"), (5, "e"), (None, "N")))
@@ -178,6 +179,7 @@ def test_a_key_pairs_rows_and_no_row_is_lost(spark: SparkSession, tmp_path: Path
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("compiled")
 def test_net_returns_one_change_a_key_with_its_last_version(spark: SparkSession, tmp_path: Path) -> None:
     steps = [
         [(1, "a"), (2, "b"), (3, "c"), (6, "f")],
@@ -358,7 +360,7 @@ def test_spark_reads_the_actions_that_the_driver_does_not(
     old, new = file(tmp_path, "old", ids(1, 2), **values), file(tmp_path, "new", ids(2, 3), **values)
     marked = add("new", deletionVector=vector(1), **values)
     versions = {0: [old], 1: [removed(old, **values), new], 2: [removed(new, **values), marked]}
-    parts = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
+    parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
     table = table_of(tmp_path, versions, **parts)
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="auto" if is_large else "spark"))
     assert changes(log.row_changes(1, 2)) == [

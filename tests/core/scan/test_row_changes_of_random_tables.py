@@ -16,7 +16,7 @@ from tests.core.scan.changing_tables import ChangingTable, canonical, written_by
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = pytest.mark.spark
 
 TABLES = int(os.environ.get("DELTASNAP_RANDOM_TABLES", "8"))
 """More tables: DELTASNAP_RANDOM_TABLES=200."""
