@@ -1,4 +1,4 @@
-"""`python -m tests.browser.screenshots FOLDER`: takes the README's pictures of the demo table in Dagster's UI."""
+"""`python -m tests.browser.screenshots FOLDER`: takes the pictures of the documentation in Dagster's UI."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from tests.browser.broken_tables import make_broken_tables
 from tests.browser.dagster_ui import browser, materialize, open_asset, open_lineage, served, show_plots
 
 VERSIONS = 48
@@ -15,13 +16,17 @@ _MARGIN = 12
 
 
 def main() -> None:
-    """Write `lineage.png`, `table.png`, `plots.png` and `check.png` into a folder."""
+    """Write pictures of the demo table and of broken tables into a folder."""
     pictures = Path(sys.argv[1])
     pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         materialize(Path(folder), VERSIONS)
         with served(Path(folder)) as url, browser(url) as page:
             _take(page, pictures)
+    with tempfile.TemporaryDirectory() as folder:
+        make_broken_tables(Path(folder))
+        with served(Path(folder)) as url, browser(url) as page:
+            _take_broken(page, pictures)
 
 
 def _take(page: Page, pictures: Path) -> None:
@@ -41,6 +46,20 @@ def _take(page: Page, pictures: Path) -> None:
     page.get_by_text("What to do").wait_for()
     _settle(page)
     page.screenshot(path=pictures / "check.png", clip={"x": 56, "y": 0, "width": 1224, "height": 620})
+
+
+def _take_broken(page: Page, pictures: Path) -> None:
+    page.set_viewport_size({"width": 1920, "height": 900})
+    for name, address in (
+        ("broken-table", "/assets/gap/delta_log?view=overview"),
+        ("broken-checkpoint", "/assets/footer/log_segment?view=checks&checkDetail=readable_checkpoint"),
+        ("fleet", "/assets/fleet?view=overview"),
+    ):
+        page.goto(address)
+        page.get_by_text("What to do" if "check" in address else "health").first.wait_for()
+        page.get_by_text("Metadata", exact=True).first.scroll_into_view_if_needed()
+        _settle(page)
+        page.screenshot(path=pictures / f"{name}.png", clip={"x": 56, "y": 0, "width": 1864, "height": 900})
 
 
 def _metadata(page: Page, picture: Path, *, until: str) -> None:

@@ -6,54 +6,22 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
-
-from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_yaml
-from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.loading import load_settings
-from deltasnap_core import DeltaSnapError
-from deltasnap_core.protocol.file_names import checkpoint_file, commit_file
-from tests.builders import commit_info, content, protocol
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("deltalake")
 pytest.importorskip("dagster_webserver")
 pytest.importorskip("playwright")
 
-from deltalake import DeltaTable  # noqa: E402
 
-from deltasnap_assets.demo.demo_table import grow  # noqa: E402
+from tests.browser.broken_tables import make_broken_tables  # noqa: E402
 from tests.browser.dagster_ui import CHROMIUM, browser, served, show_plots  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-VERSIONS = 8
-TABLES = ("footer", "gap", "garbage", "feature", "dropped")
-
-
-def _damage(name: str, table: Path) -> None:
-    log = table / "_delta_log"
-    if name == "footer":
-        DeltaTable(table).create_checkpoint()
-        file = log / checkpoint_file(VERSIONS - 1)
-        sound = file.read_bytes()
-        file.write_bytes(sound[:-400] + bytes(byte ^ 0xFF for byte in sound[-400:]))
-    elif name == "gap":
-        (log / commit_file(6)).unlink()
-    elif name == "garbage":
-        (log / commit_file(6)).write_text("no JSON\n", encoding="utf-8")
-    elif name == "feature":
-        asks = protocol(3, 7, readerFeatures=["madeUp"], writerFeatures=["madeUp"])
-        (log / commit_file(VERSIONS)).write_bytes(content([commit_info("UPGRADE"), asks]))
-    elif name == "dropped":
-        shutil.rmtree(table)
 
 
 @pytest.fixture(scope="module")
@@ -61,23 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(CHROMIUM) is None and not os.environ.get("CI"):
         pytest.skip("no chromium here: apt-get install chromium")
     folder = tmp_path_factory.mktemp("broken")
-    tables = "".join(f"  - {{name: {name}, path: data/{name}, poll_seconds: 2}}\n" for name in TABLES)
-    (folder / "deltasnap.yaml").write_text(f'spark: {{master: "local[1]"}}\ntables:\n{tables}', encoding="utf-8")
-    home = folder / DEFAULT_HOME
-    home.mkdir(parents=True)
-    (home / "dagster.yaml").write_text(dagster_yaml(home), encoding="utf-8")
-    settings = load_settings(folder=folder, environment={})
-    defs = build_definitions(settings)
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        for table in settings.tables:
-            path = folder / "data" / table.name
-            for versions in (4, VERSIONS):
-                for _ in grow(path, versions):
-                    pass
-                if versions == VERSIONS:
-                    _damage(table.name, path)
-                with suppress(DeltaSnapError):
-                    refresh_table(defs, settings, table, instance, log_level="CRITICAL")
+    make_broken_tables(folder)
     return folder
 
 
@@ -148,3 +100,11 @@ def test_plots_of_the_table_are_there(page: Page) -> None:
     page.get_by_text("num_of_files").first.wait_for()
     assert "num_of_files" in show_plots(page)
     _picture(page, "gap-plots")
+
+
+def test_fleet_lists_broken_tables_first(page: Page) -> None:
+    page.goto("/assets/fleet?view=overview")
+    page.get_by_text("dropped").first.wait_for()
+    _picture(page, "fleet")
+    shown = page.locator("table", has=page.get_by_text("dropped")).last.inner_text()
+    assert shown.index("gap") < shown.index("healthy")

@@ -9,7 +9,6 @@ import dagster as dg
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, in_order, largest, totals_of
 from deltasnap_assets.tables.pages.fleet_texts import (
-    MARKS,
     age_text,
     count_text,
     growth_text,
@@ -19,13 +18,15 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     version_text,
 )
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table
-from deltasnap_assets.tables.pages.pictures import MOST_BARS, Bar, most_bars_picture
+from deltasnap_assets.tables.pages.pictures import MOST_BARS, MOST_CHARACTERS, Bar, most_bars_picture
 from deltasnap_assets.texts import markdown_text, without_secrets
 from deltasnap_core import TableLevel
 
 MOST_ROWS = 1_000
 
+_MOST_WORST = 10
 _MOST_OF_A_REASON = 200
+_MOST_OF_A_WORST_REASON = 80
 _HEADER = (
     "table",
     "condition",
@@ -45,10 +46,16 @@ _HEADER = (
 )
 
 
+_WORST = _HEADER[:4]
+
+
 def fleet_page(rows: Sequence[Row]) -> Entries:
     """Return the page of a fleet. rows: of `SnapshotStore.fleet`. The totals are numbers: Dagster plots them."""
     totals = totals_of(rows)
-    entries: Entries = {"overview": dg.MetadataValue.md(overview(totals))}
+    entries: Entries = {
+        "overview": dg.MetadataValue.md(overview(totals)),
+        "worst": dg.MetadataValue.md(worst_markdown(rows)),
+    }
     for name, column in (("largest", "size_in_bytes"), ("fastest_growing", "growth_7d_bytes")):
         bars = [
             Bar(label=row["table"], value=row[column], text=bytes_text(row[column]))
@@ -61,6 +68,16 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
     return entries | numbers
 
 
+def worst_markdown(rows: Sequence[Row]) -> str:
+    """Return the first rows and columns of the table: as many rows as Dagster shows without a click."""
+    ordered = in_order(rows, FleetOrder.CONDITION)[:_MOST_WORST]
+    lines = [_cells(row, _MOST_OF_A_WORST_REASON)[: len(_WORST)] for row in ordered]
+    for count in range(len(lines), 1, -1):
+        if len(table := markdown_table(_WORST, lines[:count])) <= MOST_CHARACTERS:
+            return table
+    return markdown_table(_WORST, lines[:1])
+
+
 def fleet_markdown(rows: Sequence[Row]) -> str:
     """Return a Markdown table with one row for each table, the worst first."""
     ordered = in_order(rows, FleetOrder.CONDITION)
@@ -69,13 +86,13 @@ def fleet_markdown(rows: Sequence[Row]) -> str:
     return f"{table}\n\nand {left:,} more: `deltasnap fleet`" if left > 0 else table
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Row, most_of_a_reason: int = _MOST_OF_A_REASON) -> list[str]:
     level = TableLevel(row["condition"])
     name = row["table"]
     return [
         f"[{markdown_text(name)}](/assets/{name}/delta_log)",
-        f"{MARKS[level]} {level.value}",
-        markdown_text(without_secrets(row["reason"]), _MOST_OF_A_REASON),
+        level.value,
+        markdown_text(without_secrets(row["reason"]), most_of_a_reason),
         age_text(row),
         version_text(row),
         count_text(row["num_records"]),

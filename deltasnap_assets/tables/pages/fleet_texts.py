@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.tables.fleet_totals import FleetTotals, Row
-from deltasnap_core import TableLevel
-
-MARKS = {
-    TableLevel.BROKEN: "🔴",
-    TableLevel.UNKNOWN: "⚪",
-    TableLevel.WARNED: "🟡",
-    TableLevel.STALE: "🟠",
-    TableLevel.HEALTHY: "🟢",
-}
 
 
 def overview(totals: FleetTotals) -> str:
     """Return the totals in one sentence: how many tables are in which condition, rows, files, bytes."""
-    counts = ", ".join(f"{MARKS[level]} {count:,} {level.value}" for level, count in totals.by_level.items() if count)
+    counts = ", ".join(f"{count:,} {level.value}" for level, count in totals.by_level.items() if count)
     return (
         f"{counted(totals.tables, 'table')}: {counts or 'none'}. {counted(totals.num_records, 'row')} in "
         f"{counted(totals.num_files, 'file')}, {bytes_text(totals.size_in_bytes)}; "

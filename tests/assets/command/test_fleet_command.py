@@ -46,7 +46,7 @@ def test_tables_are_shown_worst_first_with_reason_and_advice() -> None:
     result = run()
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
-    assert lines[0].startswith("3 tables: 🔴 1 broken, ⚪ 1 unknown, 🟢 1 healthy. ")
+    assert lines[0].startswith("3 tables: 1 broken, 1 unknown, 1 healthy. ")
     assert [line.split()[:2] for line in lines[2:5]] == [["b", "broken"], ["c", "unknown"], ["a", "healthy"]]
     assert "broken b: It is \\x1b[31m[red]lost. Restore it." in lines[5]
     assert "\x1b" not in result.stdout
