@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.file_names import LAST_CHECKPOINT, SIDECAR_FOLDER, LogFileKind, ParsedLogPath
+from deltasnap_core.protocol.file_names import (
+    LAST_CHECKPOINT,
+    SIDECAR_FOLDER,
+    CheckpointKind,
+    LogFileKind,
+    ParsedLogPath,
+)
 from deltasnap_core.rules.file_actions import ADD, REMOVE
 from tests.builders import Action
 from tests.oracle import OracleState, comparable, replay
@@ -45,11 +51,25 @@ def cut_to_checkpoint(log: Path, version: int) -> None:
 
 
 def commits_of(log: Path, version: int) -> list[list[Action]] | None:
-    """Return the actions of the commits 0 to `version`; None: one is missing."""
+    """Return the actions of the commits 0 to `version`; None: one is missing.
+
+    The newest classic checkpoint with statistics as JSON replaces the commits up to it: the metadata and tags in it may
+    be spelled in another way.
+    """
     files = {parsed.version: file for parsed, file in log_files(log) if parsed.kind is LogFileKind.COMMIT}
-    if any(each not in files for each in range(version + 1)):
+    checkpoints = [
+        (parsed.version, file) for parsed, file in log_files(log) if parsed.checkpoint_kind is CheckpointKind.CLASSIC
+    ]
+    base: list[list[Action]] = []
+    for first, file in sorted(checkpoints, reverse=True):
+        if file.stat().st_size and "stats" in [field.name for field in pq.read_schema(file).field("add").type]:
+            base, files = [_rows(file)], {each: files[each] for each in files if each > first}
+            break
+    else:
+        first = -1
+    if any(each not in files for each in range(first + 1, version + 1)):
         return None
-    return [_lines(files[each]) for each in range(version + 1)]
+    return [*base, *(_lines(files[each]) for each in range(first + 1, version + 1))]
 
 
 def checkpoint_actions(log: Path, name: str) -> list[Action]:
@@ -81,7 +101,7 @@ def seen_by_deltalake(table: Path, app_ids: Iterable[str]) -> dict[str, Any]:
     return {
         "version": found.version(),
         "files": sorted(found.file_uris()),
-        "adds": sorted(json.dumps(add, default=str, sort_keys=True) for add in adds),
+        "adds": {(add["path"], number): _texts(add) for number, add in enumerate(sorted(adds, key=_path))},
         "schema": json.loads(found.schema().to_json()),
         "metadata": (metadata.id, metadata.name, metadata.partition_columns, metadata.configuration),
         "protocol": (
@@ -92,6 +112,14 @@ def seen_by_deltalake(table: Path, app_ids: Iterable[str]) -> dict[str, Any]:
         ),
         "transactions": {app_id: found.transaction_version(app_id) for app_id in app_ids},
     }
+
+
+def _path(add: dict[str, Any]) -> str:
+    return str(add["path"])
+
+
+def _texts(add: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in add.items() if value is not None}
 
 
 def shared_types(ours: pa.DataType | pa.Schema, theirs: pa.DataType | pa.Schema, path: str = "") -> list[str]:
