@@ -146,9 +146,10 @@ def expected_rows(project: Project, version: int) -> Any:
 @pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame], ids=str)
 def test_rows_of_a_version_are_given_as_the_type_asked_for(project: Project, wanted: type) -> None:
     metadata = {"rows": True, "where": "amount > 50", "columns": ["amount", "id"]}
-    found: Any = project.merged().load_asset_value(
-        ["events", "all_files"], partition_key="7", python_type=wanted, input_definition_metadata=metadata
-    )
+    with project.merged().get_asset_value_loader() as loader:
+        found: Any = loader.load_asset_value(
+            ["events", "all_files"], partition_key="7", python_type=wanted, input_definition_metadata=metadata
+        )
     assert isinstance(found, wanted)
     found = cast("Any", found)
     names = list(found.column_names) if isinstance(found, pa.Table) else list(found.columns)
