@@ -32,6 +32,8 @@ from tests.fuzz.meanings import (
 
 VERSIONS = (0, 1, 2, 9, 10**6, 2**31 - 1, 2**31, 2**53, 2**63 - 2, 2**63 - 1, 10**20 - 1)
 
+_SURROGATE = re.compile("[\ud800-\udfff]")  # in JSON only as an escape
+
 
 def mutated(table: MadeTable, rng: Random) -> list[Mutation]:
     """Apply no mutation, one, or rarely two or three to a table. Return them."""
@@ -92,8 +94,9 @@ def spell_otherwise(table: MadeTable, rng: Random) -> Mutation | None:
     indent, escaped = rng.choice(("", " ", "\t")), rng.random() < 0.5
     lines = []
     for action in actions_of(file):
+        is_ascii = escaped or _SURROGATE.search(json.dumps(action, ensure_ascii=False)) is not None
         text = json.dumps(
-            _reordered(action, rng), ensure_ascii=escaped, separators=(f",{indent}", f"{indent}:{indent}")
+            _reordered(action, rng), ensure_ascii=is_ascii, separators=(f",{indent}", f"{indent}:{indent}")
         )
         lines.append(indent + text + rng.choice(("", " ", "\r")))
         lines += rng.choice(([], [], [""], ["  "], ["\r"]))
