@@ -227,7 +227,7 @@ def corrupt_checkpoint(
         told += f" deltasnap reads {read_instead} instead. Other readers that use this checkpoint fail."
         advice = (
             "Move the damaged checkpoint out of _delta_log, and _last_checkpoint too where it names this version. Then "
-            "write a new checkpoint (`DeltaTable.create_checkpoint()` of deltalake, or any Delta writer)."
+            "write a new checkpoint (`deltasnap checkpoint PATH`, or any Delta writer)."
         )
     return Fault(
         kind=FaultKind.CORRUPT_CHECKPOINT,
