@@ -144,7 +144,7 @@ def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     assert [fault["kind"] for fault in found["condition"]["faults"]] == ["corrupt_checkpoint"]
     code, findings = parsed(table, "doctor")
     assert (code, of_table(findings)["mark"]) == (1, "error")
-    assert "create_checkpoint" in of_table(findings)["advice"]
+    assert "deltasnap checkpoint" in of_table(findings)["advice"]
 
 
 @pytest.mark.parametrize("damage", LOST, ids=lambda damage: damage.__name__)
