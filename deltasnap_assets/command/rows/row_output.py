@@ -59,10 +59,11 @@ def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
 
 
 def write_collected(collected: CollectedRows, destination: RowDestination) -> None:
-    """Write rows. If the default limit cut them, print a notice on stderr. Errors: as write_rows."""
+    """Write rows. If a limit that the user did not choose cut them, print a notice on stderr. Errors: as write_rows."""
     write_rows(collected.rows, destination.form, destination.out)
-    if collected.is_cut and destination.is_default_limit:
-        told = f"Only {destination.limit} rows are shown; there are more. --limit 0 shows all."
+    if collected.is_cut and (destination.is_default_limit or destination.is_full_table):
+        more = "--format csv --limit 0 shows all" if destination.is_full_table else "--limit 0 shows all"
+        told = f"Only {destination.limit:,} rows are shown; there are more. {more}."
         Console(stderr=True).print(shown(told), soft_wrap=True, highlight=False)
 
 

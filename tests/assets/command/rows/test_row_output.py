@@ -147,8 +147,18 @@ def test_file_in_no_folder_is_wrong_usage(tmp_path: Path) -> None:
     ("option", "limit", "is_default"), [(None, DEFAULT_LIMIT, True), (0, None, False), (5, 5, False)]
 )
 def test_limit_of_nought_is_no_limit(option: int | None, limit: int | None, is_default: bool) -> None:
-    found = row_destination(None, None, option)
+    found = row_destination(RowFormat.CSV, None, option)
     assert (found.limit, found.is_default_limit) == (limit, is_default)
+
+
+@pytest.mark.parametrize(("option", "limit"), [(0, 1_000), (5_000, 1_000), (1_000, 1_000), (5, 5), (None, 20)])
+def test_table_has_a_maximum_of_rows(option: int | None, limit: int) -> None:
+    assert row_destination(None, None, option).limit == limit
+
+
+def test_notice_tells_of_the_maximum_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_collected(CollectedRows(rows=ROWS, is_cut=True), row_destination(None, tmp_path / "x", 0))
+    assert "Only 1,000 rows are shown; there are more. --format csv --limit 0 shows all." in capsys.readouterr().err
 
 
 class Frame:
