@@ -72,8 +72,13 @@ def clock() -> FixedClock:
 
 QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.app.name": "deltasnap-tests",
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # a test run ends before C2 pays off
+    "spark.driver.memory": "2g",
+    # A test run ends before C2 pays off. Without it the JVM reserves 48 MiB for code, which thousands of queries fill.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    # What Spark remembers of past queries, with their plans, fills the heap.
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

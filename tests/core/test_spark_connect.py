@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +22,7 @@ from deltasnap_assets.spark.connect_server import (
     start_server,
     stop_server,
 )
-from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, VERSIONS, Task, core_answers, live_paths, make_events
+from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, ROOT, VERSIONS, Task, core_answers, live_paths, make_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,6 +104,24 @@ def test_assets_over_connect_hold_what_the_core_gives(found: dict[str, Any]) -> 
 
 def test_client_is_told_nothing_of_the_settings_of_the_server(found: dict[str, Any]) -> None:
     assert found["warnings"] == []
+
+
+def test_rows_over_connect_are_those_expected(server: SparkServer, golden: Path, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.json"
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.core.scan.rows_over_connect", server.url, str(golden), str(answers)],
+        cwd=ROOT,
+        env={**os.environ, "JAVA_HOME": str(tmp_path / "no-java"), "PYSPARK_PYTHON": NO_PYTHON},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
+    assert result.returncode == 0, result.stderr[-6000:]
+    found = json.loads(answers.read_text(encoding="utf-8"))
+    assert found["session"].startswith("pyspark.sql.connect.")
+    assert found["cases"] > 40
+    assert found["wrong"] == {}
 
 
 def test_running_server_is_found_and_started_once(server: SparkServer, folder: Path) -> None:

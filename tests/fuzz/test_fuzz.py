@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # Other tables with DELTASNAP_FUZZ_SEED; more or fewer of them, with Spark, with DELTASNAP_FUZZ_COUNT.
 SEED = int(os.environ.get("DELTASNAP_FUZZ_SEED", "1"))
-COUNT = int(os.environ.get("DELTASNAP_FUZZ_COUNT", "12"))
-WITHOUT_SPARK = 200
+COUNT = int(os.environ.get("DELTASNAP_FUZZ_COUNT", "8"))
+WITHOUT_SPARK = 100
 A_TEST = 10
 
 

@@ -317,8 +317,8 @@ def test_tombstones_expire_within_a_range(spark: SparkSession) -> None:
     from tests.builders import FIRST_COMMIT_MS
 
     retention = {0: 0, 1: 0, 2: 0, 3: FIRST_COMMIT_MS - 1, 4: FIRST_COMMIT_MS, 5: FIRST_COMMIT_MS, 6: FIRST_COMMIT_MS}
+    replayed = {v: Replay(spark, *HISTORY[: v + 1]).computed(kept).num_of_removes for v, kept in retention.items()}
     for first in (0, 2, 4, 5):
         versions = ranged(spark, first, 6, retention)
         for version in versions:
-            replayed = Replay(spark, *HISTORY[: version.version + 1]).computed(retention[version.version])
-            assert version.computed_state.num_of_removes == replayed.num_of_removes
+            assert version.computed_state.num_of_removes == replayed[version.version]
