@@ -31,9 +31,9 @@ from deltasnap_core import LOG_FOLDER, commit_file
 _DEFINED = 1_000
 _FOLLOWED = 300
 _REFRESHED = 30
-_LAST = 5
+LAST = 5
 """The last version of the small tables."""
-_LOADS = """\
+LOADS = """\
 import time
 from deltasnap_assets import definitions
 before = time.process_time()
@@ -59,7 +59,7 @@ def _definitions(bench: Bench, folder: Path) -> Finding:
     for number in range(bench.repeat):
         bench.report(f"definitions of {_DEFINED:,} tables, round {number}")
         environment = os.environ | {CONFIG_VARIABLE: str(config)}
-        command = [sys.executable, "-W", "ignore", "-c", _LOADS]
+        command = [sys.executable, "-W", "ignore", "-c", LOADS]
         told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         seconds.append(float(told.stdout))
     return Finding(
@@ -70,23 +70,37 @@ def _definitions(bench: Bench, folder: Path) -> Finding:
 
 
 def _idle_tick(bench: Bench, folder: Path) -> Finding:
+    seconds, requests = idle_ticks(bench, folder, _FOLLOWED)
+    return Finding(
+        question=f"A tick over {_FOLLOWED} tables on S3 without a new commit",
+        ours=seconds,
+        aim=Aim(at_most=3, is_ratio=False),
+        note=f"{requests} requests; moto answers on the same two cores",
+    )
+
+
+def idle_ticks(bench: Bench, folder: Path, count: int) -> tuple[Samples, int]:
+    """Return the time of ticks without a new commit over that many tables on S3, and the requests of one.
+
+    folder: has a table in `made`.
+    """
     with _s3() as options:
         storage, seconds, requests = s3fs.S3FileSystem(**options), [], 0
-        bench.report(f"{_FOLLOWED} tables on S3")
+        bench.report(f"{count} tables on S3")
         storage.mkdir("fleet")
-        for number in range(_FOLLOWED):
+        for number in range(count):
             for file in sorted((folder / "made" / LOG_FOLDER).iterdir()):
                 storage.put_file(str(file), f"fleet/t{number}/{LOG_FOLDER}/{file.name}")
         tables = tuple(
             TableSettings(name=f"t{number}", path=f"s3://fleet/t{number}", storage_options=options)
-            for number in range(_FOLLOWED)
+            for number in range(count)
         )
-        definitions = build_definitions(Settings(storage=str(folder / "followed"), tables=tables))
+        definitions = build_definitions(Settings(storage=str(folder / f"followed-{count}"), tables=tables))
         (sensor,) = (each for each in definitions.get_repository_def().sensor_defs if "new_commits" in each.name)
-        with _instance(folder / "ticks") as instance, _counted() as asked:
+        with open_instance(folder / f"ticks-{count}") as instance, _counted() as asked:
             cursor = None
             for number in range(bench.repeat + 1):
-                bench.report(f"tick {number} over {_FOLLOWED} tables")
+                bench.report(f"tick {number} over {count} tables")
                 asked.clear()
                 start = time.perf_counter()
                 result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
@@ -95,12 +109,7 @@ def _idle_tick(bench: Bench, folder: Path) -> Finding:
                 if number:
                     seconds.append(time.perf_counter() - start)
                     requests = len(asked)
-    return Finding(
-        question=f"A tick over {_FOLLOWED} tables on S3 without a new commit",
-        ours=Samples(tuple(seconds)),
-        aim=Aim(at_most=3, is_ratio=False),
-        note=f"{requests} requests; moto answers on the same two cores",
-    )
+    return Samples(tuple(seconds)), requests
 
 
 def _refresh(bench: Bench, folder: Path) -> Finding:
@@ -111,7 +120,7 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
     settings = Settings(storage=str(folder / "refreshed"), spark=bench.spark_settings, tables=tuple(tables))
     assert bench.spark is not None  # start it before the first measurement
     definitions, seconds = build_definitions(settings), []
-    with _instance(folder / "runs") as instance:
+    with open_instance(folder / "runs") as instance:
         for number in range(bench.repeat + 1):
             start = time.perf_counter()
             for table in tables:
@@ -120,9 +129,7 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
             if number:
                 seconds.append((time.perf_counter() - start) / _REFRESHED)
             for table in tables:
-                log = Path(table.path, LOG_FOLDER)
-                text = (log / commit_file(_LAST)).read_text().replace(f"part-{_LAST}-", f"part-{_LAST + number + 1}-")
-                (log / commit_file(_LAST + number + 1)).write_text(text)
+                commit_again(Path(table.path), LAST + number + 1)
     return Finding(
         question="One new commit of a small table refreshed, among many in one process, a table",
         ours=Samples(tuple(seconds)),
@@ -131,8 +138,16 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
     )
 
 
+def commit_again(table: Path, version: int) -> None:
+    """Write a version of a small table that adds files as its last one did."""
+    log = table / LOG_FOLDER
+    text = (log / commit_file(LAST)).read_text().replace(f"part-{LAST}-", f"part-{version}-")
+    (log / commit_file(version)).write_text(text)
+
+
 @contextmanager
-def _instance(home: Path) -> Iterator[dg.DagsterInstance]:
+def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    """Yield a local instance in a new folder."""
     home.mkdir()
     (home / "dagster.yaml").write_text(dagster_yaml(home))
     with dg.DagsterInstance.from_config(str(home)) as instance:
