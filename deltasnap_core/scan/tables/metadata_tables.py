@@ -17,13 +17,11 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.num_records import num_records_sql
-from deltasnap_core.rules.sql_text import sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.skipping.partition_values import partition_value
-from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
+from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
 from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles, vacuum_candidates
 from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
 from deltasnap_core.storage.folder_listing import FolderListing
@@ -107,7 +105,6 @@ class MetadataTables:
         null: not stated), deleted_records (long, by its deletion vector), partition (struct of the typed partition
         columns), stats (struct by column: min, max in the column's type, null_count; null: not stated), tags (map).
         """
-        values = f"transform(array({self._parsed}), s -> {self._readable_stats})[0]"
         return self._source.files().selectExpr(
             "path",
             "size",
@@ -116,7 +113,7 @@ class MetadataTables:
             f"{self._records} as records",
             "coalesce(deletionVector.cardinality, 0L) as deleted_records",
             f"{self._partition} as partition",
-            f"{values} as stats",
+            f"{self._statistics.values} as stats",
             "tags",
         )
 
@@ -214,16 +211,7 @@ class MetadataTables:
         share_of_records (double: with both bounds), null_count (long, where stated), min, max (string: the least and
         the greatest bound as written; null: there is none).
         """
-        columns = self._data_columns
-        counted = self._source.files().selectExpr(f"{self._parsed} as s")
-        totals = counted.selectExpr(*(_coverage(column, number) for number, column in enumerate(columns)))
-        rows = ", ".join(
-            f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
-            for number, column in enumerate(columns)
-        )
-        if not rows:
-            return self._table.spark.range(0).selectExpr(*_COVERAGE_TYPES)
-        return totals.selectExpr(f"inline(array({rows}))").selectExpr("column", "type", *_COVERAGE)
+        return self._statistics.coverage(self._source.files())
 
     @property
     def optimize_candidates(self) -> DataFrame:
@@ -286,8 +274,9 @@ class MetadataTables:
         return self._source.retention_ms if retention_ms is None else retention_ms
 
     @property
-    def _data_columns(self) -> list[TableColumn]:
-        return [column for column in self._table.columns.leaves if not column.is_partition and column.is_leaf]
+    def _statistics(self) -> ReadableStatistics:
+        leaves = self._table.columns.leaves
+        return ReadableStatistics(columns=[each for each in leaves if not each.is_partition and each.is_leaf])
 
     @property
     def _partition(self) -> str:
@@ -301,27 +290,7 @@ class MetadataTables:
     def _records(self) -> str:
         return num_records_sql("stats")
 
-    @property
-    def _parsed(self) -> str:
-        columns = self._data_columns
-        parts = [f"{kind}: {_nested(columns, 'string')}" for kind in ("minValues", "maxValues")]
-        counts = _nested(columns, "bigint")
-        schema = f"struct<numRecords: bigint, {', '.join(parts)}, nullCount: {counts}>" if columns else _NO_COLUMNS
-        return f"from_json(stats, {string_sql(schema)})"
 
-    @property
-    def _readable_stats(self) -> str:
-        fields = []
-        for column in self._data_columns:
-            path = ".".join(map(quoted, column.physical_path))
-            low, high = (f"try_cast(s.{kind}.{path} as {sql_type(_readable_type(column))})" for kind in _KINDS)
-            value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
-            fields.append(f"{value} as {quoted(column.name)}")
-        return f"struct({', '.join(fields)})" if fields else "named_struct()"
-
-
-_KINDS = ("minValues", "maxValues")
-_NO_COLUMNS = "struct<numRecords: bigint>"
 _NULL_VERSIONS = ("cast(null as bigint) as added_version", "cast(null as bigint) as removed_version")
 _PARTITION_TOTALS = (
     "count(1) as files",
@@ -332,19 +301,6 @@ _PARTITION_TOTALS = (
     "max(size) as largest_file",
     "timestamp_millis(max(modificationTime)) as last_change",
 )
-_COVERAGE = (
-    "c.files", "c.files_with_min", "c.files_with_max", "c.files_with_null_count", "c.records", "c.records_with_min",
-    "c.records_with_null_count", "try_divide(c.files_with_both, c.files) as share_of_files",
-    "try_divide(c.records_with_both, c.records) as share_of_records", "c.null_count", "c.min", "c.max",
-)  # fmt: skip
-_COVERAGE_TYPES = (
-    "cast(null as string) as column", "cast(null as string) as type",
-    *(f"cast(null as bigint) as {name}" for name in (
-        "files", "files_with_min", "files_with_max", "files_with_null_count", "records", "records_with_min",
-        "records_with_null_count")),
-    *(f"cast(null as double) as {name}" for name in ("share_of_files", "share_of_records")),
-    "cast(null as bigint) as null_count", "cast(null as string) as min", "cast(null as string) as max",
-)  # fmt: skip
 
 
 def _lives(events: DataFrame) -> DataFrame:
@@ -364,44 +320,3 @@ def _lives(events: DataFrame) -> DataFrame:
         "if(is_add, next_version, version) as removed_version",
         "data_change",
     )
-
-
-def _coverage(column: TableColumn, number: int) -> str:
-    path = ".".join(map(quoted, column.physical_path))
-    low, high, nulls = (f"s.{kind}.{path}" for kind in (*_KINDS, "nullCount"))
-    both = f"{low} is not null and {high} is not null"
-    typed = sql_type(_readable_type(column))
-    return (
-        "named_struct('files', count(1)"
-        f", 'files_with_min', count({low}), 'files_with_max', count({high}), 'files_with_null_count', count({nulls})"
-        f", 'files_with_both', count_if({both})"
-        f", 'records', coalesce(sum(s.numRecords), 0)"
-        f", 'records_with_min', coalesce(sum(if({low} is not null, s.numRecords, 0)), 0)"
-        f", 'records_with_null_count', coalesce(sum(if({nulls} is not null, s.numRecords, 0)), 0)"
-        f", 'records_with_both', coalesce(sum(if({both}, s.numRecords, 0)), 0)"
-        f", 'null_count', sum({nulls})"
-        f", 'min', cast(min(try_cast({low} as {typed})) as string)"
-        f", 'max', cast(max(try_cast({high} as {typed})) as string)) as c{number}"
-    )
-
-
-def _readable_type(column: TableColumn) -> str:
-    """Return the type for showing a bound: that of the column if it has bounds, otherwise text."""
-    bounds = bounds_of(column)
-    return column.data_type if bounds is not None and bounds.lower is not None else "string"
-
-
-def _nested(columns: list[TableColumn], kind: str) -> str:
-    tree: dict[str, object] = {}
-    for column in columns:
-        node = tree
-        for name in column.physical_path[:-1]:
-            node = node.setdefault(name, {})  # type: ignore[assignment]
-        node[column.physical_path[-1]] = kind
-    return _tree_sql(tree)
-
-
-def _tree_sql(tree: object) -> str:
-    if not isinstance(tree, dict):
-        return str(tree)
-    return f"struct<{', '.join(f'{quoted(name)}: {_tree_sql(inner)}' for name, inner in tree.items())}>"

@@ -1,0 +1,113 @@
+"""Statistics of files as columns: for `files` as values of the columns' types, for `column_stats` their coverage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from deltasnap_core.rules.sql_text import sql_type, string_sql
+from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.scan.skipping.bounds import bounds_of
+from deltasnap_core.scan.table_columns import TableColumn
+
+_BOUNDS = ("minValues", "maxValues")
+_NO_COLUMNS = "struct<numRecords: bigint>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadableStatistics:
+    """The statistics of some data columns, parsed from the JSON text `stats` of a file."""
+
+    columns: list[TableColumn]
+
+    @property
+    def values(self) -> str:
+        """SQL: a struct by column: min, max in the column's type, null_count; null: not stated."""
+        return f"transform(array({self._parsed}), s -> {self._typed})[0]"
+
+    def coverage(self, files: DataFrame) -> DataFrame:
+        """Return how far the statistics of files reach, one row for each column, as `MetadataTables.column_stats`."""
+        totals = files.selectExpr(f"{self._parsed} as s").selectExpr(
+            *(_coverage(column, number) for number, column in enumerate(self.columns))
+        )
+        rows = ", ".join(
+            f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
+            for number, column in enumerate(self.columns)
+        )
+        if not rows:
+            return files.sparkSession.range(0).selectExpr(*_COVERAGE_TYPES)
+        return totals.selectExpr(f"inline(array({rows}))").selectExpr("column", "type", *_COVERAGE)
+
+    @property
+    def _parsed(self) -> str:
+        parts = [f"{kind}: {_nested(self.columns, 'string')}" for kind in _BOUNDS]
+        counts = _nested(self.columns, "bigint")
+        schema = f"struct<numRecords: bigint, {', '.join(parts)}, nullCount: {counts}>"
+        return f"from_json(stats, {string_sql(schema if self.columns else _NO_COLUMNS)})"
+
+    @property
+    def _typed(self) -> str:
+        fields = []
+        for column in self.columns:
+            path = ".".join(map(quoted, column.physical_path))
+            low, high = (f"try_cast(s.{kind}.{path} as {sql_type(_readable_type(column))})" for kind in _BOUNDS)
+            value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
+            fields.append(f"{value} as {quoted(column.name)}")
+        return f"struct({', '.join(fields)})" if fields else "named_struct()"
+
+
+_COVERAGE = (
+    "c.files", "c.files_with_min", "c.files_with_max", "c.files_with_null_count", "c.records", "c.records_with_min",
+    "c.records_with_null_count", "try_divide(c.files_with_both, c.files) as share_of_files",
+    "try_divide(c.records_with_both, c.records) as share_of_records", "c.null_count", "c.min", "c.max",
+)  # fmt: skip
+_COVERAGE_TYPES = (
+    "cast(null as string) as column", "cast(null as string) as type",
+    *(f"cast(null as bigint) as {name}" for name in (
+        "files", "files_with_min", "files_with_max", "files_with_null_count", "records", "records_with_min",
+        "records_with_null_count")),
+    *(f"cast(null as double) as {name}" for name in ("share_of_files", "share_of_records")),
+    "cast(null as bigint) as null_count", "cast(null as string) as min", "cast(null as string) as max",
+)  # fmt: skip
+
+
+def _coverage(column: TableColumn, number: int) -> str:
+    path = ".".join(map(quoted, column.physical_path))
+    low, high, nulls = (f"s.{kind}.{path}" for kind in (*_BOUNDS, "nullCount"))
+    both = f"{low} is not null and {high} is not null"
+    typed = sql_type(_readable_type(column))
+    return (
+        "named_struct('files', count(1)"
+        f", 'files_with_min', count({low}), 'files_with_max', count({high}), 'files_with_null_count', count({nulls})"
+        f", 'files_with_both', count_if({both})"
+        f", 'records', coalesce(sum(s.numRecords), 0)"
+        f", 'records_with_min', coalesce(sum(if({low} is not null, s.numRecords, 0)), 0)"
+        f", 'records_with_null_count', coalesce(sum(if({nulls} is not null, s.numRecords, 0)), 0)"
+        f", 'records_with_both', coalesce(sum(if({both}, s.numRecords, 0)), 0)"
+        f", 'null_count', sum({nulls})"
+        f", 'min', cast(min(try_cast({low} as {typed})) as string)"
+        f", 'max', cast(max(try_cast({high} as {typed})) as string)) as c{number}"
+    )
+
+
+def _readable_type(column: TableColumn) -> str:
+    """Return the type for showing a bound: that of the column if it has bounds, otherwise text."""
+    bounds = bounds_of(column)
+    return column.data_type if bounds is not None and bounds.lower is not None else "string"
+
+
+def _nested(columns: list[TableColumn], kind: str) -> str:
+    tree: dict[str, object] = {}
+    for column in columns:
+        node = tree
+        for name in column.physical_path[:-1]:
+            node = node.setdefault(name, {})  # type: ignore[assignment]
+        node[column.physical_path[-1]] = kind
+    return _tree_sql(tree)
+
+
+def _tree_sql(tree: object) -> str:
+    if not isinstance(tree, dict):
+        return str(tree)
+    return f"struct<{', '.join(f'{quoted(name)}: {_tree_sql(inner)}' for name, inner in tree.items())}>"
