@@ -133,3 +133,12 @@ def test_vector_outside_the_table_is_not_opened(table: DeletionVectors, on_disk:
 
 def test_z85_is_decoded_as_its_specification_shows() -> None:
     assert decode_z85("HelloWorld") == bytes.fromhex("864fd26fb559f75b")
+
+
+def test_bits_above_the_32_of_five_characters_of_z85_are_dropped() -> None:
+    """The inline vector of version 5 of the golden table krs__cdf-table-with-dv. Delta reads one row of it."""
+    text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
+    assert decode_z85("##093") == bytes.fromhex("086eb2d8")
+    vector = DeletionVectorDescriptor(storage_type="i", path_or_inline_dv=text, size_in_bytes=34, cardinality=1)
+    table = DeletionVectors(store=FsspecLogStore(), table_path="file:///t", version=5)
+    assert table.rows(vector).tolist() == [0x6E08]
