@@ -54,7 +54,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.scan.changes.row_changes import ChangeOptions
+from deltasnap_core.scan.changes.row_changes import ChangeOptions, RowChanges
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
@@ -78,7 +78,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_row_changes import stored_row_changes
+from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
 from deltasnap_core.store.stored_scan import scanned_version, stored_history
 from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
@@ -344,6 +344,37 @@ class SnapshotStore:
         """
         if first > last:
             raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
+        wanted = ChangeOptions(key=key, net=net, where=where, columns=columns)
+        return self._row_changes(table, first, last, options or ScanOptions()).to_df(wanted)
+
+    def row_changes_since(
+        self,
+        table: str,
+        since: int | None,
+        last: int,
+        *,
+        key: Sequence[str] | str | None = None,
+        net: bool = False,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        options: ScanOptions | None = None,
+    ) -> DataFrame:
+        """Return the rows that changed after a stored version, up to the stored version `last`; as `row_changes`.
+
+        since: None: all rows of `last`, as inserts of this version; equal to `last`: no rows.
+        Errors: ValueError if `last` is before `since`; those of `row_changes`.
+        """
+        options = options or ScanOptions()
+        if since is not None and since > last:
+            raise ValueError(f"Changes since a version end at this version or later, not {since} to {last}")
+        if since is None or since == last:
+            found = self._version(table, last)
+            changes = stored_rows_as_inserts(self._scanned(found, options), found, unchanged=since == last)
+        else:
+            changes = self._row_changes(table, since + 1, last, options)
+        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
+
+    def _row_changes(self, table: str, first: int, last: int, options: ScanOptions) -> RowChanges:
         in_force = self.in_force(table)
         self.manifests(table, [last], in_force)  # not a range that may have 2**62 versions
         found = self.manifests(table, range(first, last + 1), in_force)
@@ -352,10 +383,8 @@ class SnapshotStore:
         def before() -> StoredVersion | None:
             return self._version(table, first - 1) if first else None
 
-        options = options or ScanOptions()
         scanned = self._scanned(stored[-1], options)
-        changes = stored_row_changes(self._engine, scanned, stored, before, options)
-        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
+        return stored_row_changes(self._engine, scanned, stored, before, options)
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.

@@ -68,6 +68,26 @@ def stored_row_changes(
     )
 
 
+def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, unchanged: bool = False) -> RowChanges:
+    """Return all rows of a stored version as inserts of this version. unchanged: none instead, with the same columns.
+
+    table: at the version.
+    """
+    number, metadata = version.manifest.version, _metadata(version, table.table_path)
+    files = [] if unchanged else _rows(version, "all_files", _COLUMNS).values()
+    log_path = version.manifest.log_path
+    return planned_changes(
+        table,
+        metadata={number: metadata},
+        metadata_before=metadata,
+        timestamps={number: version.manifest.timestamp},
+        has_feed=(),
+        recorded=(),
+        actions=[_action(number, log_path, add={**row, "dataChange": True}, remove=None) for row in files],
+        files_before=lambda _: table.no_rows,
+    )
+
+
 def _is_in_log(table: ScannedTable, manifests: Sequence[VersionManifest]) -> bool:
     """Return whether the log still has the commits of the stored versions, and what their replay needs."""
     log = TableLog(table.store, manifests[-1].log_path)

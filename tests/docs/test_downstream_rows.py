@@ -1,4 +1,4 @@
-"""The asset of the documentation that loads the rows of a version, and then the increment, on a table that grows."""
+"""The assets of the documentation that load an increment, on tables that grow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
+from deltasnap_assets import build_definitions, load_settings
+from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_core import DeltaLog, SnapshotStore
 from tests.docs.test_snippets import blocks
 
@@ -47,3 +49,32 @@ def test_asset_loads_the_rows_and_then_what_came(
     deltalake.DeltaTable("events").delete("id = 1")
     assert load() == [2, 3]
     assert loads == [("None", 0), ("0", 1), ("1", 2)]
+
+
+def test_asset_gets_the_changes_since_its_last_run_as_documented(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: people, path: people}]\nstorage: store\n")
+    settings, path = load_settings(folder=tmp_path, environment={}), str(tmp_path / "people")
+    names: dict[str, Any] = {}
+    exec(next(block for block in blocks("library.md", "python") if "since_last_run" in block), names)
+    own = build_definitions(settings)
+    job = dg.Definitions(
+        jobs=[dg.define_asset_job("own", [names["changes_of_people"]])], assets=[names["changes_of_people"]]
+    )
+    instance = dg.DagsterInstance.ephemeral()
+
+    def run() -> str:
+        refresh_table(own, settings, settings.tables[0], instance, log_level="CRITICAL")
+        quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+        capsys.readouterr()
+        merged = dg.Definitions.merge(own, job).resolve_job_def("own")
+        assert merged.execute_in_process(instance=instance, run_config=quiet).success
+        return capsys.readouterr().out
+
+    deltalake.write_deltalake(path, pa.table({"id": [1, 2], "name": ["Ann", "Bo"]}))
+    printed = [run()]
+    deltalake.DeltaTable(path).update({"name": "'Bob'"}, predicate="id = 2")
+    deltalake.write_deltalake(path, pa.table({"id": [3], "name": ["Cy"]}), mode="append")
+    printed.append(run())
+    assert printed == blocks("library.md", "text")

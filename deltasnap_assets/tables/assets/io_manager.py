@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deltasnap_assets.runs.partitions import versions_of
 from deltasnap_assets.tables.assets.input_forms import StoredInput, given_as
+from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
@@ -24,7 +25,8 @@ class SnapshotIOManager(dg.IOManager):
 
     `reconstructed_state`, `all_files` and `tombstones` become the kind of DataFrame in the annotation of the input;
     `computed_state` and `log_segment` become values. One version is a single value, several are a dict by version.
-    With `rows` in the metadata of the input, `all_files` becomes the rows of the version: see `row_inputs`.
+    With `rows` in the metadata of the input, `all_files` becomes the rows of the version: see `row_inputs`. With
+    `row_changes`, it becomes row changes: see `row_change_inputs`.
     """
 
     def __init__(self, snapshots: RunSnapshots) -> None:
@@ -38,12 +40,18 @@ class SnapshotIOManager(dg.IOManager):
         """Return the stored versions of the input's partitions, or their rows, in the type of its annotation.
 
         Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support;
-        `InputMetadataError`; for rows those of `StoredRows`.
+        `InputMetadataError`; for rows those of `StoredRows`; for row changes `LastRunError` and those of
+        `StoredRowChanges`.
         """
         table_name, name = context.asset_key.path[-2:]
         asset = context.asset_key.to_user_string()
-        rows = row_selection(context.definition_metadata or {}, asset, name)
+        metadata = context.definition_metadata or {}
+        changes = change_selection(metadata, asset, name)
+        rows = row_selection(metadata, asset, name) if changes is None else None
         versions, store = versions_of(context.asset_partition_keys), self._snapshots.store
+        if changes is not None:
+            found = row_changes_of(self._snapshots, table_name, versions, changes)
+            return given_as(context.dagster_type.typing_type, asset, name, found)
         # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
         manifests = store.manifests(table_name, wanted) if wanted else {}

@@ -49,7 +49,7 @@ def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSele
     asset: its key in messages. name: which of the five assets it is.
     Errors: InputMetadataError.
     """
-    rows, where, columns = (metadata.get(key) for key in (_ROWS, _WHERE, _COLUMNS))
+    rows = metadata.get(_ROWS)
     if not isinstance(rows, bool | None):
         raise InputMetadataError(asset=asset, key=_ROWS, expected="True or False", found=rows)
     if not rows:
@@ -59,15 +59,29 @@ def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSele
         return None
     if name != ROWS_OF:
         raise InputMetadataError(asset=asset, key=_ROWS, expected=f"an input of {ROWS_OF}", found=name)
-    if not isinstance(where, str | None):
-        raise InputMetadataError(asset=asset, key=_WHERE, expected="a condition in SQL", found=where)
-    if columns is not None and (isinstance(columns, str) or not _are_names(columns)):
-        raise InputMetadataError(asset=asset, key=_COLUMNS, expected="a list of names", found=columns)
-    return RowSelection(where=where, columns=None if columns is None else tuple(columns))
+    return RowSelection(where=condition_of(metadata, _WHERE, asset), columns=names_of(metadata, _COLUMNS, asset))
 
 
-def _are_names(columns: object) -> bool:
-    return isinstance(columns, Sequence) and bool(columns) and all(isinstance(name, str) for name in columns)
+def condition_of(metadata: Mapping[str, Any], key: str, asset: str) -> str | None:
+    """Return the condition in the metadata of an input; None: it has none. Errors: InputMetadataError."""
+    found = metadata.get(key)
+    if not isinstance(found, str | None):
+        raise InputMetadataError(asset=asset, key=key, expected="a condition in SQL", found=found)
+    return found
+
+
+def names_of(metadata: Mapping[str, Any], key: str, asset: str) -> tuple[str, ...] | None:
+    """Return the names of columns in the metadata of an input; None: it has none. Errors: InputMetadataError."""
+    found = metadata.get(key)
+    if found is None:
+        return None
+    if isinstance(found, str) or not _are_names(found):
+        raise InputMetadataError(asset=asset, key=key, expected="a list of names", found=found)
+    return tuple(found)
+
+
+def _are_names(found: object) -> bool:
+    return isinstance(found, Sequence) and bool(found) and all(isinstance(name, str) for name in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from deltasnap_core.scan.changes.change_columns import (
     INSERT,
 )
 from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, with_partition_values
+from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.physical_schema import logical_schema
@@ -83,25 +84,40 @@ class RowChanges:
         if options.where is not None:
             checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), options.where)
         columns = None if options.columns is None else selected_names(options.columns, self.table.columns)
-        changes = self._changes(None if options.key is None else self._key(options.key), net=options.net)
+        if options.key is None and not options.net:
+            changes = self._of_each_version(options.where)
+        else:
+            changes = self._by_key(None if options.key is None else self._key(options.key), net=options.net)
         if options.where is not None:
             changes = changes.where(options.where)
         return changes if columns is None else changes.select(*columns, *CHANGE_COLUMNS)
 
-    def _changes(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
+    def _of_each_version(self, where: str | None) -> DataFrame:
+        """Return the changes of each version. where: files without such rows may be left out.
+
+        Equal rows have equal partition values. So if a file is left out, an equal row in another file does not fulfil
+        the condition either, and it makes no difference that nothing cancels it out.
+        """
+        compared = self._compared_versions
+        rewritten = [each for each in self.rows if each.version in compared]
+        others = [each for each in self.rows if each.version not in compared]
+        if not rewritten:
+            return self._read(others, where)
+        difference = RowComparison(logical_schema(self.table.schema)).difference(self._read(rewritten, where))
+        return difference.unionAll(self._read(others, where)) if others else difference
+
+    def _by_key(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
+        if self._only_adds and (not net or len({each.version for each in self.rows}) <= 1):
+            return self._read(self.rows)  # nothing to cancel, to pair, or to date again
         comparison = RowComparison(logical_schema(self.table.schema))
-        if key is None and not net:
-            compared = self._compared_versions
-            rewritten = [each for each in self.rows if each.version in compared]
-            others = [each for each in self.rows if each.version not in compared]
-            if not rewritten:
-                return self._read(others)
-            difference = comparison.difference(self._read(rewritten))
-            return difference.unionAll(self._read(others)) if others else difference
         changes = comparison.difference(self._read(self.rows))
         if net:
             changes = comparison.net(changes, key)
         return changes if key is None else comparison.paired(changes, key)
+
+    @property
+    def _only_adds(self) -> bool:
+        return all(each.change == INSERT for each in self.rows)
 
     @property
     def _compared_versions(self) -> frozenset[int]:
@@ -126,28 +142,35 @@ class RowChanges:
                 raise ValueError(f"The table has no column {name!r} for a key; it has {known}")
         return [column.path[0] for column in found if column is not None]
 
-    def _read(self, rows: Sequence[ChangedRows]) -> DataFrame:
-        """Return changed rows with CHANGE_COLUMNS, as the files have them."""
+    def _read(self, rows: Sequence[ChangedRows], where: str | None = None) -> DataFrame:
+        """Return changed rows with CHANGE_COLUMNS, as the files have them.
+
+        where: files are left out if the condition is not true for any row with their partition values.
+        """
         groups: dict[tuple[bool, tuple[str, ...]], list[ChangedRows]] = defaultdict(list)
         for each in rows:
             facts = self.versions[each.version]
             metadata = facts.metadata_before if each.change == DELETE else facts.metadata
             groups[each.change is None, metadata.partition_columns].append(each)
-        frames = [self._read_alike(group, *alike) for alike, group in groups.items()]
+        if where is not None:
+            for alike, group in groups.items():
+                table = _with_fields(self._partitioned_by(alike[1], version=None), *_CHANGE_FIELDS)
+                groups[alike] = rows_in_partitions(table, group, where)
+        frames = [self._read_alike(group, *alike) for alike, group in groups.items() if group]
         if not frames:
             return no_rows(self.table.spark, _result_schema(self.table))
         return reduce(DataFrame.unionAll, frames)
 
+    def _partitioned_by(self, columns: tuple[str, ...], *, version: int | None) -> ScannedTable:
+        metadata = replace(self.table.metadata, partition_columns=columns)
+        return _with_metadata(self.table, metadata, version=version)
+
     def _read_alike(
         self, rows: Sequence[ChangedRows], is_change_data: bool, partition_columns: tuple[str, ...]
     ) -> DataFrame:
-        table = _with_fields(self.table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
         versions = {each.version for each in rows}
-        table = _with_metadata(
-            table,
-            replace(table.metadata, partition_columns=partition_columns),
-            version=versions.pop() if len(versions) == 1 else None,
-        )
+        table = self._partitioned_by(partition_columns, version=versions.pop() if len(versions) == 1 else None)
+        table = _with_fields(table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
         found = RowReader(table, tags=_TAGS).read(self._data_files(table, rows))
         change = F.col(CHANGE_TYPE) if is_change_data else F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
         return found.select(

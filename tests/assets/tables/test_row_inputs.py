@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from deltasnap_assets.tables.assets.last_run import ReadVersion
+from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
 from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, row_selection
 
 
@@ -36,3 +38,41 @@ def test_other_metadata_is_an_error_that_names_input_and_key(case: str) -> None:
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         row_selection(metadata, "events/x", name)
     assert told in str(error.value)
+
+
+def test_row_changes_have_the_options_of_their_query() -> None:
+    assert change_selection({"rows": True, "where": "x"}, "a", "all_files") is None
+    found = change_selection({"row_changes": "of_version"}, "a", "all_files")
+    assert found == ChangeSelection(of="of_version")
+    metadata = {"row_changes": "since_last_run", "key": "id", "net": True, "where": "x > 1", "columns": ["x"]}
+    assert change_selection(metadata, "a", "all_files") == ChangeSelection(
+        of="since_last_run", key=("id",), net=True, where="x > 1", columns=("x",)
+    )
+
+
+WRONG_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "key without changes": ({"key": ["id"]}, "all_files", "'since_last_run' or 'of_version', because 'key' is set"),
+    "net with rows": ({"rows": True, "net": True}, "all_files", "because 'net' is set, found None"),
+    "another word": ({"row_changes": "today"}, "all_files", "expected 'since_last_run' or 'of_version', found 'today'"),
+    "true": ({"row_changes": True}, "all_files", "expected 'since_last_run' or 'of_version', found True"),
+    "rows too": ({"row_changes": "of_version", "rows": True}, "all_files", "because 'row_changes' is set, found True"),
+    "another asset": ({"row_changes": "of_version"}, "tombstones", "expected an input of all_files"),
+    "net is text": ({"row_changes": "of_version", "net": "x"}, "all_files", "expected True or False, found 'x'"),
+    "empty key": ({"row_changes": "of_version", "key": ""}, "all_files", "'key': expected a list of names, found ''"),
+    "condition is no text": ({"row_changes": "of_version", "where": 1}, "all_files", "expected a condition in SQL"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CHANGES)
+def test_other_metadata_of_row_changes_is_an_error(case: str) -> None:
+    metadata, name, told = WRONG_CHANGES[case]
+    with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
+        change_selection(metadata, "events/x", name)
+    assert told in str(error.value)
+
+
+def test_what_a_run_read_is_kept_as_json() -> None:
+    read = ReadVersion(version=3, generation="000001-id", commit=None)
+    assert ReadVersion.from_json({"since": None, **read.to_json()}) == read
+    for wrong in (None, 3, {"version": 3}, {"version": "3", "generation": "g", "commit": None}):
+        assert ReadVersion.from_json(wrong) is None

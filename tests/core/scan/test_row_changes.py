@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_files_of_change_data_have_the_physical_names_of_columns(spark: SparkSes
 
 def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession, golden: Path) -> None:
     log = DeltaLog.for_table(spark, golden / "tables" / "krs__cdf-table-with-dv")
-    for version in range(1, 5):
+    for version in range(1, 6):
         before, after = (
             {row.value for row in log.get_snapshot_at(each).scan().to_df().collect()} for each in (version - 1, version)
         )
@@ -121,12 +122,16 @@ def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession,
         assert found
 
 
-def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
+def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
     shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
     gained = file(tmp_path, "gained", ids(10, 11, 12))
     marked = add("gained", size=gained["add"]["size"], deletionVector=vector(1))
     more = add("gained", size=gained["add"]["size"], deletionVector=vector(0, 2))
     new, moved = file(tmp_path, "new", ids(20)), file(tmp_path, "moved", ids(0), dataChange=False)
+    recorded = pa.table({"id": [10, 11, 12, 20], "_change_type": ["delete", "insert", "delete", "insert"]})
+    changed = file(tmp_path, "changed", recorded)
+    data = {"path": "changed", "partitionValues": {}, "size": changed["add"]["size"], "dataChange": False}
     log = DeltaLog.for_table(
         spark,
         table_of(
@@ -134,16 +139,18 @@ def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path:
             {
                 0: [*shared, gained],
                 1: [removed(gained), marked],
-                2: [removed(marked, deletionVector=vector(1)), more, new],
+                2: [removed(marked, deletionVector=vector(1)), more, new, *([{"cdc": data}] if feed else [])],
                 3: [removed(shared[0], dataChange=False), moved],
             },
             features=["deletionVectors"],
+            configuration={"delta.enableChangeDataFeed": "true"} if feed else {},
         ),
     )
-    for each in (*shared, moved):
+    for each in (*shared, moved, *([new] if feed else [changed])):
         (tmp_path / each["add"]["path"]).unlink()
     found = log.row_changes(1, 3)
-    assert sorted(Path(name).name for name in found.inputFiles()) == ["gained", "new"]
+    opened = Counter(Path(name).name for name in found.inputFiles())
+    assert opened == {"gained": 1, "changed" if feed else "new": 1}
     assert changes(found) == [
         (10, "delete", 2), (11, "delete", 1), (11, "insert", 2), (12, "delete", 2), (20, "insert", 2),
     ]  # fmt: skip
@@ -263,6 +270,41 @@ def test_partition_columns_may_change(spark: SparkSession, tmp_path: Path) -> No
     assert changes(DeltaLog.for_table(spark, table).row_changes(0, 1)) == [(1, "a", "insert", 0), (2, "b", "insert", 1)]
 
 
+@pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
+def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
+    spark: SparkSession, tmp_path: Path, feed: bool
+) -> None:
+    files = {
+        name: file(tmp_path, name, ids(number, 10), partitionValues={"text": name[0]})
+        for number, name in enumerate(["a0", "b0", "a1", "b1"])
+    }
+    recorded = {
+        name: file(tmp_path, f"{name}.cdc", pa.table({"id": [number], "_change_type": ["insert"]}))
+        for number, name in ((2, "a1"), (3, "b1"))
+    }
+    data = [
+        {"cdc": {"path": f"{name}.cdc", "partitionValues": {"text": name[0]}, "size": each["add"]["size"]}}
+        for name, each in recorded.items()
+    ]
+    gone = [removed(files[name], partitionValues={"text": name[0]}) for name in ("a0", "b0")]
+    configuration = {"delta.enableChangeDataFeed": "true"} if feed else {}
+    table = table_of(
+        tmp_path,
+        {0: [files["a0"], files["b0"]], 1: [*gone, files["a1"], files["b1"], *(data if feed else [])]},
+        schemaString=ID_AND_TEXT,
+        partitionColumns=["text"],
+        configuration=configuration,
+    )
+    expected = changes(DeltaLog.for_table(spark, table).row_changes(0, 1).where("text = 'a'"))
+    for path in tmp_path.glob("b*"):
+        path.unlink()
+    log = DeltaLog.for_table(spark, table)
+    assert changes(log.row_changes(0, 1, where="text = 'a' and _commit_version >= 0")) == expected
+    assert len(expected) == (3 if feed else 4)
+    with pytest.raises(DataFileNotFoundError):
+        log.row_changes(0, 1, where="text = 'a'", key="id")
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_partition_values_that_a_remove_does_not_state_are_those_of_the_add(
     spark: SparkSession, tmp_path: Path, first: int
@@ -341,11 +383,22 @@ def test_a_store_returns_the_same_changes_with_and_without_the_log(spark: SparkS
         (1, "a", "delete", 1), (2, "B", "insert", 2), (2, "b", "delete", 2), (4, "d", "insert", 4),
     ]  # fmt: skip
     assert [changes(store.row_changes("t", 1, 4, **each)) for each in options] == expected
+    every = [(2, "B", "insert", 3), (3, "c", "insert", 3)]
+    for wanted in options:
+        assert changes(store.row_changes_since("t", 0, 4, **wanted)) == changes(store.row_changes("t", 1, 4, **wanted))
+        assert changes(store.row_changes_since("t", None, 3, **wanted)) == every
+        assert changes(store.row_changes_since("t", 3, 3, **wanted)) == []
+    some = store.row_changes_since("t", None, 3, where="id > 2", columns=["text"])
+    assert changes(some) == [("c", "insert", 3)]
+    assert store.row_changes_since("t", 3, 3).schema == store.row_changes_since("t", 2, 3).schema
+    with pytest.raises(ValueError, match="end at this version or later, not 4 to 3"):
+        store.row_changes_since("t", 4, 3)
     times = store.row_changes("t", 4, 4).toArrow().to_pylist()
     shutil.rmtree(table / "_delta_log")
     DeltaLog.clear_cache()
     assert [changes(store.row_changes("t", 1, 4, **each)) for each in options] == expected
     assert store.row_changes("t", 4, 4).toArrow().to_pylist() == times
+    assert changes(store.row_changes_since("t", None, 3)) == every
     with pytest.raises(StoredVersionNotFoundError):
         store.row_changes("t", 1, 5)
 

@@ -1,0 +1,170 @@
+"""The row changes of a table as an input, selected by metadata of the input.
+
+    dg.AssetIn(["events", "all_files"], metadata={"row_changes": "since_last_run", "key": ["id"]})
+
+`row_changes` is `since_last_run`, the changes since the version that the last run of the asset read, or `of_version`,
+the changes that each version made. `key`, `net`, `where` and `columns` are optional; they are those of
+`SnapshotStore.row_changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from deltasnap_assets.runs.partitions import version_partitions
+from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
+from deltasnap_assets.tables.assets.row_inputs import (
+    ROWS_OF,
+    InputMetadataError,
+    condition_of,
+    names_of,
+)
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import ScanOptions
+
+SINCE_LAST_RUN, OF_VERSION = "since_last_run", "of_version"
+_ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS = "row_changes", "key", "net", "where", "columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSelection:
+    """The row changes that an input selects. of: SINCE_LAST_RUN or OF_VERSION. The others: as of `row_changes`."""
+
+    of: str
+    key: tuple[str, ...] | None = None
+    net: bool = False
+    where: str | None = None
+    columns: tuple[str, ...] | None = None
+
+
+def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> ChangeSelection | None:
+    """Return the row changes that the metadata of an input selects; None: it selects none.
+
+    asset: its key in messages. name: which of the five assets it is.
+    Errors: InputMetadataError.
+    """
+
+    def error(key: str, expected: str, found: object) -> InputMetadataError:
+        return InputMetadataError(asset=asset, key=key, expected=expected, found=found)
+
+    of, key, net = (metadata.get(name) for name in (_ROW_CHANGES, _KEY, _NET))
+    if of is None:
+        for option in (_KEY, _NET):
+            if option in metadata:
+                raise error(_ROW_CHANGES, f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}, because {option!r} is set", of)
+        return None
+    if of not in (SINCE_LAST_RUN, OF_VERSION):
+        raise error(_ROW_CHANGES, f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}", of)
+    if "rows" in metadata:
+        raise error("rows", f"nothing, because {_ROW_CHANGES!r} is set", metadata["rows"])
+    if name != ROWS_OF:
+        raise error(_ROW_CHANGES, f"an input of {ROWS_OF}", name)
+    if not isinstance(net, bool | None):
+        raise error(_NET, "True or False", net)
+    return ChangeSelection(
+        of=of,
+        key=(key,) if isinstance(key, str) and key else names_of(metadata, _KEY, asset),
+        net=bool(net),
+        where=condition_of(metadata, _WHERE, asset),
+        columns=names_of(metadata, _COLUMNS, asset),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRowChanges:
+    """The row changes up to one stored version. StoredInput.
+
+    since:    the version before the changes; None: all rows of the version, as inserts.
+    from_log: whether to read the log, because the store lacks versions between the two.
+    """
+
+    snapshots: RunSnapshots
+    table: str
+    since: int | None
+    last: int
+    selection: ChangeSelection
+    from_log: bool = False
+
+    def value(self) -> DataFrame:
+        """Return the changes as a Spark DataFrame.
+
+        Errors: those of `SnapshotStore.row_changes_since` or `DeltaLog.row_changes`; SparkFailedError.
+        """
+        with using_spark(self.table):
+            return self._changes()
+
+    def arrow(self) -> pa.Table:
+        """Return the changes as an Arrow table, in memory. Errors: as `value`."""
+        with using_spark(self.table):
+            return self._changes().toArrow()
+
+    def _changes(self) -> DataFrame:
+        settings, selection = self.snapshots.table(self.table), self.selection
+        wanted: dict[str, Any] = {
+            "key": selection.key,
+            "net": selection.net,
+            "where": selection.where,
+            "columns": selection.columns,
+            "options": ScanOptions(storage_options=settings.storage_options),
+        }
+        if self.from_log and self.since is not None:
+            return self.snapshots.log(settings).row_changes(self.since + 1, self.last, **wanted)
+        return self.snapshots.store.row_changes_since(self.table, self.since, self.last, **wanted)
+
+
+def row_changes_of(
+    snapshots: RunSnapshots, table: str, versions: Sequence[int], selection: ChangeSelection
+) -> dict[int, StoredRowChanges]:
+    """Return the row changes of an input, by version.
+
+    Errors: LastRunError; StoredVersionNotFoundError.
+    """
+    if selection.of == OF_VERSION:
+        return {
+            version: StoredRowChanges(
+                snapshots=snapshots, table=table, since=version - 1 if version else None, last=version,
+                selection=selection,
+            )
+            for version in versions
+        }  # fmt: skip
+    asset = ConsumingAsset.of_step(table)
+    if getattr(asset.context.assets_def.partitions_def, "name", None) == version_partitions(table).name:
+        raise asset.error(f"each of its partitions is a version, so use {_ROW_CHANGES!r}: {OF_VERSION!r}")
+    if not versions:
+        return {}
+    if len(versions) > 1:
+        reason = f"expected one version to read up to, found {len(versions)}; use partition_mapping=LatestVersion()"
+        raise asset.error(reason)
+    return {versions[0]: _since_last_run(snapshots, asset, table, versions[0], selection)}
+
+
+def _since_last_run(
+    snapshots: RunSnapshots, asset: ConsumingAsset, table: str, version: int, selection: ChangeSelection
+) -> StoredRowChanges:
+    settings = snapshots.table(table)
+    in_force = snapshots.in_force(settings)
+    manifest, last_read = snapshots.manifests(settings, [version])[version], asset.last_read()
+    since = None if last_read is None else last_read.version
+    if last_read is not None:
+        stored = snapshots.manifests(settings, [last_read.version]) if last_read.version in in_force else {}
+        if not last_read.is_before(manifest, stored.get(last_read.version)):
+            raise asset.error(
+                f"it read version {since}, which is not one of the versions up to {version} any more, because the "
+                "table was rolled back, restored or created again. To start from all rows, wipe the materializations "
+                "of the asset"
+            )
+    missing = [] if since is None else [found for found in range(since + 1, version) if found not in in_force]
+    if missing:
+        common = snapshots.store.common_version(table, snapshots.log(settings).context.log)
+        if common.version is None or common.version < version:
+            raise asset.error(f"version {missing[0]} is not stored, and {common}")
+    asset.record(ReadVersion.of(manifest), since)
+    return StoredRowChanges(
+        snapshots=snapshots, table=table, since=since, last=version, selection=selection, from_log=bool(missing)
+    )

@@ -1,0 +1,33 @@
+"""Leaves out the files of row changes that have none of the requested rows, by their partition values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from deltasnap_core.scan.changes.changed_rows import ChangedRows
+from deltasnap_core.scan.row_filter import checked_skipping
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.data_skipping import skipping_of
+
+
+def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str) -> list[ChangedRows]:
+    """Return rows without those whose partition values exclude that a condition is true; at most one Spark job.
+
+    table: with the columns that the condition may use, and the partition columns of the files.
+    Errors: PredicateError.
+    """
+    if not table.metadata.partition_columns:
+        return rows
+    skipping = checked_skipping(table, where)
+    if skipping.may_fail:
+        skipping = skipping_of(where, table.columns, may_fail=False)
+    if skipping.partitions is None:
+        return rows
+    values = [list((each.partition_values or {}).items()) for each in rows]
+    numbered = {
+        "number": pa.array(range(len(rows)), pa.int64()),
+        "partitionValues": pa.array(values, pa.map_(pa.string(), pa.string())),
+    }
+    files = table.spark.createDataFrame(pa.table(numbered))
+    found = files.where(f"coalesce({skipping.partitions}, true)").select("number").toArrow()
+    return [rows[number] for number in sorted(found["number"].to_pylist())]

@@ -1,0 +1,294 @@
+"""Row changes as an input of a project's own asset: since its last run, and of each version."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations of inputs and takes no text for them.
+# ruff: noqa: I002
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+pytestmark = pytest.mark.spark
+deltalake = pytest.importorskip("deltalake")
+pl = pytest.importorskip("polars")
+
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+
+from deltasnap_assets import LatestVersion, build_definitions, load_settings  # noqa: E402
+from deltasnap_assets.runs.partitions import version_partitions  # noqa: E402
+from deltasnap_assets.runs.plan import run_tags  # noqa: E402
+from deltasnap_assets.runs.refresh import refresh_table  # noqa: E402
+from deltasnap_assets.tables.assets.last_run import LastRunError  # noqa: E402
+from deltasnap_core import SnapshotStore  # noqa: E402
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+ENTRY = "deltasnap/row_changes/people"
+Rows = list[Any]
+
+
+class Followed:
+    """A table that grows, its assets, and a Dagster instance on disk."""
+
+    def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
+        self.path, self.instance = folder / "people", instance
+        (folder / "deltasnap.yaml").write_text("tables: [{name: people, path: people}]\nstorage: store\n")
+        self.settings = load_settings(folder=folder, environment={})
+        self.own = build_definitions(self.settings)
+
+    def append(self, *names: str, refresh: bool = True) -> None:
+        first = len(deltalake.DeltaTable(str(self.path)).to_pyarrow_table()) if self.path.exists() else 0
+        ids = pa.array(range(first, first + len(names)), pa.int64())
+        deltalake.write_deltalake(str(self.path), pa.table({"id": ids, "name": [*names]}), mode="append")
+        if refresh:
+            self.refresh()
+
+    def refresh(self) -> None:
+        refresh_table(self.own, self.settings, self.settings.tables[0], self.instance, log_level="CRITICAL")
+
+    def run(self, asset: Any, *, raises: bool = True, **options: Any) -> Any:
+        own = dg.Definitions(assets=[asset], jobs=[dg.define_asset_job("own", [asset])])
+        job = dg.Definitions.merge(self.own, own).resolve_job_def("own")
+        return job.execute_in_process(instance=self.instance, run_config=QUIET, raise_on_error=raises, **options)
+
+    def read(self, asset: dg.AssetsDefinition, **options: Any) -> Rows:
+        return list(self.run(asset, **options).output_for_node(asset.node_def.name))
+
+
+@pytest.fixture
+def people(spark: SparkSession, tmp_path: Path) -> Iterator[Followed]:
+    (tmp_path / "instance").mkdir()
+    with dg.DagsterInstance.local_temp(str(tmp_path / "instance")) as instance:
+        followed = Followed(tmp_path, instance)
+        followed.append("Ann", "Bo")
+        yield followed
+
+
+def since_last_run(**metadata: Any) -> dict[str, dg.AssetIn]:
+    metadata = {"row_changes": "since_last_run", **metadata}
+    return {
+        "changes": dg.AssetIn(["people", "all_files"], partition_mapping=LatestVersion(), metadata=metadata),
+    }
+
+
+def told(changes: pa.Table) -> Rows:
+    names = [name for name in changes.column_names if name != "_commit_timestamp"]
+    return sorted(tuple(row[name] for name in names) for row in changes.to_pylist())
+
+
+def reader(name: str = "mirror", **options: Any) -> dg.AssetsDefinition:
+    @dg.asset(name=name, ins=since_last_run(**options.pop("metadata", {})), **options)
+    def read(changes: pa.Table) -> Rows:
+        return told(changes)
+
+    return read
+
+
+def test_first_run_gets_all_rows_and_later_runs_what_changed(people: Followed) -> None:
+    mirror = reader()
+    people.append("Cy")
+    assert people.read(mirror) == [(0, "Ann", "insert", 1), (1, "Bo", "insert", 1), (2, "Cy", "insert", 1)]
+    assert people.read(mirror) == []
+    people.append("Di", refresh=False)
+    deltalake.DeltaTable(str(people.path)).update({"name": "'Bob'"}, predicate="id = 1")
+    people.refresh()
+    expected = [(1, "Bo", "delete", 3), (1, "Bob", "insert", 3), (3, "Di", "insert", 2)]
+    assert people.read(mirror) == expected
+    assert people.read(mirror) == []
+
+
+def test_key_net_condition_and_columns_are_those_of_row_changes(people: Followed) -> None:
+    mirror = reader(metadata={"key": "id", "net": True, "where": "id > 0", "columns": ["name"]})
+    assert people.read(mirror) == [("Bo", "insert", 0)]
+    table = deltalake.DeltaTable(str(people.path))
+    for name in ("x", "Bob"):
+        table.update({"name": f"'{name}'"}, predicate="id = 1")
+    people.refresh()
+    assert people.read(mirror) == [("Bo", "update_preimage", 2), ("Bob", "update_postimage", 2)]
+
+
+def test_failed_run_does_not_count(people: Followed) -> None:
+    fails = [False, True, True, False]
+    seen: list[Rows] = []
+
+    @dg.asset(ins=since_last_run(), retry_policy=dg.RetryPolicy(max_retries=1))
+    def mirror(changes: pa.Table) -> Rows:
+        seen.append(told(changes))
+        if fails.pop(0):
+            raise ValueError("not now")
+        return seen[-1]
+
+    people.run(mirror)
+    people.append("Cy")
+    assert not people.run(mirror, raises=False).success
+    people.append("Di")
+    expected = [(2, "Cy", "insert", 1), (3, "Di", "insert", 2)]
+    assert people.read(mirror) == expected
+    assert seen[1] == seen[2] == expected[:1]
+    (entry,) = {
+        str(record.asset_materialization.metadata[ENTRY].value["version"])
+        for record in people.instance.fetch_materializations(mirror.key, limit=1).records
+        if record.asset_materialization
+    }
+    assert entry == "2"
+
+
+def test_output_that_cannot_be_stored_does_not_count(people: Followed) -> None:
+    class Broken(dg.InMemoryIOManager):
+        def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+            raise OSError("no space left")
+
+    mirror = reader()
+    broken = dg.with_resources(
+        [reader(io_manager_key="mine")], {"mine": dg.IOManagerDefinition.hardcoded_io_manager(Broken())}
+    )
+    assert not people.run(broken[0], raises=False).success
+    assert len(people.read(mirror)) == 2
+
+
+def test_each_asset_has_its_own_last_run(people: Followed) -> None:
+    first, second = reader("first"), reader("second")
+    assert len(people.read(first)) == 2
+    people.append("Cy")
+    assert people.read(second) == [(0, "Ann", "insert", 1), (1, "Bo", "insert", 1), (2, "Cy", "insert", 1)]
+    assert people.read(first) == [(2, "Cy", "insert", 1)]
+    people.append("Di")
+    assert people.read(first) == people.read(second) == [(3, "Di", "insert", 2)]
+
+
+def test_each_partition_has_its_own_last_run(people: Followed) -> None:
+    mirror = reader(partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
+    assert len(people.read(mirror, partition_key="a")) == 2
+    people.append("Cy")
+    assert len(people.read(mirror, partition_key="b")) == 3
+    assert people.read(mirror, partition_key="a") == [(2, "Cy", "insert", 1)]
+    both = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
+    with pytest.raises(LastRunError, match="expected a run of one partition, found 2"):
+        people.run(mirror, tags=both)
+
+
+@pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame, None], ids=str)
+def test_changes_are_given_as_the_type_asked_for(people: Followed, wanted: Any) -> None:
+    def mirror(changes):  # type: ignore[no-untyped-def]
+        assert isinstance(changes, wanted or DataFrame)
+        return changes.count() if isinstance(changes, DataFrame) else len(changes)
+
+    if wanted is not None:
+        mirror.__annotations__["changes"] = wanted
+    asset = dg.asset(ins=since_last_run())(mirror)
+    assert people.run(asset).output_for_node("mirror") == 2
+    people.append("Cy")
+    assert people.run(asset).output_for_node("mirror") == 1
+
+
+def test_materialization_that_somebody_reported_does_not_count(people: Followed) -> None:
+    mirror = reader()
+    people.run(mirror)
+    people.append("Cy")
+    people.instance.report_runless_asset_event(dg.AssetMaterialization(mirror.key))
+    assert people.read(mirror) == [(2, "Cy", "insert", 1)]
+
+
+def test_table_that_is_created_again_is_an_error_until_the_asset_is_wiped(people: Followed) -> None:
+    mirror = reader()
+    people.append("Cy")
+    people.run(mirror)
+    shutil.rmtree(people.path)
+    for name in ("Ed", "Flo", "Gus"):
+        people.append(name)
+    with pytest.raises(LastRunError, match="it read version 1, which is not one of the versions up to 2 any more"):
+        people.run(mirror)
+    people.instance.wipe_assets([mirror.key])
+    assert [row[1] for row in people.read(mirror)] == ["Ed", "Flo", "Gus"]
+
+
+def test_rolled_back_table_is_an_error_only_if_its_version_was_read(people: Followed) -> None:
+    early, late = reader("early"), reader("late")
+    people.run(early)
+    people.append("Cy")
+    people.run(late)
+    (people.path / "_delta_log" / f"{1:020d}.json").unlink()
+    people.append("Di")
+    people.append("Ed")
+    assert people.read(early) == [(2, "Di", "insert", 1), (3, "Ed", "insert", 2)]
+    with pytest.raises(LastRunError, match="rolled back"):
+        people.run(late)
+
+
+def test_versions_that_the_store_lost_are_read_from_the_log(people: Followed, spark: SparkSession) -> None:
+    mirror = reader()
+    people.run(mirror)
+    for name in ("Cy", "Di", "Ed"):
+        people.append(name)
+    SnapshotStore.open(spark, people.settings.storage).prune("people", keep=1)
+    assert [row[1:] for row in people.read(mirror)] == [("Cy", "insert", 1), ("Di", "insert", 2), ("Ed", "insert", 3)]
+
+
+def test_changes_of_each_version(people: Followed) -> None:
+    seen: dict[int, Rows] = {}
+    of_version = {"row_changes": "of_version"}
+
+    @dg.asset(
+        ins={"changes": dg.AssetIn(["people", "all_files"], metadata=of_version)},
+        partitions_def=version_partitions("people"),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    def audit(changes: dict[int, pa.Table]) -> None:
+        seen.update({version: told(rows) for version, rows in changes.items()})
+
+    people.append("Cy")
+    deltalake.DeltaTable(str(people.path)).delete("id = 0")
+    people.refresh()
+    people.run(audit, tags=run_tags("people", 0, 2))
+    assert seen == {
+        0: [(0, "Ann", "insert", 0), (1, "Bo", "insert", 0)],
+        1: [(2, "Cy", "insert", 1)],
+        2: [(0, "Ann", "delete", 2)],
+    }
+    loader = dg.Definitions.merge(people.own).get_asset_value_loader(instance=people.instance)
+    with loader:
+        found = loader.load_asset_value(
+            ["people", "all_files"], partition_key="2", python_type=pa.Table, input_definition_metadata=of_version
+        )
+    assert told(found) == seen[2]
+
+
+def test_what_has_no_last_run_is_an_error(people: Followed) -> None:
+    metadata = {"row_changes": "since_last_run"}
+    with (
+        people.own.get_asset_value_loader(instance=people.instance) as loader,
+        pytest.raises(LastRunError, match="only the run of an asset"),
+    ):
+        loader.load_asset_value(["people", "all_files"], partition_key="0", input_definition_metadata=metadata)
+
+    with pytest.raises(LastRunError, match=r"mirror.*each of its partitions is a version, so use 'row_changes': 'of"):
+        people.run(reader(partitions_def=version_partitions("people")), partition_key="0")
+
+    @dg.multi_asset(ins=since_last_run(), outs={"one": dg.AssetOut(), "two": dg.AssetOut()})
+    def several(changes: pa.Table) -> None: ...
+
+    with pytest.raises(LastRunError, match="one, two are not known: expected a step that materializes one asset"):
+        people.run(several)
+
+    @dg.op
+    def inner(changes: pa.Table) -> int:
+        return 1
+
+    @dg.graph_asset(ins=since_last_run())
+    def graph(changes):  # type: ignore[no-untyped-def]
+        return inner(changes)
+
+    with pytest.raises(LastRunError, match="no graph of ops"):
+        people.run(graph)
+
+    people.append("Cy")
+
+    @dg.asset(ins={"changes": dg.AssetIn(["people", "all_files"], metadata=metadata)})
+    def every(changes: pa.Table) -> None: ...
+
+    with pytest.raises(LastRunError, match=r"found 2; use partition_mapping=LatestVersion\(\)"):
+        people.run(every)
