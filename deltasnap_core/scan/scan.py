@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_core.once import once
@@ -76,12 +77,29 @@ class Scan:
         vector or an invalid partition value, and as `report`.
         """
         skipping = self._skipping
-        reader = RowReader(self._table, skipping.pushed)
+        return self._rows_of(self._look_up(lambda files: chosen_files(files, skipping)))
 
-        def look_up(files: DataFrame) -> list[DataFile]:
-            return reader.looked_up(chosen_files(files, skipping))
+    def take(self, count: int) -> pa.Table:
+        """Return `count` rows, in memory; fewer if there are no more. They have no order.
 
-        rows = reader.read(self._ask(look_up))
+        Without a predicate, Spark reads at most `count` files, without deletion vectors, if these have enough rows.
+        Errors: as `to_df`, for the files that are read.
+        """
+        totals = self._all_files.totals()
+        if self.where is None and (totals is None or totals[0] > count):
+            some = self._look_up(lambda files: files.where("deletionVector is null").limit(count))
+            if some:
+                rows = self._rows_of(some).limit(count).toArrow()
+                if rows.num_rows == count:
+                    return rows
+        return self.to_df().limit(count).toArrow()
+
+    def _look_up(self, choose: Callable[[DataFrame], DataFrame]) -> list[DataFile]:
+        reader = RowReader(self._table)
+        return self._ask(lambda files: reader.looked_up(choose(files)))
+
+    def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
+        rows = RowReader(self._table, self._skipping.pushed).read(files)
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)

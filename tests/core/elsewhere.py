@@ -87,6 +87,11 @@ def core_answers(spark: SparkSession, table: str) -> dict[str, Any]:
         "state": _rows(snapshot.state),
         "schema": snapshot.data_schema.json(),
         "transactions": snapshot.transactions,
+        "rows": _rows(snapshot.scan("amount > 50").to_df()),
+        "some_rows": snapshot.scan(columns=["id"]).take(7).num_rows,
+        "row_changes": _rows(log.row_changes(1, LOOKED_AT, key=["id"], net=True).drop("_commit_timestamp")),
+        "optimize_candidates": _rows(snapshot.tables.optimize_candidates),
+        "vacuum": snapshot.tables.vacuum_summary().size_in_bytes,
     }
 
 

@@ -27,7 +27,7 @@ from deltasnap_assets.command.rows.exact_values import json_rows, json_text, tex
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.texts import visible
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, Scan
 
 _WIDEST = 100_000
 _LEAST_WIDTH = 8
@@ -54,7 +54,15 @@ def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
     """Return the first rows that Spark finds; they have no order. limit: None: all. The rows are held in memory."""
     if limit is None:
         return CollectedRows(rows=frame.toArrow(), is_cut=False)
-    rows = frame.limit(limit + 1).toArrow()
+    return _cut(frame.limit(limit + 1).toArrow(), limit)
+
+
+def collect_scan(scan: Scan, limit: int | None) -> CollectedRows:
+    """Return the rows of a scan as `collect_rows`. With a limit, it may read fewer files."""
+    return collect_rows(scan.to_df(), None) if limit is None else _cut(scan.take(limit + 1), limit)
+
+
+def _cut(rows: pa.Table, limit: int) -> CollectedRows:
     return CollectedRows(rows=rows.slice(0, limit), is_cut=rows.num_rows > limit)
 
 

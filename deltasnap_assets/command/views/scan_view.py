@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.rows.row_options import RowDestination
-from deltasnap_assets.command.rows.row_output import collect_rows, write_collected
+from deltasnap_assets.command.rows.row_output import collect_scan, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import explaining
@@ -44,7 +44,7 @@ def scan_rows(path: str, storage_options: Mapping[str, Any], request: ScanReques
         with Console(stderr=True).status("Reading"), spark_aside(path):
             planned = _planned(delta_log_of(path, storage_options).get_snapshot_at(version), request)
             report = planned.report if request.explain else None
-            rows = collect_rows(planned.to_df(), destination.limit)
+            rows = collect_scan(planned, destination.limit)
     if report is not None:
         for line in _report_lines(report, version):
             Console(stderr=True).print(shown(line), soft_wrap=True, highlight=False)

@@ -16,6 +16,7 @@ import pytest
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
+from deltasnap_core.scan.rows import RowReader
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
@@ -26,7 +27,7 @@ from tests.core.snapshot.test_damage import flip
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deltasnap_core import Scan, Snapshot
+    from deltasnap_core import EngineUse, Scan, Snapshot
 
 pytestmark = pytest.mark.spark
 
@@ -279,6 +280,39 @@ def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path:
     )
     with pytest.raises(CorruptLogError, match="magic number"):
         snapshot.scan().to_df()
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_some_rows_are_read_from_some_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineUse
+) -> None:
+    content = array_of(k0=bitmap_of(array_container(0, [0])))
+    text = encode_z85(content)
+    vector = {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": 1}
+    deleted = [file(tmp_path, f"deleted{n}", ids(-n), deletionVector=vector) for n in range(9)]
+    write_log(
+        tmp_path,
+        {
+            0: [
+                protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]),
+                metadata(schemaString=schema(field("id", "long"))),
+                *deleted,
+                *(file(tmp_path, f"row{n}", ids(n)) for n in range(9)),
+                *(file(tmp_path, f"empty{n}", ids()) for n in range(9)),
+            ]
+        },
+    )
+    snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot
+    read: list[int] = []
+    original = RowReader.read
+    monkeypatch.setattr(RowReader, "read", lambda self, files: read.append(len(files)) or original(self, files))
+    assert snapshot.scan().take(9).num_rows == 9  # the nine files may be empty ones: then all are read
+    assert read in ([9], [9, 27])
+    assert sorted(snapshot.scan().take(100)["id"].to_pylist()) == [*range(9)]
+    read.clear()
+    assert snapshot.scan("id > 3", columns=["id"]).take(2).num_rows == 2
+    assert read == [27]
+    assert snapshot.scan().take(0).num_rows == 0
 
 
 def test_file_that_is_gone_is_told_with_path_and_version(spark: SparkSession, tmp_path: Path) -> None:
