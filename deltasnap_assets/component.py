@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from deltasnap_assets.component_file import ComponentAttributes, settings_of
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.settings.config import DEFAULT_STORAGE
+from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAGE
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_core import redacted
@@ -45,6 +45,7 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     storage_options: Any = Field(default={}, repr=False)
     spark: Any = Field(default={}, repr=False)
     alerts: Any = Field(default={}, repr=False)
+    fleet_asset: Any = DEFAULT_FLEET_ASSET
 
     @classmethod
     def model(cls) -> type[BaseModel]:

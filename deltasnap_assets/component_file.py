@@ -29,6 +29,7 @@ class ComponentAttributes(dg.Model):
     storage_options: Any = None
     spark: Any = None
     alerts: Any = None
+    fleet_asset: Any = None
 
     @model_validator(mode="before")
     @classmethod

@@ -23,7 +23,13 @@ from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
-from deltasnap_assets.tables.assets.fleet_asset import fleet_asset, fleet_job, fleet_schedule, fleet_sensor
+from deltasnap_assets.tables.assets.fleet_asset import (
+    fleet_asset,
+    fleet_job,
+    fleet_key,
+    fleet_schedule,
+    fleet_sensor,
+)
 from deltasnap_assets.tables.assets.table_assets import table_assets
 from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
 from deltasnap_assets.tables.checks.maintenance import prune_job
@@ -41,7 +47,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     They include no executor. The jobs of the tables have their own single-process executor, so that their steps share a
     Spark session. Runs started from an asset's page use the executor of the project.
     """
-    jobs = {table.name: (_job(table), observe_job(table)) for table in settings.tables}
+    jobs = {table.name: (_job(settings, table), observe_job(table)) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
         defs = dg.Definitions(
@@ -51,7 +57,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
                 refresh_job(settings, lambda: defs),
                 *(job for each in jobs.values() for job in each),
                 *(prune_job(table) for table in settings.tables),
-                fleet_job(),
+                fleet_job(settings),
             ],
             sensors=[
                 *new_commits_sensors(settings, jobs),
@@ -71,10 +77,11 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     return defs
 
 
-def _job(table: TableSettings) -> Any:
+def _job(settings: Settings, table: TableSettings) -> Any:
     return dg.define_asset_job(
         job_name(table.name),
-        selection=dg.AssetSelection.groups(table.name),
+        # A table may have the name of the group of the fleet.
+        selection=dg.AssetSelection.groups(table.name) - dg.AssetSelection.assets(fleet_key(settings)),
         description=f"Materializes versions of {table.name}: each of its assets, and its checks.",
         tags={TABLE_TAG: table.name},
         executor_def=dg.in_process_executor,  # one process for all steps of a run: they share a Spark session

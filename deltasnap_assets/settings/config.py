@@ -26,9 +26,11 @@ from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_core import EngineUse, learn_options, learn_secret, learn_settings, redacted
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
+DEFAULT_FLEET_ASSET = "fleet"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_ASSET_KEY = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*", re.ASCII)
 _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
@@ -238,6 +240,10 @@ class Settings(_Settings):
     """The Spark session, see below."""
     alerts: AlertSettings = AlertSettings()
     """Messages about tables that get worse, see below."""
+    fleet_asset: str = DEFAULT_FLEET_ASSET
+    """The key of the asset that shows all tables. If your project has an asset `fleet`, choose another key, such as
+    `deltasnap/fleet`.
+    """
     discover: tuple[DiscoverSettings, ...] = ()
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
@@ -249,6 +255,13 @@ class Settings(_Settings):
         if isinstance(values, dict) and values.get("discover") and "tables" not in values:
             return {**values, "tables": ()}
         return values
+
+    @field_validator("fleet_asset")
+    @classmethod
+    def _asset_key(cls, key: str) -> str:
+        if not _ASSET_KEY.fullmatch(key):
+            raise ValueError("expected an asset key: letters, digits and _, its parts separated by /")
+        return key
 
     @field_validator("tables")
     @classmethod

@@ -85,6 +85,27 @@ def test_every_name_that_the_configuration_takes_is_taken_by_dagster(name: str) 
     assert [schedule.name for schedule in defs.schedules or ()] == [f"{name}_refresh", "deltasnap_fleet_hourly"]
 
 
+def test_job_of_a_table_named_fleet_has_only_its_assets() -> None:
+    tables = (TableSettings(name="fleet", path="/t"),)
+    job = build_definitions(Settings(storage="/s", tables=tables)).resolve_job_def("fleet_snapshots")
+    assert {key.path[0] for key in job.asset_layer.executable_asset_keys if len(key.path) == 2} == {"fleet"}
+    assert dg.AssetKey(["fleet"]) not in job.asset_layer.executable_asset_keys
+
+
+def test_project_with_an_asset_fleet_chooses_another_key_for_ours() -> None:
+    @dg.asset
+    def fleet() -> None: ...
+
+    own = dg.Definitions([fleet])
+    settings = Settings(storage="/s", tables=(TableSettings(name="events", path="/t"),), fleet_asset="lake/all_tables")
+    merged = dg.Definitions.merge(build_definitions(settings), own)
+    dg.Definitions.validate_loadable(merged)
+    job = merged.resolve_job_def("deltasnap_fleet")
+    assert job.asset_layer.executable_asset_keys == {dg.AssetKey(["lake", "all_tables"])}
+    with pytest.raises(ValueError, match="expected an asset key"):
+        Settings(storage="/s", tables=settings.tables, fleet_asset="all tables")
+
+
 def test_table_that_is_to_be_fresh_has_a_freshness_policy() -> None:
     fresh = TableSettings(name="fresh", path="/t", checks=CheckSettings(fresh_within_hours=26))
     other = TableSettings(name="other", path="/u")

@@ -269,12 +269,13 @@ def test_what_has_no_last_run_is_an_error(people: Followed) -> None:
         people.run(reader(partitions_def=version_partitions("people")), partition_key="0")
 
     @dg.multi_asset(ins=since_last_run(), outs={"one": dg.AssetOut(), "two": dg.AssetOut()})
-    def several(changes: pa.Table) -> None: ...
+    def several(changes: pa.Table) -> tuple[int, int]:
+        return 1, 2
 
     with pytest.raises(LastRunError, match="one, two are not known: expected a step that materializes one asset"):
         people.run(several)
 
-    @dg.op
+    @dg.op(ins={"changes": dg.In(metadata=metadata)})
     def inner(changes: pa.Table) -> int:
         return 1
 

@@ -25,10 +25,13 @@ _UNFINISHED = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.Dags
 
 
 def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
-    """Return the asset `fleet`. Each materialization is kept in the store: see `SnapshotStore.fleet_history`."""
+    """Return the asset of all tables, `fleet` unless the configuration has another key.
+
+    Each materialization is kept in the store: see `SnapshotStore.fleet_history`.
+    """
 
     @dg.asset(
-        name=FLEET,
+        key=fleet_key(settings),
         group_name=FLEET,
         kinds={"table"},
         description="All followed tables on one page, the worst first: from the store alone, no log is read.",
@@ -42,11 +45,16 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
     return fleet
 
 
-def fleet_job() -> Any:
+def fleet_key(settings: Settings) -> dg.AssetKey:
+    """Return the key of the asset."""
+    return dg.AssetKey.from_user_string(settings.fleet_asset)
+
+
+def fleet_job(settings: Settings) -> Any:
     """Return the job that materializes the asset."""
     return dg.define_asset_job(
         FLEET_JOB,
-        selection=dg.AssetSelection.assets(dg.AssetKey([FLEET])),
+        selection=dg.AssetSelection.assets(fleet_key(settings)),
         description="Materializes the page of all tables from the store.",
         executor_def=dg.in_process_executor,
     )
