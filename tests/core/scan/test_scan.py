@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
-from deltasnap_core.scan.rows import RowReader
+from deltasnap_core.scan.rows import DataFile, RowReader
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
@@ -25,7 +25,7 @@ from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
 from tests.core.snapshot.test_damage import flip
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from deltasnap_core import EngineUse, Scan, Snapshot
 
@@ -305,7 +305,12 @@ def test_some_rows_are_read_from_some_files(
     snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot
     read: list[int] = []
     original = RowReader.read
-    monkeypatch.setattr(RowReader, "read", lambda self, files: read.append(len(files)) or original(self, files))
+
+    def counting(reader: RowReader, files: Sequence[DataFile]) -> DataFrame:
+        read.append(len(files))
+        return original(reader, files)
+
+    monkeypatch.setattr(RowReader, "read", counting)
     assert snapshot.scan().take(9).num_rows == 9  # the nine files may be empty ones: then all are read
     assert read in ([9], [9, 27])
     assert sorted(snapshot.scan().take(100)["id"].to_pylist()) == [*range(9)]
