@@ -81,10 +81,11 @@ adds = st.builds(
     st.sampled_from((None, "", "a b")),
 )
 removes = st.builds(
-    lambda path, deleted, vector: remove(path, deletion_timestamp=deleted, deletionVector=vector),
+    lambda path, deleted, vector, size: remove(path, deletion_timestamp=deleted, deletionVector=vector, **size),
     st.sampled_from(PATHS),
     st.none() | st.integers(EXPIRED - 1, EXPIRED + 1),
     vectors,
+    st.sampled_from(({}, {"size": 9_000, "partitionValues": {"p": None}})),
 )
 others = st.one_of(
     st.builds(lambda app, version: {"txn": {"appId": app, "version": version}}, st.sampled_from("ab"), small(9)),

@@ -14,6 +14,7 @@ from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecor
 from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.snapshot_state import SnapshotState
 from deltasnap_core.rules.aggregates import FileTotals
+from deltasnap_core.rules.file_breakdown import FileGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +24,24 @@ class StateDelta:
     begun:    totals of files and tombstones that begin to count, including files added again with other metadata.
     ended:    totals, negative, of files and tombstones that no longer count.
     non_file: the non-file actions in force at the later version.
+    groups:   the same files and tombstones in the groups of a FileBreakdown, the ended ones negative; None: not
+              requested.
     """
 
     begun: FileTotals
     ended: FileTotals
     non_file: NonFileActions
+    groups: tuple[FileGroup, ...] | None = None
 
     def __add__(self, later: StateDelta) -> StateDelta:
         """Return this change and a later one combined."""
-        return StateDelta(begun=self.begun + later.begun, ended=self.ended + later.ended, non_file=later.non_file)
+        has_groups = self.groups is not None and later.groups is not None
+        return StateDelta(
+            begun=self.begun + later.begun,
+            ended=self.ended + later.ended,
+            non_file=later.non_file,
+            groups=(*(self.groups or ()), *(later.groups or ())) if has_groups else None,
+        )
 
     def applied_to(self, state: SnapshotState | None) -> SnapshotState:
         """Return the state after the change. state: before the change; None: the state of an empty table."""

@@ -11,6 +11,7 @@ The files below the root, for a table `events`:
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
         documents/<digest>.json                         shared by the manifests of many versions
+        breakdowns/<version>.parquet                    files by size and partition: derived data of a newest version
         all_files/version=12/all_files.parquet          with materialize_as="table" only
         tombstones/version=12/tombstones.parquet
         staging/                                        files being written; empty otherwise
@@ -26,6 +27,9 @@ the others are tombstones. A logical file is a decoded path with a deletion vect
 A table that is dropped and created again starts a new generation. A table that is restored from a backup, or rolled
 back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
 `stored_versions` decides which versions are current, `generations` finds a fork.
+
+A breakdown belongs to the version whose log it names, and can be counted again. `write_range` removes that of the
+version that it continues.
 
 Manifests are written last, each atomically, and only if the log did not change since it was read. Names of data files
 are unique. So a killed run leaves only files that no manifest names (`prune` removes them when they are old). Two runs
@@ -45,15 +49,17 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import ChangeOptions, RowChanges
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
@@ -84,12 +90,15 @@ from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
 from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
+from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
 MaterializeAs = Literal["view", "table"]
 T = TypeVar("T")
+
+_log = logger_of(__name__)
 
 Version = int | VersionManifest
 """A stored version: its number, or its manifest."""
@@ -270,6 +279,23 @@ class SnapshotStore:
         if newest is None:
             return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
         return self._engine.reason_for_spark({Question.ROWS: rows_of(self.manifest(table, newest))})
+
+    def file_breakdown(self, table: str, version: Version) -> FileBreakdown:
+        """Return the live files by size and by partition, the tombstones by time, the largest and smallest files.
+
+        The result is stored beside the version, and `write_range` updates it for the next versions. It is counted, by
+        one pass over the rows of the version, if none is stored.
+        """
+        (manifest,) = self._manifests(table, [version])
+        breakdowns = StoredBreakdowns(stored=self._table(table))
+        found = breakdowns.read(manifest)
+        if found is None:
+            found = self._version(table, manifest).breakdown()
+            try:
+                breakdowns.write(manifest, found)
+            except StorageError as error:
+                _log.warning("Table %s: files by size and partition are not stored: %s", table, error)
+        return found
 
     def query(
         self,

@@ -20,6 +20,7 @@ from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
+from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest
@@ -104,6 +105,21 @@ class StoredVersion:
         size = rows_of(self.manifest)
         work = f"{size:,} rows read"
         return self.engine.answer({Question.ROWS: size}, work=work, driver=in_driver, spark=on_spark).value
+
+    def breakdown(self) -> FileBreakdown:
+        """Return the breakdown of the version, from a pass over its rows on the suitable engine."""
+
+        def on_spark(_: SparkSession) -> FileBreakdown:
+            with translated(stored_files=self.files):
+                return self.rows.breakdown(self.manifest)
+
+        size = rows_of(self.manifest)
+        return self.engine.answer(
+            {Question.ROWS: size},
+            work=f"{size:,} rows read",
+            driver=lambda: self.driver_rows.breakdown(self.manifest),
+            spark=on_spark,
+        ).value
 
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""

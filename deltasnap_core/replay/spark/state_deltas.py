@@ -9,7 +9,7 @@ version.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -17,11 +17,15 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
+from deltasnap_core.replay.spark.file_breakdowns import breakdown_columns, breakdown_sums, group_of
 from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.aggregates import FileTotals, Group, grouping, sums
 from deltasnap_core.rules.expiry import expiring_sql
+from deltasnap_core.rules.file_breakdown import COLUMNS, FileBreakdown, FileGroup, named_grouping_sql
 from deltasnap_core.rules.measures import MEASURES
+
+_NO_SUMS: list[str] = []
 
 
 def counted(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> StateDelta:
@@ -76,6 +80,7 @@ def deltas_of_range(
     retentions: Mapping[int, Retention],
     *,
     broadcast: bool,
+    breakdown: FileBreakdown | None = None,
 ) -> dict[int, StateDelta]:
     """Return the changes that each version of a range makes to the previous one, in one pass over all changes.
 
@@ -85,16 +90,31 @@ def deltas_of_range(
     retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
                 one.
     broadcast:  whether the keys of the changes are few enough to send to every task.
+    breakdown:  of the version before the range, to return also the groups that update it: files and changes then have
+                the fields of BREAKDOWN_FILE_ACTIONS. None: no groups.
     Errors: MissingSizeError.
     """
     begun: dict[int, FileTotals] = defaultdict(FileTotals)
     ended: dict[int, FileTotals] = defaultdict(FileTotals)
+    groups: dict[int, list[FileGroup]] = defaultdict(list)
     timeline = _timeline(files, changes, retentions, broadcast=broadcast)
     if timeline is not None:
-        for row in grouped(_events(timeline, retentions), "event_version", "begins", sign="if(begins, 1, -1)"):
+        by, sign, more = ["event_version", "begins"], "if(begins, 1, -1)", _NO_SUMS
+        events = _events(timeline, retentions, with_breakdown=breakdown is not None)
+        if breakdown is not None:
+            by += named_grouping_sql(breakdown.largest, breakdown.smallest)
+            more = breakdown_sums(sign)
+        for row in grouped(events, *by, sign=sign, more=more):
             (begun if row["begins"] else ended)[row["event_version"]].add(_group(row))
+            if breakdown is not None:
+                groups[row["event_version"]].append(group_of(row))
     return {
-        version: StateDelta(begun=begun[version], ended=ended[version], non_file=actions)
+        version: StateDelta(
+            begun=begun[version],
+            ended=ended[version],
+            non_file=actions,
+            groups=None if breakdown is None else tuple(groups[version]),
+        )
         for version, actions in non_file.items()
     }
 
@@ -108,9 +128,13 @@ def changes_of_versions(commits: DataFrame) -> DataFrame:
     return newest.select(F.col("commit_version").alias("version"), *FULL.columns)
 
 
-def grouped(rows: DataFrame, *by: str, sign: str | None = None) -> Iterator[Row]:
-    """Yield the groups of some rows (MEASURES), in the form of `Group.of_row`. by: more columns. sign: see `sums`."""
-    yield from rows.groupBy(*by, *map(F.expr, grouping())).agg(*map(F.expr, sums(sign))).collect()
+def grouped(rows: DataFrame, *by: str, sign: str | None = None, more: Sequence[str] = ()) -> Iterator[Row]:
+    """Yield the groups of some rows (MEASURES), in the form of `Group.of_row`.
+
+    by: more columns to group by, as SQL. sign: see `sums`. more: more sums, as SQL.
+    """
+    groups = rows.groupBy(*map(F.expr, [*by, *grouping()]))
+    yield from groups.agg(*map(F.expr, [*sums(sign), *more])).collect()
 
 
 def touched_or_expiring(
@@ -162,18 +186,20 @@ def _timeline(
     return known.union(changes.select("version", *FULL.columns))
 
 
-def _events(timeline: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
+def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_breakdown: bool) -> DataFrame:
     """Return an event for each begin and each end of an action: event_version, begins, MEASURES.
 
     An action counts from its version until the next action of its key. A tombstone ends when it expires.
+    with_breakdown: also the columns that a breakdown needs.
     """
+    others, names = (breakdown_columns(), [*COLUMNS]) if with_breakdown else ([], [])
     next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
     end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
-    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, measures_sql()))
+    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, [*measures_sql(), *others]))
     begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
     return (
         lives.where("end is null or end > first")
-        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *MEASURES)
+        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *MEASURES, *names)
         .where(f"event_version > {min(retentions)}")
     )
 

@@ -13,6 +13,7 @@ MANIFESTS = "manifests"
 BASE = "base"
 CHANGES = "changes"
 DOCUMENTS = "documents"
+BREAKDOWNS = "breakdowns"
 STAGING = "staging"
 ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
@@ -130,3 +131,8 @@ def plain_parquet_path(kind: str, version: int) -> str:
 def document_path(digest: str) -> str:
     """Return the path of a shared document, below its generation."""
     return f"{DOCUMENTS}/{digest}.json"
+
+
+def breakdown_path(version: int) -> str:
+    """Return the path of the file with the FileBreakdown of a version, below its generation."""
+    return f"{BREAKDOWNS}/{version:020d}.parquet"

@@ -16,6 +16,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
 from deltasnap_core.log.commits.action_lines import MEASURED_LINES
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file_groups
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
 from deltasnap_core.replay.driver.whole_actions import decoded, newest_lines
@@ -23,6 +24,7 @@ from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.file_actions import ADDS, REMOVES, WHOLE, fitted
+from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.rules.paths import canonical_paths
@@ -38,6 +40,7 @@ _KEY_COLUMNS = tuple(
     f"{kind}.{name}" for kind in WHOLE.names for name in ("path", *(f"deletionVector.{field}" for field in KEY_FIELDS))
 )
 _TIME_COLUMN = "remove.deletionTimestamp"
+_BREAKDOWN_COLUMNS = (*MEASURED_COLUMNS, *BREAKDOWN_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +68,30 @@ class DriverRows:
 
     def follow(self, step: FollowStep) -> Followed:
         """Write the changes of a step, and return them with their effects: see Follower. Errors: UnusualError."""
-        changes = changes_of_commits(step.batch, self.log_path)
-        commits = with_path_keys(_measured(step.batch), self.log_path)
-        before = self._newest(step.previous, MEASURED_COLUMNS).select(["path_key", *MEASURED_ACTION.names[1:]])
+        changed = newest_lines(step.batch, self.log_path, within=("commit_version",))
+        actions = decoded(changed["line"].to_pylist())
+        measured = ["path_key", *MEASURED_ACTION.names[1:]]
+        if step.breakdown is None:
+            commits = with_path_keys(_measured(step.batch), self.log_path)
+            before, groups_at = self._newest(step.previous, MEASURED_COLUMNS).select(measured), None
+        else:
+            before = self._newest(step.previous, _BREAKDOWN_COLUMNS).select([*measured, *WHOLE.names])
+            commits = changed.select(["commit_version", "line_number", *measured])
+            for name in WHOLE.names:
+                kind = before.schema.field(name)
+                commits = commits.append_column(kind, fitted(actions[name].combine_chunks(), kind.type))
+            groups_at = self.log_path
         try:
-            deltas = deltas_of_range(before, commits, step.non_file, step.retentions)
+            deltas = deltas_of_range(before, commits, step.non_file, step.retentions, groups_at=groups_at)
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
-        return Followed(changes=self._write_changes(changes, step), deltas=deltas)
+        return Followed(changes=self._write_changes(_change_rows(changed, actions), step), deltas=deltas)
+
+    def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
+        """Return the breakdown of a version, from one pass over its rows."""
+        rows = self._newest(manifest, _BREAKDOWN_COLUMNS)
+        return FileBreakdown.of(file_groups(unexpired(rows, manifest.retention), self.log_path))
 
     def _write_changes(self, changes: pa.Table, step: FollowStep) -> DataSet:
         """Write changes (CHANGE_ROWS) together with the merged earlier ones, up to the version before the new ones."""
@@ -138,7 +156,11 @@ def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
     Errors: UnusualError.
     """
     changed = newest_lines(batch, log_path, within=("commit_version",))
-    actions = decoded(changed["line"].to_pylist())
+    return _change_rows(changed, decoded(changed["line"].to_pylist()))
+
+
+def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
+    """Return the changes of lines (`newest_lines`) and their actions (WHOLE)."""
     keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
 

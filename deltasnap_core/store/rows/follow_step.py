@@ -10,6 +10,7 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 
 
@@ -22,6 +23,7 @@ class FollowStep:
     folder:     the new folder for the changes, below the generation's folder.
     non_file:   by new version, the non-file actions in force.
     retentions: by version, ascending, including that of `previous`; none keeps more than the previous one.
+    breakdown:  of `previous`, to return also the groups that update it; None: no groups.
     """
 
     previous: VersionManifest
@@ -30,6 +32,7 @@ class FollowStep:
     folder: str
     non_file: Mapping[int, NonFileActions]
     retentions: Mapping[int, Retention]
+    breakdown: FileBreakdown | None = None
 
     @property
     def first(self) -> int:

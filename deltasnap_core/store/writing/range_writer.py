@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -19,12 +19,15 @@ from deltasnap_core.log.log_range import (
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import Answer, Question
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, never_falling, versions_of
 from deltasnap_core.rules.aggregates import MissingSizeError
+from deltasnap_core.rules.file_breakdown import FileBreakdown, InconsistentBreakdownError
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import CommitFacts
@@ -34,10 +37,16 @@ from deltasnap_core.store.format.version_documents import VersionDocuments, comp
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.follow_step import Followed, FollowStep
 from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
+
+MOST_ACTIONS_BROKEN_DOWN = 20_000
+"""More file actions do not update a breakdown: each may be a group of its own. It is then counted again."""
+
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,11 @@ class RangeWriter:
     driver_rows: DriverRows
     policy: ChangePolicy
     progress: Progress
+
+    @property
+    def breakdowns(self) -> StoredBreakdowns:
+        """The breakdowns of the table's versions."""
+        return StoredBreakdowns(stored=self.stored)
 
     def write_first(self, version: int, loaded: LoadedLog | None = None) -> VersionManifest:
         """Write a version with its own base, and return its manifest. Spark reconstructs it, for any size.
@@ -87,6 +101,7 @@ class RangeWriter:
         base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
         retentions = never_falling(base, {v: retention_at(state, timestamps[v]) for v, state in states.items()})
         kept, merged = self._sets_to_merge(previous, batch.num_file_actions)
+        breakdown = self._breakdown_to_update(previous, batch)
         step = FollowStep(
             previous=previous,
             batch=batch,
@@ -94,6 +109,7 @@ class RangeWriter:
             folder=new_folder(CHANGES, merged[0].first if merged else first, last),
             non_file={v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()},
             retentions=retentions,
+            breakdown=breakdown,
         )
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
         followed = self._followed(step)
@@ -111,8 +127,42 @@ class RangeWriter:
         with translated(stored_files=self.rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
+        if breakdown is not None:
+            self._update_breakdown(breakdown, followed.value.deltas, manifests[-1], version.computed_state)
         self.progress(f"Wrote versions {first} to {last}", count, count)
         return manifests
+
+    def _breakdown_to_update(self, previous: VersionManifest, batch: CommitBatch) -> FileBreakdown | None:
+        """Return the breakdown of a stored version, to be updated; None: count it again when it is requested."""
+        if batch.measures is None or batch.num_file_actions > MOST_ACTIONS_BROKEN_DOWN:
+            return None
+        found = self.breakdowns.read(previous)
+        return found if found is not None and found.can_be_updated else None
+
+    def _update_breakdown(
+        self,
+        breakdown: FileBreakdown,
+        deltas: Mapping[int, StateDelta],
+        manifest: VersionManifest,
+        state: SnapshotState,
+    ) -> None:
+        """Store the breakdown of a version. It replaces the given one, of the version before the deltas."""
+        try:
+            found = breakdown.updated(group for delta in deltas.values() for group in delta.groups or ())
+            if found is not None:
+                found.check(
+                    num_of_files=state.num_of_files,
+                    size_in_bytes=state.size_in_bytes,
+                    num_of_removes=state.num_of_removes,
+                )
+                self.breakdowns.write(manifest, found)
+        except InconsistentBreakdownError as error:
+            _log.warning(
+                "Table %s, version %d: files by size and partition are counted again: %s",
+                self.stored.name,
+                manifest.version,
+                error,
+            )
 
     def _followed(self, step: FollowStep) -> Answer[Followed]:
         """Write the changes of a step, and return them with their effects, on the suitable engine."""

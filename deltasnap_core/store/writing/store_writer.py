@@ -22,6 +22,7 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.generations import CommonVersion, find_common_version, is_version_of
+from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions
 from deltasnap_core.store.writing.plain_parquet_writer import PlainParquetWriter
@@ -108,6 +109,8 @@ class StoreWriter:
         changed = {**new, **plain}
         if changed or not common.is_continued:
             self._commit(listing, versions, generation, changed)
+            followed = (manifests.get(start - 1) for start, _ in contiguous_runs(missing))
+            StoredBreakdowns(stored=self.stored).remove(manifest for manifest in followed if manifest is not None)
         if not common.is_continued:
             _log.warning("Table %s: %s; generation %s begins", self.stored.name, common, generation)
         return StoredRange(

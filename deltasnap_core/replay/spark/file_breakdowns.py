@@ -1,0 +1,93 @@
+"""FileBreakdown in Spark: one pass over the reconciled files. Counterpart: `replay/driver/file_breakdowns.py`."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.replay.spark.file_action_layout import FULL
+from deltasnap_core.replay.spark.load_actions import MEASURED_ADD, MEASURED_REMOVE
+from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.rules.file_breakdown import (
+    COLUMNS,
+    KEPT_FILES,
+    MOST_PARTITIONS,
+    MOST_TIMES,
+    SUMS,
+    FileBreakdown,
+    FileGroup,
+    NamedFile,
+    grouping_sql,
+)
+from deltasnap_core.rules.measures import MEASURES
+
+BREAKDOWN_FILE_ACTIONS = StructType(
+    [
+        StructField("add", StructType([*MEASURED_ADD, ADD["partitionValues"]])),
+        StructField("remove", StructType([*MEASURED_REMOVE, REMOVE["size"]])),
+    ]
+)
+"""The fields of file actions that the measures and a breakdown need."""
+
+_MOST_GROUPS = 50_000
+_NEEDED = ("size", "deleted_at")
+_GROUPED_BY = ("size_bin", "partition", "removed_at", "file_path", "file_size")
+
+
+def breakdown_columns() -> list[str]:
+    """Return the columns that a breakdown needs beside the measures, as SQL over FULL."""
+    return [f"{sql} as {name}" for name, sql in COLUMNS.items()]
+
+
+def breakdown_sums(sign: str | None = None) -> list[str]:
+    """Return the sums of a group beside `rows`, as SQL. sign: SQL for the factor of each row; None: 1."""
+    times = "" if sign is None else f"{sign} * "
+    return [f"sum({times}({sql})) as {name}" for name, sql in SUMS.items()]
+
+
+def file_breakdown(files: DataFrame | None, retention: Retention) -> FileBreakdown:
+    """Return the breakdown of some files, from two scans.
+
+    files: reconciled file actions (FULL, with the fields of BREAKDOWN_FILE_ACTIONS); None: no files.
+    """
+    if files is None:
+        return FileBreakdown.of(())
+    columns = [*(f"{MEASURES[name]} as {name}" for name in _NEEDED), *breakdown_columns()]
+    rows = FULL.unexpired(files, retention).selectExpr(*columns)
+    live = rows.where("deleted_at is null").select("file_path", "size")
+    first = KEPT_FILES + 1
+    largest = live.orderBy(F.desc("size"), "file_path").limit(first).withColumn("is_largest", F.lit(True))
+    smallest = live.orderBy("size", "file_path").limit(first).withColumn("is_largest", F.lit(False))
+    named: dict[bool, list[NamedFile]] = {True: [], False: []}
+    for row in largest.union(smallest).collect():
+        named[row.is_largest].append((row.file_path, row.size))
+    grouped = rows.selectExpr(*grouping_sql(), "size", "removed_size", "deleted_at")
+    together = _groups(_summed(grouped, "size_bin", "partition", "removed_at").limit(_MOST_GROUPS + 1))
+    if len(together) <= _MOST_GROUPS:
+        return FileBreakdown.of_groups(together, largest=named[True], smallest=named[False])
+    files_only, gone = grouped.where("removed_at is null"), grouped.where("removed_at is not null")
+    by_partition = _summed(files_only, "partition").orderBy(F.expr("high_bytes * 4294967296d + low_bytes").desc())
+    partitions = _groups(by_partition.limit(MOST_PARTITIONS + 1))
+    has_all = len(partitions) <= MOST_PARTITIONS
+    return FileBreakdown.of_groups(
+        [*_groups(_summed(files_only, "size_bin")), *_groups(_summed(gone, "removed_at").limit(MOST_TIMES + 1))],
+        partitions=partitions,
+        num_partitions=None if has_all else files_only.select("partition").distinct().count(),
+        largest=named[True],
+        smallest=named[False],
+    )
+
+
+def _summed(rows: DataFrame, *by: str) -> DataFrame:
+    return rows.groupBy(*by).agg(F.expr("sum(1) as rows"), *map(F.expr, breakdown_sums()))
+
+
+def _groups(rows: DataFrame) -> list[FileGroup]:
+    return [group_of(row) for row in rows.collect()]
+
+
+def group_of(row: Row, *, sign: int = 1) -> FileGroup:
+    """Return a group from a row with some of the grouping columns and all sums."""
+    return FileGroup.of_row(dict.fromkeys(_GROUPED_BY) | row.asDict(), sign=sign)

@@ -1,0 +1,356 @@
+"""FileBreakdown: files by size and by partition, tombstones by time, the largest and smallest files of a version.
+
+Counts and bytes are sums, so commits update them: FileGroups of what begins and ends are added to a breakdown. The
+largest and smallest files are lists of all files up to a bound, so that they can lose files and stay exact.
+The rules (the bin of a size, what is grouped and summed) are here alone, in SQL and in Python.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Any, NamedTuple
+
+from deltasnap_core.redaction import safe_repr
+
+NAMED_FILES = 5
+"""The largest and smallest files that a breakdown always has, if there are as many."""
+
+KEPT_FILES = 50
+"""The largest and smallest files that are kept, so that some can be removed before a new count is necessary."""
+
+MOST_PARTITIONS = 5_000
+"""With more partitions, a breakdown has only the largest. It cannot be updated then."""
+
+MOST_TIMES = 5_000
+"""With more times of deletion, a breakdown has none of them."""
+
+NEGATIVE_SIZE = -1
+"""The bin of negative sizes, which only a damaged log has."""
+
+BINS_OF_A_DOUBLING = 4
+_LAST_BIN = 63 * BINS_OF_A_DOUBLING - 1
+
+PartitionValues = tuple[tuple[str, str | None], ...]
+"""The values of a partition as in the log, in the order of the names."""
+
+NamedFile = tuple[str, int]
+"""Path and bytes of a file."""
+
+
+class InconsistentBreakdownError(ValueError):
+    """Raised if changes do not fit a breakdown. The breakdown is not that of the version before the changes."""
+
+
+class FileSums(NamedTuple):
+    """Number and bytes of some live files."""
+
+    files: int
+    size: int
+
+
+class TombstoneSums(NamedTuple):
+    """Number of some tombstones, bytes of those with a size, number of those without."""
+
+    files: int
+    size: int
+    without_size: int
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Live files of one bin and partition, or tombstones of one time (`deleted_at`, ms). Negative for a subtraction.
+
+    file: of live files, set if all have this path and size. It may be one of the largest or smallest.
+    """
+
+    size_bin: int = NEGATIVE_SIZE
+    partition: PartitionValues = ()
+    deleted_at: int | None = None
+    files: int
+    size: int
+    without_size: int = 0
+    file: NamedFile | None = None
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], *, sign: int = 1) -> FileGroup:
+        """Return a group from a row with the columns of GROUPED_BY and SUMS. Null sums count as 0."""
+        path, size = row["file_path"], ((row["high_bytes"] or 0) << 32) + (row["low_bytes"] or 0)
+        return cls(
+            size_bin=NEGATIVE_SIZE if row["size_bin"] is None else row["size_bin"],
+            partition=partition_of((entry["key"], entry["value"]) for entry in row["partition"] or ()),
+            deleted_at=row["removed_at"],
+            files=sign * row["rows"],
+            size=sign * size,
+            without_size=sign * (row["without_size"] or 0),
+            file=None if path is None else (path, row["file_size"]),
+        )
+
+    @classmethod
+    def of_file(cls, path: str, size: int, values: Iterable[tuple[str, str | None]], *, sign: int = 1) -> FileGroup:
+        """Return one live file. values: of its partition, in any order."""
+        partition = partition_of(values)
+        return cls(size_bin=size_bin(size), partition=partition, files=sign, size=sign * size, file=(path, size))
+
+    @classmethod
+    def of_tombstone(cls, deleted_at: int, size: int | None, *, sign: int = 1) -> FileGroup:
+        """Return one tombstone. size: None: not stated."""
+        return cls(deleted_at=deleted_at, files=sign, size=sign * (size or 0), without_size=sign * (size is None))
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFiles:
+    """All live files before a bound, in order: the largest first, or the smallest first; then by path.
+
+    bound: the first file that is missing; None: these are all live files.
+    """
+
+    files: tuple[NamedFile, ...] = ()
+    bound: NamedFile | None = None
+    largest_first: bool
+
+    @classmethod
+    def of(cls, files: Iterable[NamedFile], *, largest_first: bool) -> NamedFiles:
+        """Return the first of some files. files: all live files, or at least the first KEPT_FILES + 1 in order."""
+        order = _order(largest_first)
+        found = heapq.nsmallest(KEPT_FILES + 1, files, key=order)
+        return cls(files=tuple(found), largest_first=largest_first)._shortened()
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether these are NAMED_FILES or all live files."""
+        return self.bound is None or len(self.files) >= NAMED_FILES
+
+    def reaches(self, size: int) -> bool:
+        """Return whether a file of this size may be one of these."""
+        return self.bound is None or (size >= self.bound[1] if self.largest_first else size <= self.bound[1])
+
+    def updated(self, groups: Sequence[FileGroup]) -> NamedFiles:
+        """Return the files after changes. Errors: InconsistentBreakdownError."""
+        order = _order(self.largest_first)
+        last = None if self.bound is None else order(self.bound)
+        counts: dict[NamedFile, int] = {}
+        for file in self.files:
+            counts[file] = counts.get(file, 0) + 1
+        for group in groups:
+            if group.file is not None and (last is None or order(group.file) < last):
+                counts[group.file] = counts.get(group.file, 0) + group.files
+        if min(counts.values(), default=0) < 0:
+            raise InconsistentBreakdownError("expected the removed files among the largest or smallest, found none")
+        files = sorted((file for file, count in counts.items() for _ in range(count)), key=order)
+        return replace(self, files=tuple(files))._shortened()
+
+    def _shortened(self) -> NamedFiles:
+        if len(self.files) <= KEPT_FILES:
+            return self
+        order, bound = _order(self.largest_first), self.files[KEPT_FILES]
+        # Two logical files may have one path. So the list ends before the bound, not at it.
+        return replace(self, files=tuple(file for file in self.files if order(file) < order(bound)), bound=bound)
+
+
+def _order(largest_first: bool) -> Any:
+    return (lambda file: (-file[1], file[0])) if largest_first else (lambda file: (file[1], file[0]))
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBreakdown:
+    """The live files and tombstones of a version in groups.
+
+    sizes:          by bin of `size_bin`, ascending; only bins with files.
+    partitions:     by values, the partitions with files, at most MOST_PARTITIONS, those with the most bytes.
+    num_partitions: the number of all partitions with files.
+    deletions:      by time of deletion (ms; 0: not stated), ascending, the tombstones that the version keeps; None:
+                    more than MOST_TIMES times.
+    largest, smallest: at least NAMED_FILES, if there are as many live files.
+    """
+
+    sizes: Mapping[int, FileSums]
+    partitions: Mapping[PartitionValues, FileSums]
+    num_partitions: int
+    deletions: Mapping[int, TombstoneSums] | None
+    largest: NamedFiles
+    smallest: NamedFiles
+
+    @classmethod
+    def of(cls, groups: Iterable[FileGroup]) -> FileBreakdown:
+        """Return the breakdown of all live files and tombstones. Each live file is a separate group."""
+        found = list(groups)
+        named = [group.file for group in found if group.file is not None]
+        return cls.of_groups(found, largest=named, smallest=named)
+
+    @classmethod
+    def of_groups(
+        cls,
+        groups: Iterable[FileGroup],
+        *,
+        largest: Iterable[NamedFile],
+        smallest: Iterable[NamedFile],
+        partitions: Iterable[FileGroup] | None = None,
+        num_partitions: int | None = None,
+    ) -> FileBreakdown:
+        """Return the breakdown of groups.
+
+        largest, smallest: at least KEPT_FILES + 1 files each, in any order, or all.
+        partitions:        the groups by partition; None: `groups` have the partitions too.
+        num_partitions:    the number of partitions; None: that of the groups.
+        """
+        found = list(groups)
+        live = [group for group in found if group.deleted_at is None]
+        of_partitions = live if partitions is None else partitions
+        by_values = _added({}, ((group.partition, _sums(group)) for group in of_partitions))
+        gone = ((group.deleted_at, _tombstones(group)) for group in found if group.deleted_at is not None)
+        return cls(
+            sizes=_ascending(_added({}, ((group.size_bin, _sums(group)) for group in live))),
+            partitions=_most_bytes(by_values),
+            num_partitions=len(by_values) if num_partitions is None else num_partitions,
+            deletions=_within_limit(_added({}, gone, TombstoneSums)),
+            largest=NamedFiles.of(largest, largest_first=True),
+            smallest=NamedFiles.of(smallest, largest_first=False),
+        )
+
+    @property
+    def can_be_updated(self) -> bool:
+        """Whether it has all partitions and enough files, so that the changes of commits can be added."""
+        has_all = len(self.partitions) == self.num_partitions
+        return has_all and self.largest.are_enough and self.smallest.are_enough
+
+    def updated(self, groups: Iterable[FileGroup]) -> FileBreakdown | None:
+        """Return the breakdown after changes; None: it must be counted again.
+
+        groups: what begins and what ends, with `file` for each live file that `largest` or `smallest` reaches.
+        Errors: InconsistentBreakdownError.
+        """
+        changes = list(groups)
+        if not self.can_be_updated:
+            return None
+        live = [group for group in changes if group.deleted_at is None]
+        found = replace(
+            self,
+            sizes=_ascending(_added(self.sizes, ((group.size_bin, _sums(group)) for group in live))),
+            partitions=_added(self.partitions, ((group.partition, _sums(group)) for group in live)),
+            deletions=self._updated_deletions(changes),
+            largest=self.largest.updated(live),
+            smallest=self.smallest.updated(live),
+        )
+        found = replace(found, num_partitions=len(found.partitions))
+        return found if found.can_be_updated and found.num_partitions <= MOST_PARTITIONS else None
+
+    def _updated_deletions(self, changes: Iterable[FileGroup]) -> Mapping[int, TombstoneSums] | None:
+        if self.deletions is None:
+            return None
+        gone = ((group.deleted_at, _tombstones(group)) for group in changes if group.deleted_at is not None)
+        return _within_limit(_added(self.deletions, gone, TombstoneSums))
+
+    def check(self, *, num_of_files: int, size_in_bytes: int, num_of_removes: int) -> None:
+        """Compare with the computed state of the same version. Errors: InconsistentBreakdownError."""
+        expected = FileSums(num_of_files, size_in_bytes)
+        told = [self.sizes] + ([self.partitions] if len(self.partitions) == self.num_partitions else [])
+        for sums in told:
+            found = FileSums(sum(each.files for each in sums.values()), sum(each.size for each in sums.values()))
+            if found != expected:
+                raise InconsistentBreakdownError(f"expected {expected}, found {found}")
+        removes = num_of_removes if self.deletions is None else sum(each.files for each in self.deletions.values())
+        if removes != num_of_removes:
+            raise InconsistentBreakdownError(f"expected {num_of_removes} tombstones, found {removes}")
+
+
+def size_bin(size: int) -> int:
+    """Return the bin of a size: four bins double it, bin n starts at 2^(n/4) bytes. A size of 0 is in bin 0."""
+    return NEGATIVE_SIZE if size < 0 else (max(size, 1) ** BINS_OF_A_DOUBLING).bit_length() - 1
+
+
+def partition_of(values: Iterable[tuple[str, str | None]]) -> PartitionValues:
+    """Return the values of a partition in the order of their names, each name once."""
+    ordered = sorted(values, key=lambda entry: (entry[0], entry[1] is not None, entry[1] or ""))
+    return tuple(dict(ordered).items())
+
+
+def _least_size(number: int) -> int:
+    """Return the smallest size in a bin or above: the fourth root of 2^n, rounded up."""
+    root = isqrt(isqrt(1 << number))
+    return root if root**BINS_OF_A_DOUBLING >= 1 << number else root + 1
+
+
+def _size_bin_sql() -> str:
+    starts = f"array({', '.join(f'{_least_size(number)}L' for number in range(_LAST_BIN + 1))})"
+    size = "greatest(size, 1L)"
+    near = f"cast(floor(log2({size}) * {BINS_OF_A_DOUBLING}) as int)"
+    # A logarithm may be rounded across the start of a bin: the comparisons correct it by one bin.
+    too_high = f"if(coalesce({size} < get({starts}, {near}), true), 1, 0)"
+    too_low = f"if(coalesce({size} >= get({starts}, {near} + 1), false), 1, 0)"
+    return f"case when size < 0 then {NEGATIVE_SIZE} when size is not null then {near} - {too_high} + {too_low} end"
+
+
+COLUMNS: Mapping[str, str] = {
+    "partition": "array_sort(map_entries(add.partitionValues))",
+    "removed_size": "remove.size",
+    "file_path": "path",
+}
+"""SQL, over FULL, for the columns that a breakdown needs beside MEASURES."""
+
+SUMS: Mapping[str, str] = {
+    "high_bytes": "shiftright(coalesce(size, removed_size), 32)",
+    "low_bytes": f"coalesce(size, removed_size) & {(1 << 32) - 1}L",
+    "without_size": "if(deleted_at is not null and removed_size is null, 1, 0)",
+}
+"""SQL, over MEASURES and COLUMNS, for what each row adds to the sums of its group, beside `rows`, which is 1.
+
+Bytes are summed in two halves of 32 bits, so that the sum cannot overflow.
+"""
+
+
+def grouping_sql() -> list[str]:
+    """Return the columns to group MEASURES and COLUMNS by, as SQL, without those of single files."""
+    return [f"{_size_bin_sql()} as size_bin", "partition", "deleted_at as removed_at"]
+
+
+def named_grouping_sql(largest: NamedFiles, smallest: NamedFiles) -> list[str]:
+    """Return the columns of `grouping_sql`, and path and size of the files that may be largest or smallest."""
+    bounds = [
+        f"size {sign} {named.bound[1]}L"
+        for named, sign in ((largest, ">="), (smallest, "<="))
+        if named.bound is not None
+    ]
+    reached = " or ".join(bounds) if len(bounds) == 2 else "size is not null"
+    of_file = {"file_path": "file_path", "file_size": "size"}
+    return [*grouping_sql(), *(f"case when {reached} then {sql} end as {name}" for name, sql in of_file.items())]
+
+
+def _sums(group: FileGroup) -> FileSums:
+    return FileSums(group.files, group.size)
+
+
+def _tombstones(group: FileGroup) -> TombstoneSums:
+    return TombstoneSums(group.files, group.size, group.without_size)
+
+
+def _most_bytes(partitions: Mapping[PartitionValues, FileSums]) -> dict[PartitionValues, FileSums]:
+    """Return at most MOST_PARTITIONS partitions: those with the most bytes."""
+    if len(partitions) <= MOST_PARTITIONS:
+        return dict(partitions)
+    return dict(heapq.nsmallest(MOST_PARTITIONS, partitions.items(), key=lambda each: -each[1].size))
+
+
+def _within_limit(deletions: Mapping[int, TombstoneSums]) -> Mapping[int, TombstoneSums] | None:
+    return _ascending(deletions) if len(deletions) <= MOST_TIMES else None
+
+
+def _ascending(sums: Mapping[int, Any]) -> dict[int, Any]:
+    return {key: sums[key] for key in sorted(sums)}
+
+
+def _added(sums: Mapping[Any, Any], changes: Iterable[tuple[Any, Any]], kind: Any = FileSums) -> dict[Any, Any]:
+    """Return sums with changes added, without empty ones. Errors: InconsistentBreakdownError."""
+    found = dict(sums)
+    for key, change in changes:
+        before = found.get(key)
+        found[key] = change if before is None else kind(*(one + two for one, two in zip(before, change, strict=True)))
+    for each in found.values():
+        if each.files < 0 or (not each.files and any(each)):
+            raise InconsistentBreakdownError(f"expected a number of files, found {each}")
+    return {key: each for key, each in found.items() if each.files}

@@ -1,0 +1,142 @@
+"""FileBreakdown: its rules, and the law breakdown(x) + changes(x, y) = breakdown(y) for plain values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltasnap_core.rules.file_breakdown import (
+    KEPT_FILES,
+    MOST_PARTITIONS,
+    MOST_TIMES,
+    NEGATIVE_SIZE,
+    FileBreakdown,
+    FileGroup,
+    InconsistentBreakdownError,
+    NamedFiles,
+    partition_of,
+    size_bin,
+)
+
+LARGEST = (1 << 63) - 1
+
+
+def file(name: object, size: int = 1, *, sign: int = 1, **values: str | None) -> FileGroup:
+    return FileGroup.of_file(str(name), size, values.items(), sign=sign)
+
+
+def gone(deleted_at: int, size: int | None = None, *, sign: int = 1) -> FileGroup:
+    return FileGroup.of_tombstone(deleted_at, size, sign=sign)
+
+
+@pytest.mark.parametrize(
+    ("size", "number"),
+    [(-1, NEGATIVE_SIZE), (0, 0), (1, 0), (2, 4), (3, 6), (4, 8), (1023, 39), (1024, 40), (1217, 40), (1218, 41)],
+)
+def test_four_bins_double_the_size(size: int, number: int) -> None:
+    assert size_bin(size) == number
+
+
+def test_bins_start_at_exact_powers() -> None:
+    for doubling in range(1, 63):
+        assert (size_bin((1 << doubling) - 1), size_bin(1 << doubling))[1] == doubling * 4
+        assert size_bin((1 << doubling) - 1) < doubling * 4
+    assert size_bin(LARGEST) == 251
+
+
+def test_partition_has_each_name_once_in_order() -> None:
+    assert partition_of([("b", None), ("a", "2"), ("a", None)]) == (("a", "2"), ("b", None))
+    assert partition_of([]) == ()
+
+
+def test_breakdown_counts_files_and_tombstones_by_group() -> None:
+    found = FileBreakdown.of(
+        [file("a", 5, day="1"), file("b", 5, day="2"), file("c", 0, day="1"), gone(7, 4), gone(7), gone(0, 2)]
+    )
+    assert found.sizes == {0: (1, 0), 9: (2, 10)}
+    assert found.partitions == {(("day", "1"),): (2, 5), (("day", "2"),): (1, 5)}
+    assert found.deletions == {0: (1, 2, 0), 7: (2, 4, 1)}
+    assert found.largest.files == (("a", 5), ("b", 5), ("c", 0))
+    assert found.smallest.files == (("c", 0), ("a", 5), ("b", 5))
+    found.check(num_of_files=3, size_in_bytes=10, num_of_removes=3)
+    for wrong in ({"num_of_files": 4}, {"size_in_bytes": 9}, {"num_of_removes": 2}):
+        with pytest.raises(InconsistentBreakdownError):
+            found.check(**{"num_of_files": 3, "size_in_bytes": 10, "num_of_removes": 3} | wrong)
+
+
+files = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30), st.sampled_from("xy")), max_size=150)
+
+
+@given(before=files, added=files, removed=st.integers(0, 200), times=st.lists(st.integers(0, 3), max_size=9))
+def test_breakdown_plus_changes_is_that_of_the_later_files(
+    before: list[tuple[int, int, str]], added: list[tuple[int, int, str]], removed: int, times: list[int]
+) -> None:
+    taken = before[: min(removed, len(before))]
+    after = before[len(taken) :] + added
+    changes = [file(name, size, p=value) for name, size, value in added]
+    changes += [file(name, size, p=value, sign=-1) for name, size, value in taken]
+    changes += [gone(time) for time in times]
+    start = FileBreakdown.of(file(name, size, p=value) for name, size, value in before)
+    found = start.updated(changes)
+    expected = FileBreakdown.of([*(file(name, size, p=value) for name, size, value in after), *map(gone, times)])
+    if found is None:
+        # So many of the largest or smallest files were removed that others are not known.
+        assert len(before) > KEPT_FILES
+        assert len(taken) > KEPT_FILES - 5
+        return
+    for name in ("sizes", "partitions", "num_partitions", "deletions"):
+        assert getattr(found, name) == getattr(expected, name)
+    for mine, counted in ((found.largest, expected.largest), (found.smallest, expected.smallest)):
+        assert mine.files[:5] == counted.files[:5]
+        shorter = min(len(mine.files), len(counted.files))
+        assert mine.files[:shorter] == counted.files[:shorter]
+
+
+def test_removal_of_a_file_that_was_not_counted_is_an_error() -> None:
+    start = FileBreakdown.of([file("a", 5)])
+    for change in (file("b", 5, sign=-1), file("a", 5, day="1", sign=-1), gone(1, sign=-1)):
+        with pytest.raises(InconsistentBreakdownError):
+            start.updated([change])
+    with pytest.raises(InconsistentBreakdownError):
+        start.updated([replace(file("a", 5, sign=-1), size=-4)])
+
+
+def test_named_files_are_counted_again_when_too_few_are_left() -> None:
+    all_files = [(f"{number:03}", number) for number in range(KEPT_FILES + 10)]
+    start = NamedFiles.of(all_files, largest_first=False)
+    assert (len(start.files), start.bound) == (KEPT_FILES, (f"{KEPT_FILES:03}", KEPT_FILES))
+    few = start.updated([file(*each, sign=-1) for each in all_files[: KEPT_FILES - 4]])
+    assert (few.are_enough, len(few.files)) == (False, 4)
+    enough = start.updated([file(*each, sign=-1) for each in all_files[: KEPT_FILES - 5]])
+    assert enough.are_enough
+    assert enough.updated([file("new", KEPT_FILES + 1)]) == enough
+    assert enough.updated([file("new", 0)]).files[0] == ("new", 0)
+
+
+def test_files_with_one_path_and_size_are_kept_or_left_out_together() -> None:
+    start = NamedFiles.of([("a", 1), *[("same", 2)] * KEPT_FILES], largest_first=False)
+    assert (start.files, start.bound) == ((("a", 1),), ("same", 2))
+    assert start.updated([file("same", 2, sign=-1)]) == start
+
+
+def test_more_partitions_or_times_than_the_limits_are_not_updated() -> None:
+    start = FileBreakdown.of(file(number, 1, p=str(number)) for number in range(MOST_PARTITIONS))
+    assert start.can_be_updated
+    assert start.updated([file("one more", p="one more")]) is None
+    above = FileBreakdown.of(file(number, number, p=str(number)) for number in range(MOST_PARTITIONS + 1))
+    assert (above.num_partitions, len(above.partitions)) == (MOST_PARTITIONS + 1, MOST_PARTITIONS)
+    assert (("p", "0"),) not in above.partitions
+    assert not above.can_be_updated
+    assert above.updated([]) is None
+    above.check(num_of_files=MOST_PARTITIONS + 1, size_in_bytes=sum(range(MOST_PARTITIONS + 1)), num_of_removes=0)
+    times = FileBreakdown.of(map(gone, range(MOST_TIMES)))
+    assert times.deletions is not None
+    more = times.updated([gone(MOST_TIMES)])
+    assert more is not None
+    assert more.deletions is None
+    again = more.updated([gone(0, sign=-1)])
+    assert again is not None
+    assert again.deletions is None
