@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
     from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.spark.table_schema import parse_schema
+    from deltasnap_core.rules.file_breakdown import FileBreakdown
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
     from deltasnap_core.scan.scan import Scan
@@ -206,6 +207,7 @@ _MODULES = {
         "spark_cause",
     ),
     "replay.spark.table_schema": ("parse_schema",),
+    "rules.file_breakdown": ("FileBreakdown",),
     "scan.file_changes": (
         "ChangeSummary",
         "FileChanges",
@@ -284,6 +286,7 @@ __all__ = [
     "EngineUse",
     "Fault",
     "FaultKind",
+    "FileBreakdown",
     "FileChanges",
     "FileSizeHistogram",
     "FileStatus",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
@@ -11,8 +13,18 @@ from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import deleted_file_retention_ms
 
 _QUERIES_AT_ONCE = 2
+_REPORT_SECONDS = 5
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with the current activity, the number of versions that are done, and the number of all versions."""
 
 _Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    files: FileFacts
+    tombstones: TombstoneFacts
 
 
 class AskedFacts:
@@ -20,43 +32,46 @@ class AskedFacts:
 
     def __init__(self, versions: HeldVersions) -> None:
         self._versions = versions
-        self._files: dict[_Key, Future[FileFacts]] = {}
-        self._tombstones: dict[_Key, Future[TombstoneFacts]] = {}
+        self._found: dict[_Key, Future[_Facts]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
 
     def ask(self, table: str, version: int) -> None:
         """Start to find all facts about a stored version."""
-        self._asked_files(table, version)
-        self._asked_tombstones(table, version)
+        self._asked(table, version)
 
-    def files(self, table: str, version: int) -> FileFacts:
-        """Return facts about the live files of a stored version."""
-        return self._asked_files(table, version).result()
+    def files(self, table: str, version: int, on_progress: OnProgress | None = None) -> FileFacts:
+        """Return facts about the live files of a stored version. on_progress: called while the files are counted."""
+        return self._waited_for(table, version, on_progress).files
 
-    def tombstones(self, table: str, version: int) -> TombstoneFacts:
-        """Return facts about the tombstones of a stored version, as of now."""
-        return self._asked_tombstones(table, version).result()
+    def tombstones(self, table: str, version: int, on_progress: OnProgress | None = None) -> TombstoneFacts:
+        """Return facts about the tombstones of a stored version, as of now. on_progress: as for `files`."""
+        return self._waited_for(table, version, on_progress).tombstones
 
     def close(self) -> None:
         """Stop what was started."""
         self._queries.shutdown(cancel_futures=True)
 
-    def _asked_files(self, table: str, version: int) -> Future[FileFacts]:
-        if (table, version) not in self._files:
-            self._files[table, version] = self._queries.submit(self._find_files, table, version)
-        return self._files[table, version]
+    def _asked(self, table: str, version: int) -> Future[_Facts]:
+        if (table, version) not in self._found:
+            self._found[table, version] = self._queries.submit(self._find, table, version)
+        return self._found[table, version]
 
-    def _asked_tombstones(self, table: str, version: int) -> Future[TombstoneFacts]:
-        if (table, version) not in self._tombstones:
-            self._tombstones[table, version] = self._queries.submit(self._find_tombstones, table, version)
-        return self._tombstones[table, version]
+    def _waited_for(self, table: str, version: int, on_progress: OnProgress | None) -> _Facts:
+        asked, start = self._asked(table, version), time.monotonic()
+        if on_progress is not None:
+            while not wait([asked], _REPORT_SECONDS).done:
+                seconds = time.monotonic() - start
+                message = f"Counting the files of version {version} by size and partition, for {seconds:.0f} s"
+                on_progress(f"{message}; later versions update the result", 0, 1)
+        return asked.result()
 
-    def _find_files(self, table: str, version: int) -> FileFacts:
+    def _find(self, table: str, version: int) -> _Facts:
+        store = self._versions.store
         manifest = self._versions.manifests(table, [version])[version]
-        return file_facts(self._versions.store, table, manifest)
-
-    def _find_tombstones(self, table: str, version: int) -> TombstoneFacts:
         metadata = self._versions.states(table, [version])[version].metadata
         retention_ms = deleted_file_retention_ms({} if metadata is None else metadata.configuration)
-        manifest, now_ms = self._versions.manifests(table, [version])[version], time.time_ns() // 1_000_000
-        return tombstone_facts(self._versions.store, table, manifest, retention_ms=retention_ms, now_ms=now_ms)
+        breakdown, now_ms = store.file_breakdown(table, manifest), time.time_ns() // 1_000_000
+        return _Facts(
+            files=file_facts(breakdown),
+            tombstones=tombstone_facts(store, table, manifest, breakdown, retention_ms=retention_ms, now_ms=now_ms),
+        )

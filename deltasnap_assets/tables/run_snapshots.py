@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.handed_on import Look
@@ -11,7 +11,7 @@ from deltasnap_assets.runs.partitions import contiguous
 from deltasnap_assets.runs.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
-from deltasnap_assets.tables.asked_facts import AskedFacts
+from deltasnap_assets.tables.asked_facts import AskedFacts, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
     DeltaHistoryManager,
@@ -31,9 +31,6 @@ from deltasnap_core import (
     VersionManifest,
     VersionNotFoundError,
 )
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with the current activity, the number of versions that are done, and the number of all versions."""
 
 
 class RunSnapshots:
@@ -172,13 +169,13 @@ class RunSnapshots:
             return None
         return self.states_of(table, [version])[version]
 
-    def file_facts(self, table: TableSettings, version: int) -> FileFacts:
-        """Return facts about the live files of a stored version."""
-        return self._facts.files(table.name, version)
+    def file_facts(self, table: TableSettings, version: int, progress: OnProgress | None = None) -> FileFacts:
+        """Return facts about the live files of a stored version. progress: called while the files are counted."""
+        return self._facts.files(table.name, version, progress)
 
-    def tombstone_facts(self, table: TableSettings, version: int) -> TombstoneFacts:
-        """Return facts about the tombstones of a stored version, as of now."""
-        return self._facts.tombstones(table.name, version)
+    def tombstone_facts(self, table: TableSettings, version: int, progress: OnProgress | None = None) -> TombstoneFacts:
+        """Return facts about the tombstones of a stored version, as of now. progress: as for `file_facts`."""
+        return self._facts.tombstones(table.name, version, progress)
 
     def optimize_candidates(self, table: TableSettings, version: int) -> tuple[OptimizeCandidate, ...]:
         """Return the partitions of a stored version that OPTIMIZE would compact."""

@@ -161,12 +161,12 @@ def _order(largest_first: bool) -> Any:
 class FileBreakdown:
     """The live files and tombstones of a version in groups.
 
-    sizes:          by bin of `size_bin`, ascending; only bins with files.
+    sizes:          by bin, ascending; only bins with files. -1: negative sizes, which only a damaged log has.
     partitions:     by values, the partitions with files, at most MOST_PARTITIONS, those with the most bytes.
     num_partitions: the number of all partitions with files.
     deletions:      by time of deletion (ms; 0: not stated), ascending, the tombstones that the version keeps; None:
                     more than MOST_TIMES times.
-    largest, smallest: at least NAMED_FILES, if there are as many live files.
+    largest, smallest: path and bytes, the largest or smallest first; at least NAMED_FILES, if there are as many.
     """
 
     sizes: Mapping[int, FileSums]
@@ -212,6 +212,11 @@ class FileBreakdown:
             largest=NamedFiles.of(largest, largest_first=True),
             smallest=NamedFiles.of(smallest, largest_first=False),
         )
+
+    @staticmethod
+    def bounds_of_bin(number: int) -> tuple[float, float]:
+        """Return the sizes in bytes at which a bin of `sizes` starts and ends. Bin 0 also has the files of 0 bytes."""
+        return 2 ** (number / BINS_OF_A_DOUBLING), 2 ** ((number + 1) / BINS_OF_A_DOUBLING)
 
     @property
     def can_be_updated(self) -> bool:

@@ -104,7 +104,7 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 def _computed_state(run: _Run) -> dict[int, Entries]:
     states = run.states()
     newest = max(states)
-    facts = run.snapshots.file_facts(run.table, newest)
+    facts = run.snapshots.file_facts(run.table, newest, run.report)
     return {
         version: state_page(state, facts if version == newest else None) | computed_state_metadata(state)
         for version, state in states.items()
@@ -115,7 +115,7 @@ def _all_files(run: _Run) -> dict[int, Entries]:
     computed_by = run.computed_by()
     told = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
     newest = max(told)
-    told[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest))
+    told[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest, run.report))
     return told
 
 
@@ -124,7 +124,8 @@ def _tombstones(run: _Run) -> dict[int, Entries]:
     told = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
     newest = max(told)
     vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
-    told[newest] |= tombstones_page(run.snapshots.tombstone_facts(run.table, newest), last_vacuum_ms=vacuum)
+    gone = run.snapshots.tombstone_facts(run.table, newest, run.report)
+    told[newest] |= tombstones_page(gone, last_vacuum_ms=vacuum)
     return told
 
 

@@ -1,0 +1,72 @@
+"""A pass of Spark counts what the driver counts, also beyond the limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.rules import file_breakdown as rules
+from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+LARGEST = (1 << 63) - 1
+NONE = Retention.after(LARGEST)
+POWERS = [size for n in range(63) for size in ((1 << n) - 1, 1 << n, (1 << n) + 1)]
+STARTS = [rules._least_size(n) + more for n in range(252) for more in (-1, 0)]
+FILES = [
+    *((f"{n:04}", size, {"day": f"{n % 7}", "who": None}) for n, size in enumerate([-1, LARGEST, *POWERS, *STARTS])),
+    ("no values", 3, None),
+    ("unpartitioned", 4, {}),
+]
+TOMBSTONES = [("gone", 5, 9), ("gone with a size", 5, None), ("gone some time", None, 1), ("gone too", 7, LARGEST)]
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession) -> DataFrame:
+    from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS
+    from deltasnap_core.replay.spark.load_actions import with_keys
+
+    rows = [({"path": path, "size": size, "partitionValues": values}, None) for path, size, values in FILES]
+    gone = [(None, {"path": path, "deletionTimestamp": at, "size": size}) for path, at, size in TOMBSTONES]
+    # A file with a deletion vector beside the same path without one, as only a damaged log has.
+    vector = {"storageType": "i", "pathOrInlineDv": "x"}
+    twice = ({"path": "unpartitioned", "size": 4, "partitionValues": {}, "deletionVector": vector}, None)
+    made = spark.createDataFrame([*rows, twice, *gone], BREAKDOWN_FILE_ACTIONS)
+    return with_keys(made.repartition(3), "file:///t/_delta_log")
+
+
+def expected(retention: Retention = KEEP_ALL) -> FileBreakdown:
+    files = [*FILES, ("unpartitioned", 4, {})]
+    gone = [FileGroup.of_tombstone(at or 0, size) for _, at, size in TOMBSTONES if retention.keeps(at)]
+    return FileBreakdown.of(
+        [*(FileGroup.of_file(path, size, (values or {}).items()) for path, size, values in files), *gone]
+    )
+
+
+def test_pass_of_spark_counts_as_the_driver_does(frame: DataFrame) -> None:
+    from deltasnap_core.replay.spark.file_breakdowns import file_breakdown
+
+    assert file_breakdown(frame, KEEP_ALL) == expected()
+    assert file_breakdown(frame, Retention.after(5)) == expected(Retention.after(5))
+    assert file_breakdown(None, KEEP_ALL) == FileBreakdown.of(())
+
+
+def test_groups_beyond_the_limit_are_counted_apart(frame: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltasnap_core.replay.spark import file_breakdowns
+
+    monkeypatch.setattr(file_breakdowns, "_MOST_GROUPS", 10)
+    assert file_breakdowns.file_breakdown(frame, KEEP_ALL) == expected()
+    for module in (file_breakdowns, rules):
+        monkeypatch.setattr(module, "MOST_PARTITIONS", 3)
+        monkeypatch.setattr(module, "MOST_TIMES", 2)
+    found = file_breakdowns.file_breakdown(frame, KEEP_ALL)
+    assert found.sizes == expected().sizes
+    assert found.partitions == expected().partitions
+    assert (len(found.partitions), found.num_partitions, found.deletions) == (3, 8, None)
+    assert not found.can_be_updated
