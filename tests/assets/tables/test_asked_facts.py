@@ -1,0 +1,87 @@
+"""The facts of a version are found once, in a thread, and a long count reports its progress."""
+
+from __future__ import annotations
+
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.tables import asked_facts
+from deltasnap_assets.tables.asked_facts import AskedFacts
+from deltasnap_core import FileBreakdown
+from deltasnap_core.rules.file_breakdown import FileGroup
+
+FOUND = FileBreakdown.of([FileGroup.of_file("a", 5, ()), FileGroup.of_tombstone(1000, 7)])
+
+
+class Versions:
+    """In the place of HeldVersions. The breakdown of a version can be had when `is_counted` is set."""
+
+    def __init__(self) -> None:
+        self.is_counted = Event()
+        self.error: Exception | None = None
+        self.asked: list[int] = []
+        self.store = self
+
+    def manifests(self, table: str, versions: list[int]) -> dict[int, int]:
+        return {version: version for version in versions}
+
+    def states(self, table: str, versions: list[int]) -> dict[int, Any]:
+        return {version: SimpleNamespace(metadata=None) for version in versions}
+
+    def file_breakdown(self, table: str, manifest: int) -> FileBreakdown:
+        self.asked.append(manifest)
+        self.is_counted.wait(30)
+        if self.error is not None:
+            raise self.error
+        return FOUND
+
+
+@pytest.fixture
+def versions() -> Versions:
+    return Versions()
+
+
+def facts_of(versions: Any) -> AskedFacts:
+    return AskedFacts(versions)
+
+
+def test_files_and_tombstones_of_a_version_are_found_together_and_once(versions: Versions) -> None:
+    versions.is_counted.set()
+    facts = facts_of(versions)
+    facts.ask("t", 3)
+    assert facts.files("t", 3).largest == (("a", 5),)
+    assert facts.tombstones("t", 3).num_files == 1
+    facts.close()
+    assert versions.asked == [3]
+
+
+def test_long_count_reports_its_progress(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked_facts, "_REPORT_SECONDS", 0.01)
+    messages: list[str] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        messages.append(what)
+        if len(messages) == 2:
+            versions.is_counted.set()
+
+    facts = facts_of(versions)
+    assert facts.files("t", 3, progress).num_partitions == 1
+    assert len(messages) >= 2
+    assert messages[0].startswith("Counting the files of version 3 by size and partition, for ")
+    reported = len(messages)
+    facts.tombstones("t", 3, progress)
+    facts.close()
+    assert len(messages) == reported
+
+
+@pytest.mark.parametrize("error", [TimeoutError("of the storage"), RuntimeError("of Spark")], ids=repr)
+def test_error_of_the_count_ends_the_wait(versions: Versions, error: Exception) -> None:
+    versions.error = error
+    versions.is_counted.set()
+    facts = facts_of(versions)
+    with pytest.raises(type(error), match="of "):
+        facts.files("t", 3, lambda *_: None)
+    facts.close()
