@@ -74,10 +74,15 @@ def file_breakdown(files: DataFrame | None, retention: Retention) -> FileBreakdo
     return FileBreakdown.of_groups(
         [*_groups(_summed(files_only, "size_bin")), *_groups(_summed(gone, "removed_at").limit(MOST_TIMES + 1))],
         partitions=partitions,
-        num_partitions=None if has_all else files_only.select("partition").distinct().count(),
+        num_partitions=None if has_all else _num_partitions(files_only),
         largest=named[True],
         smallest=named[False],
     )
+
+
+def _num_partitions(files: DataFrame) -> int:
+    # No values and no map are one partition, as in `partition_of`.
+    return files.selectExpr("coalesce(partition, array()) as partition").distinct().count()
 
 
 def _summed(rows: DataFrame, *by: str) -> DataFrame:

@@ -156,7 +156,7 @@ def test_damaged_breakdown_is_refused_or_read_whole(place: float) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-@law(8)
+@law(4)
 @given(made=random_logs(), engine=st.sampled_from(("auto", "spark")), at_once=st.integers(1, 3))
 def test_stored_breakdown_of_every_version_is_that_of_a_full_pass(
     spark: SparkSession, made: RandomLog, engine: Any, at_once: int
