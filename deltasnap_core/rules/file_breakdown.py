@@ -64,7 +64,7 @@ class TombstoneSums(NamedTuple):
 class FileGroup:
     """Live files of one bin and partition, or tombstones of one time (`deleted_at`, ms). Negative for a subtraction.
 
-    file: of live files, set if all have this path and size. It may be one of the largest or smallest.
+    file: of live files, set if all have this path and size.
     """
 
     size_bin: int = NEGATIVE_SIZE
@@ -76,16 +76,21 @@ class FileGroup:
     file: NamedFile | None = None
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any], *, sign: int = 1) -> FileGroup:
-        """Return a group from a row with the columns of GROUPED_BY and SUMS. Null sums count as 0."""
-        path, size = row["file_path"], ((row["high_bytes"] or 0) << 32) + (row["low_bytes"] or 0)
+    def of_row(cls, row: Mapping[str, Any]) -> FileGroup:
+        """Return a group from a row with some columns of `grouping_sql` or `file_grouping_sql`, and all SUMS.
+
+        Null sums count as 0. A row with `file_path` is that of live files with one path and size.
+        """
+        path, files = row.get("file_path"), row["rows"]
+        size = ((row["high_bytes"] or 0) << 32) + (row["low_bytes"] or 0)
+        number = row.get("size_bin") if path is None else size_bin(row["file_size"])
         return cls(
-            size_bin=NEGATIVE_SIZE if row["size_bin"] is None else row["size_bin"],
-            partition=partition_of((entry["key"], entry["value"]) for entry in row["partition"] or ()),
-            deleted_at=row["removed_at"],
-            files=sign * row["rows"],
-            size=sign * size,
-            without_size=sign * (row["without_size"] or 0),
+            size_bin=NEGATIVE_SIZE if number is None else number,
+            partition=partition_of((entry["key"], entry["value"]) for entry in row.get("partition") or ()),
+            deleted_at=row.get("removed_at"),
+            files=files,
+            size=size,
+            without_size=row["without_size"] or 0,
             file=None if path is None else (path, row["file_size"]),
         )
 
@@ -124,10 +129,6 @@ class NamedFiles:
     def are_enough(self) -> bool:
         """Whether these are NAMED_FILES or all live files."""
         return self.bound is None or len(self.files) >= NAMED_FILES
-
-    def reaches(self, size: int) -> bool:
-        """Return whether a file of this size may be one of these."""
-        return self.bound is None or (size >= self.bound[1] if self.largest_first else size <= self.bound[1])
 
     def updated(self, groups: Sequence[FileGroup]) -> NamedFiles:
         """Return the files after changes. Errors: InconsistentBreakdownError."""
@@ -227,7 +228,7 @@ class FileBreakdown:
     def updated(self, groups: Iterable[FileGroup]) -> FileBreakdown | None:
         """Return the breakdown after changes; None: it must be counted again.
 
-        groups: what begins and what ends, with `file` for each live file that `largest` or `smallest` reaches.
+        groups: what begins and what ends, with `file` for each live file.
         Errors: InconsistentBreakdownError.
         """
         changes = list(groups)
@@ -310,20 +311,15 @@ Bytes are summed in two halves of 32 bits, so that the sum cannot overflow.
 
 
 def grouping_sql() -> list[str]:
-    """Return the columns to group MEASURES and COLUMNS by, as SQL, without those of single files."""
+    """Return the columns to group MEASURES and COLUMNS by, as SQL."""
     return [f"{_size_bin_sql()} as size_bin", "partition", "deleted_at as removed_at"]
 
 
-def named_grouping_sql(largest: NamedFiles, smallest: NamedFiles) -> list[str]:
-    """Return the columns of `grouping_sql`, and path and size of the files that may be largest or smallest."""
-    bounds = [
-        f"size {sign} {named.bound[1]}L"
-        for named, sign in ((largest, ">="), (smallest, "<="))
-        if named.bound is not None
-    ]
-    reached = " or ".join(bounds) if len(bounds) == 2 else "size is not null"
-    of_file = {"file_path": "file_path", "file_size": "size"}
-    return [*grouping_sql(), *(f"case when {reached} then {sql} end as {name}" for name, sql in of_file.items())]
+def file_grouping_sql() -> list[str]:
+    """Return the columns to group a few changes by, as SQL: each live file is a group."""
+    # Without the bins: Spark takes longer to compile them than to group the few rows of a commit.
+    live = "if(deleted_at is null, {}, null) as {}".format
+    return ["partition", "deleted_at as removed_at", live("file_path", "file_path"), live("size", "file_size")]
 
 
 def _sums(group: FileGroup) -> FileSums:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -33,7 +33,6 @@ BREAKDOWN_FILE_ACTIONS = StructType(
 
 _MOST_GROUPS = 50_000
 _NEEDED = ("size", "deleted_at")
-_GROUPED_BY = ("size_bin", "partition", "removed_at", "file_path", "file_size")
 
 
 def breakdown_columns() -> list[str]:
@@ -90,9 +89,4 @@ def _summed(rows: DataFrame, *by: str) -> DataFrame:
 
 
 def _groups(rows: DataFrame) -> list[FileGroup]:
-    return [group_of(row) for row in rows.collect()]
-
-
-def group_of(row: Row, *, sign: int = 1) -> FileGroup:
-    """Return a group from a row with some of the grouping columns and all sums."""
-    return FileGroup.of_row(dict.fromkeys(_GROUPED_BY) | row.asDict(), sign=sign)
+    return [FileGroup.of_row(row.asDict()) for row in rows.collect()]

@@ -17,15 +17,13 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
-from deltasnap_core.replay.spark.file_breakdowns import breakdown_columns, breakdown_sums, group_of
+from deltasnap_core.replay.spark.file_breakdowns import breakdown_columns, breakdown_sums
 from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.aggregates import FileTotals, Group, grouping, sums
 from deltasnap_core.rules.expiry import expiring_sql
-from deltasnap_core.rules.file_breakdown import COLUMNS, FileBreakdown, FileGroup, named_grouping_sql
+from deltasnap_core.rules.file_breakdown import COLUMNS, FileGroup, file_grouping_sql
 from deltasnap_core.rules.measures import MEASURES
-
-_NO_SUMS: list[str] = []
 
 
 def counted(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> StateDelta:
@@ -80,7 +78,7 @@ def deltas_of_range(
     retentions: Mapping[int, Retention],
     *,
     broadcast: bool,
-    breakdown: FileBreakdown | None = None,
+    with_groups: bool = False,
 ) -> dict[int, StateDelta]:
     """Return the changes that each version of a range makes to the previous one, in one pass over all changes.
 
@@ -90,8 +88,8 @@ def deltas_of_range(
     retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
                 one.
     broadcast:  whether the keys of the changes are few enough to send to every task.
-    breakdown:  of the version before the range, to return also the groups that update it: files and changes then have
-                the fields of BREAKDOWN_FILE_ACTIONS. None: no groups.
+    with_groups: return also the groups that update a FileBreakdown: files and changes then have the fields of
+                BREAKDOWN_FILE_ACTIONS, and the changes are few.
     Errors: MissingSizeError.
     """
     begun: dict[int, FileTotals] = defaultdict(FileTotals)
@@ -99,21 +97,19 @@ def deltas_of_range(
     groups: dict[int, list[FileGroup]] = defaultdict(list)
     timeline = _timeline(files, changes, retentions, broadcast=broadcast)
     if timeline is not None:
-        by, sign, more = ["event_version", "begins"], "if(begins, 1, -1)", _NO_SUMS
-        events = _events(timeline, retentions, with_breakdown=breakdown is not None)
-        if breakdown is not None:
-            by += named_grouping_sql(breakdown.largest, breakdown.smallest)
-            more = breakdown_sums(sign)
-        for row in grouped(events, *by, sign=sign, more=more):
+        sign = "if(begins, 1, -1)"
+        by, more = (file_grouping_sql(), breakdown_sums(sign)) if with_groups else ([], [])
+        events = _events(timeline, retentions, with_groups=with_groups)
+        for row in grouped(events, "event_version", "begins", *by, sign=sign, more=more):
             (begun if row["begins"] else ended)[row["event_version"]].add(_group(row))
-            if breakdown is not None:
-                groups[row["event_version"]].append(group_of(row))
+            if with_groups:
+                groups[row["event_version"]].append(FileGroup.of_row(row.asDict()))
     return {
         version: StateDelta(
             begun=begun[version],
             ended=ended[version],
             non_file=actions,
-            groups=None if breakdown is None else tuple(groups[version]),
+            groups=tuple(groups[version]) if with_groups else None,
         )
         for version, actions in non_file.items()
     }
@@ -186,13 +182,13 @@ def _timeline(
     return known.union(changes.select("version", *FULL.columns))
 
 
-def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_breakdown: bool) -> DataFrame:
+def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_groups: bool) -> DataFrame:
     """Return an event for each begin and each end of an action: event_version, begins, MEASURES.
 
     An action counts from its version until the next action of its key. A tombstone ends when it expires.
-    with_breakdown: also the columns that a breakdown needs.
+    with_groups: also the columns that a breakdown needs.
     """
-    others, names = (breakdown_columns(), [*COLUMNS]) if with_breakdown else ([], [])
+    others, names = (breakdown_columns(), [*COLUMNS]) if with_groups else ([], [])
     next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
     end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
     lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, [*measures_sql(), *others]))

@@ -71,7 +71,7 @@ class DriverRows:
         changed = newest_lines(step.batch, self.log_path, within=("commit_version",))
         actions = decoded(changed["line"].to_pylist())
         measured = ["path_key", *MEASURED_ACTION.names[1:]]
-        if step.breakdown is None:
+        if not step.with_groups:
             commits = with_path_keys(_measured(step.batch), self.log_path)
             before, groups_at = self._newest(step.previous, MEASURED_COLUMNS).select(measured), None
         else:

@@ -10,7 +10,6 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.retention import Retention
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 
 
@@ -23,7 +22,7 @@ class FollowStep:
     folder:     the new folder for the changes, below the generation's folder.
     non_file:   by new version, the non-file actions in force.
     retentions: by version, ascending, including that of `previous`; none keeps more than the previous one.
-    breakdown:  of `previous`, to return also the groups that update it; None: no groups.
+    with_groups: whether to return also the groups that update the breakdown of `previous`. Only for few actions.
     """
 
     previous: VersionManifest
@@ -32,7 +31,7 @@ class FollowStep:
     folder: str
     non_file: Mapping[int, NonFileActions]
     retentions: Mapping[int, Retention]
-    breakdown: FileBreakdown | None = None
+    with_groups: bool = False
 
     @property
     def first(self) -> int:

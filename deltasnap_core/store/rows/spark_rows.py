@@ -142,7 +142,7 @@ class SparkRows:
 
     def _deltas(self, step: FollowStep, written: DataSet) -> dict[int, StateDelta]:
         """Return the changes that the versions make to the state. Reads only the columns for the counts."""
-        rows = self.with_actions(MEASURED_FILE_ACTIONS if step.breakdown is None else BREAKDOWN_FILE_ACTIONS)
+        rows = self.with_actions(BREAKDOWN_FILE_ACTIONS if step.with_groups else MEASURED_FILE_ACTIONS)
         changes = rows.changes((written,), step.last)
         if changes is not None:
             changes = changes.where(F.col("version") > step.previous.version)
@@ -154,7 +154,7 @@ class SparkRows:
             step.non_file,
             step.retentions,
             broadcast=is_small(step.batch),
-            breakdown=step.breakdown,
+            with_groups=step.with_groups,
         )
 
     def breakdown(self, manifest: VersionManifest) -> FileBreakdown:

@@ -109,7 +109,7 @@ class RangeWriter:
             folder=new_folder(CHANGES, merged[0].first if merged else first, last),
             non_file={v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()},
             retentions=retentions,
-            breakdown=breakdown,
+            with_groups=breakdown is not None,
         )
         self.progress(f"Writing what versions {first} to {last} changed", 0, count)
         followed = self._followed(step)

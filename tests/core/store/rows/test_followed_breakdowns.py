@@ -88,7 +88,7 @@ def follow(
         folder=f"changes-{last}",
         non_file=dict.fromkeys(commits, NonFileActions()),
         retentions={previous.version: previous.retention, **dict.fromkeys(commits, after)},
-        breakdown=known,
+        with_groups=True,
     )
     followed = driver_rows(folder).follow(step)
     kept = after.min_file_retention_timestamp
