@@ -293,7 +293,7 @@ def _size_bin_sql() -> str:
 
 
 COLUMNS: Mapping[str, str] = {
-    "partition": "array_sort(map_entries(add.partitionValues))",
+    "partition": "map_entries(add.partitionValues)",
     "removed_size": "remove.size",
     "file_path": "path",
 }
@@ -312,12 +312,12 @@ Bytes are summed in two halves of 32 bits, so that the sum cannot overflow.
 
 def grouping_sql() -> list[str]:
     """Return the columns to group MEASURES and COLUMNS by, as SQL."""
-    return [f"{_size_bin_sql()} as size_bin", "partition", "deleted_at as removed_at"]
+    return [f"{_size_bin_sql()} as size_bin", "array_sort(partition) as partition", "deleted_at as removed_at"]
 
 
 def file_grouping_sql() -> list[str]:
     """Return the columns to group a few changes by, as SQL: each live file is a group."""
-    # Without the bins: Spark takes longer to compile them than to group the few rows of a commit.
+    # No bins, no order of the values: Spark takes longer to compile them than to group the few rows of a commit.
     live = "if(deleted_at is null, {}, null) as {}".format
     return ["partition", "deleted_at as removed_at", live("file_path", "file_path"), live("size", "file_size")]
 

@@ -94,7 +94,7 @@ def test_tombstones_expire_after_their_retention() -> None:
 
 @pytest.mark.spark
 def test_tombstones_of_many_times_are_counted_on_spark_as_in_the_driver(spark: SparkSession) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"deletionTimestamp": 100, "size": 5},
         {"deletionTimestamp": None, "size": 7},
         {"deletionTimestamp": LARGEST, "size": None},

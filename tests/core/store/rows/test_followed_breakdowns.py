@@ -55,9 +55,10 @@ def expected(state: OracleState, retention: Retention) -> dict[str, Any]:
     for add in state.files.values():
         number = next(n for n in range(252) if max(add["size"], 1) ** 4 < 2 ** (n + 1))
         values = tuple(sorted(add["partitionValues"].items()))
-        for counter, key in ((sizes, number), (partitions, values)):
-            counter[key] += 1
-            bytes_of[key] += add["size"]
+        sizes[number] += 1
+        partitions[values] += 1
+        bytes_of[number] += add["size"]
+        bytes_of[values] += add["size"]
     gone = [(remove, remove.get("deletionTimestamp") or 0) for remove in state.tombstones.values()]
     for remove, at in gone:
         if retention.keeps(at):
