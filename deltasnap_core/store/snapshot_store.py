@@ -49,7 +49,6 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
@@ -60,11 +59,10 @@ from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.rules.file_breakdown import FileBreakdown
-from deltasnap_core.scan.changes.row_changes import ChangeOptions, RowChanges
+from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
-from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.scan.tables.optimize_candidates import (
     COLUMNS,
@@ -81,17 +79,12 @@ from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.rows.driver_rows import DriverRows
-from deltasnap_core.store.rows.parquet_files import ParquetFiles
-from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
-from deltasnap_core.store.stored_scan import scanned_version, stored_history
+from deltasnap_core.store.store_reader import StoreReader, Version
+from deltasnap_core.store.stored_scan import stored_history
 from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, StoredVersion, rows_of
+from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, rows_of
 from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
-from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
-from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
@@ -99,9 +92,6 @@ MaterializeAs = Literal["view", "table"]
 T = TypeVar("T")
 
 _log = logger_of(__name__)
-
-Version = int | VersionManifest
-"""A stored version: its number, or its manifest."""
 
 
 @safe_repr
@@ -118,24 +108,10 @@ class SnapshotStore:
     the file and call `write_range`.
     """
 
-    def __init__(
-        self,
-        engine: ReplayEngine,
-        root: str,
-        *,
-        storage: WritableFiles,
-        spark_files: SparkFiles,
-        policy: ChangePolicy | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        check_pages: bool = False,
-    ) -> None:
-        self._engine = engine
-        self._storage_options = storage_options
-        self._check_pages = check_pages
-        self._storage = storage
-        self._spark_files = spark_files
+    def __init__(self, reader: StoreReader, policy: ChangePolicy | None = None) -> None:
+        self._reader = reader
         self._policy = policy or ChangePolicy()
-        self.root = root
+        self.root = reader.root
 
     @classmethod
     def open(
@@ -158,22 +134,22 @@ class SnapshotStore:
         """
         root = to_url(root_url)
         sessions = provider_of(spark)
-        return cls(
-            ReplayEngine(sessions, engine),
-            root,
+        reader = StoreReader(
+            engine=ReplayEngine(sessions, engine),
+            root=root,
             storage=WritableFiles(root, storage_options),
             spark_files=SparkFiles.of(storage_options, sessions),
-            policy=policy,
             storage_options=storage_options,
             check_pages=check_pages,
         )
+        return cls(reader, policy)
 
     def __repr__(self) -> str:
         return f"SnapshotStore({self.root})"
 
     def versions(self, table: str) -> list[int]:
         """Return the complete stored versions, ascending, from one listing; empty for a table that was never stored."""
-        return [name.version for name in self._table(table).stored_versions().current()]
+        return [name.version for name in self._reader.table(table).stored_versions().current()]
 
     def manifest(self, table: str, version: int) -> VersionManifest:
         """Return the manifest of a version."""
@@ -181,7 +157,7 @@ class SnapshotStore:
 
     def in_force(self, table: str) -> dict[int, ManifestName]:
         """Return the manifest names of the current stored versions, ascending, from one listing."""
-        return self._table(table).names_in_force()
+        return self._reader.table(table).names_in_force()
 
     def manifests(
         self,
@@ -193,8 +169,7 @@ class SnapshotStore:
 
         in_force: the result of `in_force`; None: list the store.
         """
-        found = self._table(table).manifests_in_force(versions, in_force)
-        return {manifest.version: manifest for manifest in found}
+        return self._reader.manifests(table, versions, in_force)
 
     def computed_state(self, table: str, version: Version) -> SnapshotState:
         """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""
@@ -202,7 +177,7 @@ class SnapshotStore:
 
     def computed_states(self, table: str, versions: Collection[Version]) -> dict[int, SnapshotState]:
         """Return the computed states of versions, by version. Shared documents are read once. Needs no Spark."""
-        return self._table(table).computed_states(self._manifests(table, versions))
+        return self._reader.table(table).computed_states(self._reader.manifests_of(table, versions))
 
     def log_segment(self, table: str, version: Version) -> LogSegment:
         """Return the log segment of a version, as Snapshot.log_segment, even if the log no longer has it.
@@ -213,7 +188,7 @@ class SnapshotStore:
 
     def log_segments(self, table: str, versions: Collection[Version]) -> dict[int, LogSegment]:
         """Return the log segments of versions, by version. Shared documents are read once. Needs no Spark."""
-        return self._table(table).log_segments(self._manifests(table, versions))
+        return self._reader.table(table).log_segments(self._reader.manifests_of(table, versions))
 
     def common_version(self, table: str, log: TableLog, listing: LogListing | None = None) -> CommonVersion:
         """Return the last version that the store and the current log of a table have in common.
@@ -223,7 +198,7 @@ class SnapshotStore:
         If the log is still the stored one, this takes one listing of the store, one of the log, and one manifest.
         Errors: DeltaTableNotFoundError, CorruptLogError.
         """
-        stored = self._table(table)
+        stored = self._reader.table(table)
         in_force = stored.stored_versions().current()
         if listing is None:
             listing = log.builder.list_versions(in_force[-1].version if in_force else 0)
@@ -236,7 +211,7 @@ class SnapshotStore:
         `write_range` does this automatically. Use this method if the log has no new versions to write. Nothing is
         deleted.
         """
-        stored = self._table(table)
+        stored = self._reader.table(table)
         versions = stored.stored_versions()
         newest = max((name.version for name in versions.current()), default=None)
         if common.version is not None and not common.is_continued and newest == common.latest_stored:
@@ -248,16 +223,16 @@ class SnapshotStore:
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: the
         commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
-        found = self._version(table, version)
+        found = self._reader.version(table, version)
         return found.state(_retention(min_file_retention_timestamp) or found.manifest.retention)
 
     def all_files(self, table: str, version: Version) -> DataFrame:
         """Return the live files of a version, with the columns of AddFile."""
-        return self._version(table, version).all_files()
+        return self._reader.version(table, version).all_files()
 
     def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
         """Return the removed files whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
-        return self._version(table, version).tombstones(_retention(min_file_retention_timestamp))
+        return self._reader.version(table, version).tombstones(_retention(min_file_retention_timestamp))
 
     def read_arrow(
         self,
@@ -271,14 +246,14 @@ class SnapshotStore:
         Small versions need no Spark.
         columns: some of the existing ones; None: all. Errors: ValueError for an unknown column.
         """
-        return self._version(table, version).arrow(kind, columns)
+        return self._reader.version(table, version).arrow(kind, columns)
 
     def reason_for_spark(self, table: str) -> str | None:
         """Return why the version after the newest stored one needs Spark; None: the driver can probably follow it."""
         newest = max(self.in_force(table), default=None)
         if newest is None:
-            return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
-        return self._engine.reason_for_spark({Question.ROWS: rows_of(self.manifest(table, newest))})
+            return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
+        return self._reader.engine.reason_for_spark({Question.ROWS: rows_of(self.manifest(table, newest))})
 
     def file_breakdown(self, table: str, version: Version) -> FileBreakdown:
         """Return the live files by size and by partition, the tombstones by time, the largest and smallest files.
@@ -286,16 +261,7 @@ class SnapshotStore:
         The result is stored beside the version, and `write_range` updates it for the next versions. It is counted, by
         one pass over the rows of the version, if none is stored.
         """
-        (manifest,) = self._manifests(table, [version])
-        breakdowns = StoredBreakdowns(stored=self._table(table))
-        found = breakdowns.read(manifest)
-        if found is None:
-            found = self._version(table, manifest).breakdown()
-            try:
-                breakdowns.write(manifest, found)
-            except StorageError as error:
-                _log.warning("Table %s: files by size and partition are not stored: %s", table, error)
-        return found
+        return self._reader.breakdown(table, version)
 
     def query(
         self,
@@ -311,7 +277,7 @@ class SnapshotStore:
 
         driver, spark: the query over the rows in Arrow, and over those in Spark. columns: the columns that it reads.
         """
-        return self._version(table, version).query(kind, columns, driver=driver, spark=spark)
+        return self._reader.version(table, version).query(kind, columns, driver=driver, spark=spark)
 
     def scan(
         self,
@@ -326,8 +292,8 @@ class SnapshotStore:
 
         Additional errors: UnsupportedProtocolError.
         """
-        found = self._version(table, version)
-        return Scan(self._scanned(found, options), StoredFiles(found), where=where, columns=columns)
+        found = self._reader.version(table, version)
+        return Scan(self._reader.scanned(found, options), StoredFiles(found), where=where, columns=columns)
 
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
@@ -336,8 +302,8 @@ class SnapshotStore:
 
         The commits between them are listed as far as the log still has them.
         """
-        before, after = (self._version(table, version) for version in (from_version, to_version))
-        scanned = self._scanned(after, options)
+        before, after = (self._reader.version(table, version) for version in (from_version, to_version))
+        scanned = self._reader.scanned(after, options)
         first, last = sorted((from_version, to_version))
         return FileChanges(
             scanned,
@@ -371,7 +337,7 @@ class SnapshotStore:
         if first > last:
             raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
         wanted = ChangeOptions(key=key, net=net, where=where, columns=columns)
-        return self._row_changes(table, first, last, options or ScanOptions()).to_df(wanted)
+        return self._reader.row_changes(table, first, last, options or ScanOptions()).to_df(wanted)
 
     def row_changes_since(
         self,
@@ -390,27 +356,10 @@ class SnapshotStore:
         since: None: all rows of `last`, as inserts of this version; equal to `last`: no rows.
         Errors: ValueError if `last` is before `since`; those of `row_changes`.
         """
-        options = options or ScanOptions()
         if since is not None and since > last:
             raise ValueError(f"Changes since a version end at this version or later, not {since} to {last}")
-        if since is None or since == last:
-            found = self._version(table, last)
-            changes = stored_rows_as_inserts(self._scanned(found, options), found, unchanged=since == last)
-        else:
-            changes = self._row_changes(table, since + 1, last, options)
+        changes = self._reader.row_changes_since(table, since, last, options or ScanOptions())
         return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
-
-    def _row_changes(self, table: str, first: int, last: int, options: ScanOptions) -> RowChanges:
-        in_force = self.in_force(table)
-        self.manifests(table, [last], in_force)  # not a range that may have 2**62 versions
-        found = self.manifests(table, range(first, last + 1), in_force)
-        stored = [self._version(table, manifest) for manifest in found.values()]
-
-        def before() -> StoredVersion | None:
-            return self._version(table, first - 1) if first else None
-
-        scanned = self._scanned(stored[-1], options)
-        return stored_row_changes(self._engine, scanned, stored, before, options)
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
@@ -420,16 +369,16 @@ class SnapshotStore:
         """
         if version is None:
             version = max(self.versions(table), default=-1)
-        found = self._version(table, version)
-        table_facts = self._scanned(found, options)
+        found = self._reader.version(table, version)
+        table_facts = self._reader.scanned(found, options)
         return MetadataTables(table_facts, StoredSource(table=table_facts, version=found, now_ms=system_clock()))
 
     def optimize_candidates(
         self, table: str, version: Version, *, options: ScanOptions | None = None
     ) -> tuple[OptimizeCandidate, ...]:
         """Return the rows of `tables(...).optimize_candidates` as values, in the same order. May not need Spark."""
-        found = self._version(table, version)
-        scanned = self._scanned(found, options)
+        found = self._reader.version(table, version)
+        scanned = self._reader.scanned(found, options)
         return found.query(
             "all_files",
             COLUMNS,
@@ -490,10 +439,10 @@ class SnapshotStore:
             raise ValueError(f"expected versions of 0 or more, found {versions}")
         if materialize_as not in ("view", "table"):
             raise ValueError(f"expected materialize_as to be 'view' or 'table', found {materialize_as!r}")
-        stored = self._table(table)
+        stored = self._reader.table(table)
         writer = StoreWriter(
             stored=stored,
-            parquet=self._parquet(stored.folder),
+            parquet=self._reader.parquet(stored.folder),
             log=log,
             policy=self._policy,
             progress=on_progress or _no_progress,
@@ -511,10 +460,10 @@ class SnapshotStore:
         tables: None: all tables of the store. now_ms: None: the clock. keep: also keep the rows for `fleet_history`.
         """
         now = system_clock() if now_ms is None else now_ms
-        names = stored_table_names(self._storage, self.root) if tables is None else list(dict.fromkeys(tables))
-        rows = fleet_table(sorted(read_fleet(self._storage, self.root, names, now), key=worst_first))
+        names = stored_table_names(self._reader.storage, self.root) if tables is None else list(dict.fromkeys(tables))
+        rows = fleet_table(sorted(read_fleet(self._reader.storage, self.root, names, now), key=worst_first))
         if keep:
-            FleetHistory(storage=self._storage, root=self.root).keep(rows, now)
+            FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)
         return rows
 
     def fleet_history(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
@@ -522,58 +471,22 @@ class SnapshotStore:
 
         since_ms, until_ms: both included; None: no limit. No Spark. Errors: CorruptStoreError naming the file.
         """
-        return FleetHistory(storage=self._storage, root=self.root).read(since_ms, until_ms)
+        return FleetHistory(storage=self._reader.storage, root=self.root).read(since_ms, until_ms)
 
     @property
     def looks(self) -> LastLooks:
         """What the last look at the log of each table found: read or replaced by whoever looks. No Spark."""
-        return LastLooks(storage=self._storage, root=self.root)
+        return LastLooks(storage=self._reader.storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:
         """Return the stored data of a table: versions, files and bytes."""
-        return usage(self._table(table))
+        return usage(self._reader.table(table))
 
     def prune(
         self, table: str, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
     ) -> PruneReport:
         """Remove old versions, replaced generations, and files of no version. See `pruning.prune`."""
-        return prune(self._table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
-
-    def _scanned(self, found: StoredVersion, options: ScanOptions | None) -> ScannedTable:
-        return scanned_version(
-            self._engine.sessions, found.stored, found.manifest, options or ScanOptions(), self._storage_options
-        )
-
-    def _table(self, name: str) -> StoredTable:
-        return StoredTable(storage=self._storage, root=self.root, name=name)
-
-    def _manifests(self, table: str, versions: Collection[Version]) -> list[VersionManifest]:
-        """Return the manifests of versions, as given. Lists the store only for versions given by number."""
-        numbers = [version for version in versions if isinstance(version, int)]
-        read = self.manifests(table, numbers) if numbers else {}
-        return [read[version] if isinstance(version, int) else version for version in versions]
-
-    def _version(self, table: str, version: Version) -> StoredVersion:
-        """Return a version after checking that all its files exist.
-
-        Errors: StoredVersionNotFoundError; CorruptStoreError.
-        """
-        stored = self._table(table)
-        (manifest,) = self._manifests(table, [version])
-        stored.check_files(manifest)
-        folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path
-        return StoredVersion(
-            engine=self._engine,
-            stored=stored,
-            manifest=manifest,
-            rows=SparkRows(parquet=self._parquet(folder), log_path=log_path),
-            driver_rows=DriverRows(storage=self._storage, folder=folder, log_path=log_path),
-            check_pages=self._check_pages,
-        )
-
-    def _parquet(self, folder: str) -> ParquetFiles:
-        sessions = self._engine.sessions
-        return ParquetFiles(sessions=sessions, storage=self._storage, spark_files=self._spark_files, folder=folder)
+        return prune(self._reader.table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
 
 def _retention(chosen: int | None) -> Retention | None:

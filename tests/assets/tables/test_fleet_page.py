@@ -129,7 +129,7 @@ def test_unknown_values_are_last_in_any_order_and_count_as_nothing(fleet: Fleet)
 
 
 def test_each_materialization_is_recorded_and_kept_in_the_store(fleet: Fleet) -> None:
-    defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job()])
+    defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job(fleet.settings)])
     instance = dg.DagsterInstance.ephemeral()
     for _ in range(2):
         assert defs.resolve_job_def(FLEET_JOB).execute_in_process(instance=instance).success

@@ -18,6 +18,7 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.store_reader import StoreReader
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 
@@ -49,9 +50,8 @@ def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
 def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
     """Give a store whose process is killed after so many steps."""
     files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
-    return SnapshotStore(
-        ReplayEngine(GivenSession(spark)), to_url(root), storage=files, spark_files=spark_files, policy=EAGER
-    )
+    engine = ReplayEngine(GivenSession(spark))
+    return SnapshotStore(StoreReader(engine=engine, root=to_url(root), storage=files, spark_files=spark_files), EAGER)
 
 
 def survives(work: Callable[[], object]) -> bool:

@@ -25,6 +25,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.store_reader import StoreReader
 from deltasnap_core.store.versions.generations import LogRelation
 from tests.builders import CountingLogStore, mtime_of, write_log
 from tests.core.store.manifests import commit_actions
@@ -249,8 +250,9 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
     log_store = CountingLogStore(FsspecLogStore())
     files = CountingFiles(to_url(folder / "store"))
     spark_files = SparkFiles({}, partial(can_read, spark))
+    engine = ReplayEngine(GivenSession(spark))
     store = SnapshotStore(
-        ReplayEngine(GivenSession(spark)), to_url(folder / "store"), storage=files, spark_files=spark_files
+        StoreReader(engine=engine, root=to_url(folder / "store"), storage=files, spark_files=spark_files)
     )
     log = log_of(spark, folder / "events", log_store)
     store.write_range("events", log, 0, 0)

@@ -17,6 +17,7 @@ from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.store_reader import StoreReader
 from tests.builders import write_log
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.manifests import commit_actions
@@ -111,10 +112,10 @@ def test_run_killed_on_s3_is_put_right_by_the_next(
     for steps in (0, 1, 3):  # before the base is known, before the changes are, among the manifests
         files = MortalFiles(root, steps, s3_options)
         spark_files = SparkFiles(s3_options, partial(can_read, spark))
+        engine = ReplayEngine(GivenSession(spark))
+        mortal = SnapshotStore(StoreReader(engine=engine, root=root, storage=files, spark_files=spark_files))
         with pytest.raises(KilledError):
-            SnapshotStore(ReplayEngine(GivenSession(spark)), root, storage=files, spark_files=spark_files).write_range(
-                "events", log, 0, LATEST
-            )
+            mortal.write_range("events", log, 0, LATEST)
         assert len(reader.versions("events")) <= LATEST
         reader.computed_states("events", reader.versions("events"))
     reader.write_range("events", log, 0, LATEST)

@@ -126,7 +126,7 @@ def store_of(spark: SparkSession, folder: Path, engine: Any) -> tuple[SnapshotSt
     log = DeltaLog.for_table(spark, folder / "t", options=SnapshotOptions(engine=engine))
     policy = ChangePolicy(base_fraction=0.3, least_rows=3, fan_in=2)
     store = SnapshotStore.open(spark, folder / "store", engine=engine, policy=policy)
-    return store, log, store._table("t")
+    return store, log, store._reader.table("t")
 
 
 @pytest.mark.spark
@@ -147,7 +147,7 @@ def test_rows_are_counted_once_for_a_base_and_updated_by_commits(
         found = store.file_breakdown("t", manifest)
         assert counted.times == 1
         assert files(stored) == [f"{version:020d}.parquet"]
-        again = store._version("t", version).breakdown()
+        again = store._reader.version("t", version).breakdown()
         counted.times = 1
         assert found == again
     assert len(bases) > 1  # the state of a new base is that of its changes
@@ -170,7 +170,7 @@ def test_store_of_an_earlier_release_is_counted_and_then_updated(
     store.write_range("t", log, 4, 4)
     found = store.file_breakdown("t", 4)
     assert counted.times == 1
-    assert found == store._version("t", 4).breakdown()
+    assert found == store._reader.version("t", 4).breakdown()
 
 
 @pytest.mark.spark
@@ -202,7 +202,7 @@ def test_wrong_breakdown_is_found_by_the_state_and_counted_again(
         store.write_range("t", log, 1, 1)
     assert "are counted again" in caplog.text
     assert files(stored) == []
-    assert store.file_breakdown("t", 1) == store._version("t", 1).breakdown()
+    assert store.file_breakdown("t", 1) == store._reader.version("t", 1).breakdown()
 
 
 @pytest.mark.spark
@@ -219,7 +219,7 @@ def test_log_that_was_rolled_back_has_a_breakdown_of_its_own(
     log = DeltaLog.for_table(spark, tmp_path / "t")
     for version in (2, 3):
         store.write_range("t", log, version, version)
-        assert store.file_breakdown("t", version) == store._version("t", version).breakdown()
+        assert store.file_breakdown("t", version) == store._reader.version("t", version).breakdown()
     assert to_url(tmp_path) in stored.folder
     found = store.file_breakdown("t", 3)
     assert found.largest.files[0] == ("g", 70)

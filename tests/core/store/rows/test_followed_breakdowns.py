@@ -178,7 +178,7 @@ def test_stored_breakdown_of_every_version_is_that_of_a_full_pass(
             last = min(first + at_once, len(states)) - 1
             store.write_range("t", log, first, last)
             manifest = store.manifest("t", last)
-            stored = StoredBreakdowns(stored=store._table("t")).read(manifest)
+            stored = StoredBreakdowns(stored=store._reader.table("t")).read(manifest)
             assert stored is not None
-            counted = store._version("t", manifest).breakdown()
+            counted = store._reader.version("t", manifest).breakdown()
             assert told(stored) == told(counted) == expected(states[last], manifest.retention)

@@ -1,0 +1,125 @@
+"""StoreReader: opens what a store has of a table: its folder, its manifests, a version with its files and rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltasnap_core.errors import StorageError
+from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.rules.file_breakdown import FileBreakdown
+from deltasnap_core.scan.changes.row_changes import RowChanges
+from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.layout import ManifestName
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
+from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
+from deltasnap_core.store.stored_scan import scanned_version
+from deltasnap_core.store.stored_version import StoredVersion
+from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
+from deltasnap_core.store.versions.stored_table import StoredTable
+
+_log = logging.getLogger(__name__)
+
+Version = int | VersionManifest
+"""A stored version: its number, or its manifest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreReader:
+    """The stored tables below a root. check_pages: whether to read every DataFrame once before returning it."""
+
+    engine: ReplayEngine
+    root: str
+    storage: WritableFiles
+    spark_files: SparkFiles
+    storage_options: Mapping[str, Any] | None = None
+    check_pages: bool = False
+
+    def table(self, name: str) -> StoredTable:
+        """Return a table, which may have no version yet."""
+        return StoredTable(storage=self.storage, root=self.root, name=name)
+
+    def manifests(
+        self,
+        table: str,
+        versions: Collection[int] | None = None,
+        in_force: Mapping[int, ManifestName] | None = None,
+    ) -> dict[int, VersionManifest]:
+        """Return manifests by version, as `SnapshotStore.manifests`."""
+        found = self.table(table).manifests_in_force(versions, in_force)
+        return {manifest.version: manifest for manifest in found}
+
+    def manifests_of(self, table: str, versions: Collection[Version]) -> list[VersionManifest]:
+        """Return the manifests of versions, as given. Lists the store only for versions given by number."""
+        numbers = [version for version in versions if isinstance(version, int)]
+        read = self.manifests(table, numbers) if numbers else {}
+        return [read[version] if isinstance(version, int) else version for version in versions]
+
+    def version(self, table: str, version: Version) -> StoredVersion:
+        """Return a version after checking that all its files exist.
+
+        Errors: StoredVersionNotFoundError; CorruptStoreError.
+        """
+        stored = self.table(table)
+        (manifest,) = self.manifests_of(table, [version])
+        stored.check_files(manifest)
+        folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path
+        return StoredVersion(
+            engine=self.engine,
+            stored=stored,
+            manifest=manifest,
+            rows=SparkRows(parquet=self.parquet(folder), log_path=log_path),
+            driver_rows=DriverRows(storage=self.storage, folder=folder, log_path=log_path),
+            check_pages=self.check_pages,
+        )
+
+    def scanned(self, found: StoredVersion, options: ScanOptions | None) -> ScannedTable:
+        """Return the table of a version, for scans."""
+        return scanned_version(
+            self.engine.sessions, found.stored, found.manifest, options or ScanOptions(), self.storage_options
+        )
+
+    def breakdown(self, table: str, version: Version) -> FileBreakdown:
+        """Return the stored breakdown of a version, or count and store it."""
+        (manifest,) = self.manifests_of(table, [version])
+        breakdowns = StoredBreakdowns(stored=self.table(table))
+        found = breakdowns.read(manifest)
+        if found is None:
+            found = self.version(table, manifest).breakdown()
+            try:
+                breakdowns.write(manifest, found)
+            except StorageError as error:
+                _log.warning("Table %s: files by size and partition are not stored: %s", table, error)
+        return found
+
+    def row_changes(self, table: str, first: int, last: int, options: ScanOptions) -> RowChanges:
+        """Return the row changes of the stored versions first to last."""
+        in_force = self.table(table).names_in_force()
+        self.manifests(table, [last], in_force)  # not a range that may have 2**62 versions
+        found = self.manifests(table, range(first, last + 1), in_force)
+        stored = [self.version(table, manifest) for manifest in found.values()]
+
+        def before() -> StoredVersion | None:
+            return self.version(table, first - 1) if first else None
+
+        return stored_row_changes(self.engine, self.scanned(stored[-1], options), stored, before, options)
+
+    def row_changes_since(self, table: str, since: int | None, last: int, options: ScanOptions) -> RowChanges:
+        """Return the row changes after a version; None: all rows of `last`, as inserts."""
+        if since is not None and since != last:
+            return self.row_changes(table, since + 1, last, options)
+        found = self.version(table, last)
+        return stored_rows_as_inserts(self.scanned(found, options), found, unchanged=since == last)
+
+    def parquet(self, folder: str) -> ParquetFiles:
+        """Return the Parquet files of a folder, for Spark."""
+        sessions = self.engine.sessions
+        return ParquetFiles(sessions=sessions, storage=self.storage, spark_files=self.spark_files, folder=folder)
