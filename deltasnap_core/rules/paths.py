@@ -46,7 +46,8 @@ def decoded_sql(path: str) -> str:
         " else concat('25', hex(piece)) end"
     )
     pieces = f"transform(split({path}, '%'), (piece, place) -> {piece})"
-    return f"make_valid_utf8(cast(unhex(array_join({pieces}, '')) as string))"
+    # Of bytes: not every engine has strings that are not UTF-8.
+    return f"make_valid_utf8(unhex(array_join({pieces}, '')))"
 
 
 def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:

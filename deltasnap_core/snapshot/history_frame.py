@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
     LongType,
@@ -51,16 +51,18 @@ value. Values that are not text are JSON.
 """
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_IN_MS = StructType([StructField(field.name, LongType()) if field.name == "timestamp" else field for field in HISTORY])
+# A number: parsers of JSON differ in the forms of a timestamp.
 
 
 def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataFrame:
     """Return commits as a DataFrame (HISTORY), in the order given."""
-    return local_rows(spark, map(_row, history), HISTORY)
+    rows = local_rows(spark, map(_row, history), _IN_MS)
+    return rows.withColumn("timestamp", F.timestamp_millis("timestamp"))
 
 
 def _row(commit: DeltaHistory) -> dict[str, Any]:
-    values = {**commit.to_json(), "timestamp": (_EPOCH + timedelta(milliseconds=commit.timestamp)).isoformat()}
+    values = {**commit.to_json(), "timestamp": commit.timestamp}
     for column in ("operationParameters", "job", "notebook", "operationMetrics", "tags"):
         values[column] = _texts(values.get(column))
     return {name: values.get(name) for name in HISTORY.names}
