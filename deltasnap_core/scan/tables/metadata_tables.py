@@ -284,7 +284,7 @@ class MetadataTables:
             f"{partition_value(column) or 'cast(null as string)'} as {quoted(column.path[0])}"
             for column in self._table.columns.partition
         ]
-        return f"struct({', '.join(fields)})" if fields else "named_struct()"
+        return f"struct({', '.join(fields)})"
 
     @property
     def _records(self) -> str:

@@ -66,8 +66,7 @@ def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
         f"{value or 'cast(null as string)'} as {quoted(column.path[0])}"
         for column, value in zip(columns, values, strict=True)
     ]
-    typed = f"struct({', '.join(fields)})" if fields else "named_struct()"
-    return _candidates(table, files).selectExpr(f"{typed} as partition", *_NUMBERS, "statement")
+    return _candidates(table, files).selectExpr(f"struct({', '.join(fields)}) as partition", *_NUMBERS, "statement")
 
 
 def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[OptimizeCandidate, ...]:
@@ -130,7 +129,7 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     target, columns = target_file_size_bytes(table.metadata.configuration), table.columns.partition
     texts = [f"nullif({text_of(column)}, '') as t{number}" for number, column in enumerate(columns)]
     sizes = files.selectExpr(
-        f"struct({', '.join(texts)}) as texts" if texts else "named_struct() as texts",
+        f"struct({', '.join(texts)}) as texts",
         "coalesce(size, 0L) as size",
         f"(deletionVector is not null and {_is_much_sql()}) as has_deletes",
     )

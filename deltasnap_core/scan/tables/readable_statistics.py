@@ -54,7 +54,7 @@ class ReadableStatistics:
             low, high = (f"try_cast(s.{kind}.{path} as {sql_type(_readable_type(column))})" for kind in _BOUNDS)
             value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
             fields.append(f"{value} as {quoted(column.name)}")
-        return f"struct({', '.join(fields)})" if fields else "named_struct()"
+        return f"struct({', '.join(fields)})"
 
 
 _COVERAGE = (
