@@ -20,7 +20,8 @@
     ├── PredicateError                a predicate is invalid (also a ValueError)
     ├── StoredVersionNotFoundError    the snapshot store does not have that version
     ├── CorruptStoreError             a file of the snapshot store is damaged
-    └── SparkRequiredError            the operation needs Spark, and there is no session
+    ├── SparkRequiredError            the operation needs Spark, and there is no session
+    └── UnsupportedServerError        the Spark Connect server lacks what the operation needs
 
 Messages and reasons never contain credentials: the base class removes them (`redaction`). Other attributes, such as
 paths, are not changed.
@@ -320,6 +321,15 @@ class SparkRequiredError(DeltaSnapError):
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
         super().__init__(f"Spark is required, and no Spark session was given: {reason}.")
+
+
+class UnsupportedServerError(DeltaSnapError):
+    """The Spark Connect server cannot do the `work`, for example because it is not Apache Spark. reason: why."""
+
+    def __init__(self, *, work: str, reason: str) -> None:
+        self.work = work
+        self.reason = reason
+        super().__init__(f"The Spark Connect server cannot {work}: {reason}. Use Apache Spark.")
 
 
 _MOST_SHOWN = 2_000

@@ -16,11 +16,11 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.table_config import column_mapping_mode
 from deltasnap_core.rules.sql_text import string_sql
@@ -135,6 +135,8 @@ class RowReader:
             FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
             for url, add in zip(urls, adds, strict=True)
         ]
+        if statuses and self.table.spark_files.copies_all:
+            self._parquet(self._readable(statuses[:1]))  # a server that refuses to read rows gets no other copy
         return [
             DataFile(
                 url=url,
@@ -218,7 +220,11 @@ class RowReader:
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
             rows = reader.parquet(*paths)
-            _ = rows.schema
+            # Without this column no plan can tell the rows of two files apart.
+            _ = rows.select("*", rows.metadataColumn("_metadata")["row_index"].alias(_ROW)).schema
+        except UnsupportedOperationException as error:
+            reason = "it has no column _metadata with the file and the index of a row"
+            raise UnsupportedServerError(work="read the rows of a table", reason=reason) from error
         except PySparkException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,17 +32,21 @@ def read_every_page(store: LogStore, contents: CheckpointContents) -> None:
 
 
 def _read(store: LogStore, part: CheckpointFile) -> None:
-    groups = [part.metadata.row_group(index) for index in range(part.metadata.num_row_groups)]
-    row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
-    rows = max(1, min(_MOST_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
     try:
         with store.open(part.file.path) as stream:
-            # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
-            parquet = pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
-            for batch in parquet.iter_batches(rows):
-                batch.validate(full=True)
-    except pa.ArrowNotImplementedError:
-        return  # a type that Arrow cannot read is not damage
+            read_pages(stream, part.metadata)
     except UNREADABLE as error:
         reason = f"its pages could not be read: {' '.join(str(error).split())}"
         raise CorruptLogError(path=part.file.path, reason=reason) from error
+
+
+def read_pages(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> None:
+    """Read every page of a Parquet file, in batches of rows. metadata: None: read it too. Errors: UNREADABLE."""
+    # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
+    parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
+    groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
+    row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
+    rows = max(1, min(_MOST_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+    with suppress(pa.ArrowNotImplementedError):  # a type that Arrow cannot read is not damage
+        for batch in parquet.iter_batches(rows):
+            batch.validate(full=True)

@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
+from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructField, StructType
@@ -28,6 +29,7 @@ from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_
 from deltasnap_core.rules.one_action import one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
+from deltasnap_core.storage.urls import split_url
 
 PARSED = "parsed_statistics"
 """A field of `add`: some statistics as values, in the type of `text_schema`; null: use the JSON."""
@@ -104,17 +106,8 @@ class ActionReader:
         if lines.num_rows:
             frames.append(self._of_lines(lines, is_large=batch.is_large))
         if batch.large:
-            paths = self.files.readable(batch.large)
-            text = (
-                file_reader(self.spark)
-                .text(paths, lineSep="\n")
-                .select(
-                    F.substring("_metadata.file_name", 1, 20).cast("long").alias("commit_version"),
-                    F.lit(None).cast("int").alias("line_number"),
-                    F.col("value").alias("line"),
-                )
-            )
             # The other lines are blank: each non-blank line was checked to be an object.
+            text = self._large_commits(self.files.readable(batch.large))
             frames.append(self._parsed(text.where(F.contains("line", F.lit("{")))))
         if not frames:
             return None
@@ -129,6 +122,18 @@ class ActionReader:
             return None
         rows = self._of_arrow(batch.measures, is_large=batch.is_large)
         return keyed_measures(rows, path_key_sql("path", self.log_path), *_PLACE)
+
+    def _large_commits(self, paths: list[str]) -> DataFrame:
+        """Return the lines of commits that are read by path: `_PLACE`, line."""
+        text = file_reader(self.spark).text(paths, lineSep="\n")
+        try:
+            lines = _lines_of(text, text.metadataColumn("_metadata")["file_name"])
+            _ = lines.schema
+        except UnsupportedOperationException:
+            # This server has no column with the file of a row. One read for each file tells the same.
+            texts = [(path, file_reader(self.spark).text(path, lineSep="\n")) for path in paths]
+            return reduce(DataFrame.unionAll, (_lines_of(each, F.lit(split_url(path)[1])) for path, each in texts))
+        return lines
 
     def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
         # One partition satisfies every grouping: small commits are never shuffled.
@@ -225,6 +230,15 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
         "add",
         "remove",
         f"{canonical_path_sql(raw, log_path)} as path",
+    )
+
+
+def _lines_of(text: DataFrame, file_name: Column) -> DataFrame:
+    """Return the lines of commits with their `_PLACE`, by the names of their files."""
+    return text.select(
+        F.substring(file_name, 1, 20).cast("long").alias("commit_version"),
+        F.lit(None).cast("int").alias("line_number"),
+        F.col("value").alias("line"),
     )
 
 

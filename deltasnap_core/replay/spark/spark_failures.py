@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
 from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.replay.spark.spark_files import DamagedPageError
 from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.one_action import ONE_ACTION
 
@@ -28,6 +29,8 @@ _NAMES_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
     rf"|expected {ONE_ACTION}"
+    # Of a reader in Rust, where Java has the ones above.
+    r"|Parquet (?:argument )?error|ARROW:schema|invalid utf-8"
     # Decoding errors after the file was read. Our queries never index into arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )
@@ -51,7 +54,7 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
     """
     try:
         yield
-    except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError) as error:
+    except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError, DamagedPageError) as error:
         text = str(error)
         if isinstance(error, SPARK_FAILURES) and not is_about_files(error):
             raise

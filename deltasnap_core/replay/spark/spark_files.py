@@ -12,20 +12,25 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 
+from deltasnap_core.errors import UnsupportedServerError
+from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
+from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
 
 logger = logger_of(__name__)
 
@@ -42,17 +47,29 @@ class SparkFiles:
     copies stay in a temporary folder until the process ends, because a DataFrame may read them until then. Spark can
     read them only on this machine; on another machine, it needs a connector for the storage. Threads may share an
     instance.
+
+    A server that reads a missing file as an empty one is not Apache Spark. It gets a copy of every file, or a hard
+    link, which stays. This process checks the pages of a Parquet file first, as Spark does while it reads them.
     """
 
-    def __init__(self, storage_options: Mapping[str, Any] | None, can_read: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        storage_options: Mapping[str, Any] | None,
+        can_read: Callable[[str], bool],
+        skips_missing: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Create an instance.
 
-        can_read: whether Spark knows the filesystem of a URL, given in Spark's form. It is called once for each scheme
-                  and bucket, with the first URL there. That file may not exist yet.
+        can_read:      whether Spark knows the filesystem of a URL, given in Spark's form. It is called once for each
+                       scheme and bucket, with the first URL there. That file may not exist yet.
+        skips_missing: whether Spark reads a missing file as an empty one.
         """
         self._storage_options = dict(storage_options or {})
         self._store = FsspecLogStore(self._storage_options)
         self._can_read = can_read
+        self._skips_missing = skips_missing
+        self._needs_copies: bool | None = None
+        self._checked: set[Path] = set()
         self._known: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._folder: Path | None = None
@@ -60,7 +77,15 @@ class SparkFiles:
     @classmethod
     def of(cls, storage_options: Mapping[str, Any] | None, sessions: SparkProvider) -> SparkFiles:
         """Return an instance for the session of a provider."""
-        return cls(storage_options, lambda url: can_read(sessions.session("files that Spark reads"), url))
+
+        def session() -> SparkSession:
+            return sessions.session("files that Spark reads")
+
+        return cls(
+            storage_options,
+            lambda url: can_read(session(), url),
+            lambda: skips_missing_files(session()),
+        )
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
@@ -113,7 +138,15 @@ class SparkFiles:
 
     def _readable(self, file: str | FileStatus) -> str:
         url = file if isinstance(file, str) else file.path
-        return self.url_for_spark(url) if self.is_direct(url) else to_url(self._copy(file))
+        is_direct = not self.copies_all and self.is_direct(url)
+        return self.url_for_spark(url) if is_direct else to_url(self._copy(file))
+
+    @property
+    def copies_all(self) -> bool:
+        """Whether Spark gets a copy of every file, also of those that it could read directly."""
+        if self._needs_copies is None:
+            self._needs_copies = self._skips_missing()
+        return self._needs_copies
 
     def _copy(self, file: str | FileStatus) -> Path:
         status = self._store.status(file) if isinstance(file, str) else file
@@ -125,9 +158,17 @@ class SparkFiles:
         if not copy.exists():
             copy.parent.mkdir(exist_ok=True)
             self._download(status.path, copy)
+        if self.copies_all and copy.suffix == ".parquet" and copy not in self._checked:
+            _check_pages(copy)
+            self._checked.add(copy)
         return copy
 
     def _download(self, url: str, copy: Path) -> None:
+        if is_local(url):
+            with suppress(OSError):  # another filesystem, or a file of another user: copied below
+                # `link` of a symbolic link would be another one, perhaps to nowhere.
+                os.link(Path(local_path(url)).resolve(), copy)
+                return
         filesystem, fs_path = filesystem_of(url, self._storage_options)
         handle, partial = tempfile.mkstemp(dir=copy.parent, prefix=".")
         os.close(handle)
@@ -143,6 +184,18 @@ class SparkFiles:
                 self._folder = Path(tempfile.mkdtemp(prefix="deltasnap-files-"))
                 atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
             return self._folder
+
+
+class DamagedPageError(Exception):
+    """A Parquet file has a page that cannot be read. The message names the file."""
+
+
+def _check_pages(file: Path) -> None:
+    try:
+        with file.open("rb") as stream:
+            read_pages(stream)
+    except UNREADABLE as error:
+        raise DamagedPageError(f"{file.name}: {' '.join(str(error).split())}") from error
 
 
 _PLAIN_FILES = {
@@ -174,4 +227,25 @@ def can_read(spark: SparkSession, url: str) -> bool:
         _ = file_reader(spark).text(url).schema
     except (PySparkException, Py4JJavaError) as error:
         return isinstance(error, PySparkException) and error.getCondition() == _NOT_THERE
+    return True
+
+
+def skips_missing_files(spark: SparkSession) -> bool:
+    """Return whether a session reads a missing file as an empty one. Spark itself raises an error: False.
+
+    Errors: UnsupportedServerError if such a session does not see the files of this machine.
+    """
+    if not type(spark).__module__.startswith("pyspark.sql.connect."):
+        return False  # a session of this process is Spark itself
+    with tempfile.TemporaryDirectory(prefix="deltasnap-probe-") as folder:
+        probe, text = Path(folder, "probe"), uuid4().hex
+        try:
+            _ = file_reader(spark).text(to_url(probe)).schema
+        except PySparkException:
+            return False
+        probe.write_text(text, encoding="utf-8")
+        found = [row[0] for row in file_reader(spark).text(to_url(probe)).collect()]
+    if found != [text]:
+        reason = "it reads a missing file as an empty one, and it does not see the files of this machine"
+        raise UnsupportedServerError(work="read a Delta log", reason=reason)
     return True
