@@ -111,18 +111,30 @@ def common(
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    remote: Annotated[
+        str | None, typer.Option(metavar="URL|sail", help="Use a Spark Connect server or Sail instead of own Spark.")
+    ] = None,
+) -> None:
     """Write a demo table, materialize each of its versions with Dagster, and show the result.
 
     A second run adds a few commits and refreshes only those. All files are below .deltasnap in this folder.
     """
     _require("deltalake", "demo")
+    from pydantic import ValidationError
+
+    from deltasnap_assets.settings.config import SparkSettings
     from deltasnap_assets.spark.java import check_java
 
-    check_java()
+    try:
+        spark = SparkSettings(remote=remote)
+    except ValidationError as error:
+        raise typer.BadParameter(error.errors()[0]["msg"]) from error
+    if remote is None:
+        check_java()
     from deltasnap_assets.command.demo_run import run_demo
 
-    if not run_demo(Path.cwd()):
+    if not run_demo(Path.cwd(), spark):
         raise typer.Exit(1)
 
 

@@ -13,7 +13,7 @@ from rich.progress import track
 from deltasnap_assets.command.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import SnapshotStore, TableLog
 
@@ -25,9 +25,9 @@ NEXT_STEPS = """\
 Your own tables: README.md, "Your own tables"."""
 
 
-def run_demo(folder: Path) -> bool:
+def run_demo(folder: Path, spark: SparkSettings) -> bool:
     """Write or continue the demo table below `folder`, refresh it, print its versions. Return False on failure."""
-    settings = demo_settings(folder)
+    settings = demo_settings(folder).model_copy(update={"spark": spark})
     table = settings.tables[0]
     console = Console()
     before = version_count(Path(table.path))

@@ -16,13 +16,14 @@ from deltasnap_assets.command.local.running_ui import last_ui, leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
 from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
+from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog
 
@@ -51,7 +52,9 @@ def examine() -> Iterator[Finding]:
     )
     yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.0 or later.")
     yield _archive()
-    if remote is not None:
+    if remote == SAIL:
+        yield _try("Sail", lambda: f"pysail {sail_version()}", "Install the extra, or remove spark.remote.")
+    elif remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
     yield _or_error("server", _server)
     yield _or_error("ui", _ui)

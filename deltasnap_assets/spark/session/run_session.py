@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_assets.spark.connect_check import address_of, check_remote, limit_retries
 from deltasnap_assets.spark.java import use_java
+from deltasnap_assets.spark.sail import running_sail_url, sail_version
 from deltasnap_assets.spark.session.failures import starting_spark
 
 
@@ -82,4 +83,6 @@ class RunSession:
             session: SparkSession = self._pyspark.spark_session
         if remote is not None:
             limit_retries(session)
+        if remote is not None and remote == running_sail_url():
+            session.conf.set("spark.master", f"Sail {sail_version()}")  # for `computed_by`
         return session

@@ -1,0 +1,54 @@
+"""`spark.remote: sail` without a server: what is reported if it is missing, and the pins of its environment."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark import sail
+from deltasnap_assets.spark.connect_check import RemoteError
+from deltasnap_assets.spark.sail import running_sail_url, sail_url
+from deltasnap_assets.spark.session_config import session_config
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_sail_that_is_not_installed_is_one_line_of_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(sail, "version", missing)
+    monkeypatch.setattr(sail, "_urls", {})
+    for start in (sail_url, lambda: session_config(SparkSettings(remote="sail"))):
+        with pytest.raises(RemoteError, match="with the extra sail"):
+            start()
+    assert running_sail_url() is None
+
+
+def test_sail_has_one_server_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start() -> str:
+        started.append(f"sc://127.0.0.1:{len(started)}")
+        return started[-1]
+
+    monkeypatch.setattr(sail, "_start", start)
+    monkeypatch.setattr(sail, "_urls", {-1: "sc://of.the.parent:1"})
+    assert sail_url() == sail_url() == running_sail_url() == "sc://127.0.0.1:0"
+    config = session_config(SparkSettings(remote="sail", config={"spark.driver.memory": "2g", "a.b": 1}))
+    assert (config["spark.remote"], config["a.b"]) == ("sc://127.0.0.1:0", "1")
+    assert "spark.driver.memory" not in config
+
+
+def test_pins_of_sail_are_those_of_all_tests_except_for_pyspark() -> None:
+    pins, of_sail = (_pins(name) for name in ("constraints.txt", "constraints-sail.txt"))
+    other = {line for line in of_sail - pins if not line.startswith(("pysail==", "pyspark==4.1."))}
+    assert other == set()
+
+
+def _pins(name: str) -> set[str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return {line for line in lines if not line.startswith("#")}
