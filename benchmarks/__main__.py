@@ -84,6 +84,7 @@ def main(
     repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after one that is not.")] = 5,
     cores: Annotated[int, typer.Option(min=1, help="Cores of the Spark session.")] = 2,
     use: Annotated[str, typer.Option(metavar="auto|always", help="The engine, as in `spark: {use: ...}`.")] = "auto",
+    remote: Annotated[str | None, typer.Option(metavar="URL|sail", help="As in `spark: {remote: ...}`.")] = None,
     spark: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; repeatable.")] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the made tables here, for the next time.")] = None,
     output: Annotated[Path | None, typer.Option("--json", help="Write the findings here too.")] = None,
@@ -117,6 +118,7 @@ def main(
             use=SparkSettings.model_validate({"use": use}).use,
             folder=folder,
             report=status.update,
+            remote=remote,
         )
         try:
             results = [_run(console, bench, name, status.update) for name in wanted]
@@ -175,6 +177,7 @@ def _document(bench: Bench, results: list[dict[str, Any]]) -> dict[str, Any]:
         "repeat": bench.repeat,
         "cores": bench.cores,
         "use": bench.use,
+        "remote": bench.remote,
         "spark_config": bench.spark_config,
         "benchmarks": [result | {"found": [finding.to_json() for finding in result["found"]]} for result in results],
     }

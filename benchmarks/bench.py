@@ -18,7 +18,7 @@ from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import LogShape
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import use_java
-from deltasnap_assets.spark.session_config import long_lived_config
+from deltasnap_assets.spark.session_config import long_lived_config, session_config
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 
 OURS, PEER = "deltasnap", "deltalake"
@@ -29,7 +29,8 @@ class Bench:
     """files, commits: of the table that most benchmarks use. repeat: timed rounds.
 
     cores:  of the embedded Spark session. spark_config: its settings that override the app's.
-    use:    the engine, a value of `spark: {use: ...}`.
+    use:    the engine, a value of `spark: {use: ...}`. remote: of `spark: {remote: ...}`, such as `sail`, in place of
+            the embedded session; benchmarks that start processes have their own.
     folder: for all output; generated tables stay in it.
     report: called with the current activity.
     """
@@ -42,6 +43,7 @@ class Bench:
     use: Literal["auto", "always"]
     folder: Path
     report: Callable[[str], None]
+    remote: str | None = None
 
     @property
     def shape(self) -> LogShape:
@@ -62,6 +64,9 @@ class Bench:
     def spark(self) -> SparkSession:
         """The single session, with the settings of the app's warm Connect server."""
         self.report("starting Spark")
+        if self.remote is not None:
+            settings = SparkSettings(remote=self.remote, config=dict(self.spark_config))
+            return SparkSession.builder.config(map={**session_config(settings)}).getOrCreate()
         use_java()
         logging.getLogger("py4j").setLevel(logging.ERROR)
         builder = SparkSession.builder

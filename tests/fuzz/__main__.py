@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seed 1 --count 1000 [--spark] [--rewrite]`: prints the faults and each wrong answer once."""
+"""`python -m tests.fuzz --seed 1 --count 1000 [--spark [sail]] [--rewrite]`: prints each wrong answer once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the first table")
     parser.add_argument("--count", type=int, default=1000, help="how many tables, of one seed after another")
-    parser.add_argument("--spark", action="store_true", help="ask Spark and the store too: about a second a table")
+    parser.add_argument(
+        "--spark", nargs="?", const="local[2]", help="ask Spark, or `sail`, and the store too: about a second a table"
+    )
     parser.add_argument("--rewrite", action="store_true", help="rewrite the logs rather than damage them")
     parser.add_argument("--all", action="store_true", help="print every wrong answer, not one of each kind")
     arguments = parser.parse_args()
@@ -82,17 +84,23 @@ class _Tally:
 
 
 @contextlib.contextmanager
-def _session(wanted: bool) -> Iterator[Any]:
-    if not wanted:
+def _session(wanted: str | None) -> Iterator[Any]:
+    if wanted is None:
         yield None
         return
     from pyspark.sql import SparkSession
 
+    if wanted == "sail":
+        from deltasnap_assets.settings.config import SparkSettings
+        from deltasnap_assets.spark.session_config import session_config
+
+        yield SparkSession.builder.config(map={**session_config(SparkSettings(remote=wanted))}).getOrCreate()
+        return
     from deltasnap_assets.spark.java import use_java
     from tests.conftest import QUICK_SESSION
 
     use_java()
-    spark = SparkSession.builder.master("local[2]").config(map={**QUICK_SESSION, **LONG_RUN}).getOrCreate()
+    spark = SparkSession.builder.master(wanted).config(map={**QUICK_SESSION, **LONG_RUN}).getOrCreate()
     yield spark
     spark.stop()
 
