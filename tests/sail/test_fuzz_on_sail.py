@@ -15,7 +15,7 @@ from tests.fuzz.test_fuzz import SEED, told
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COUNT, A_TEST = 40, 10
+COUNT, A_TEST = 20, 5
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))

@@ -125,11 +125,15 @@ def _candidate(
 
 
 def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
-    """Return texts (struct of the partition values in the log: t0, t1, ...), _NUMBERS (longs), statement (string)."""
+    """Return texts (struct of the partition values in the log: t0, t1, ...), _NUMBERS (longs), statement (string).
+
+    Without partition columns, texts is null.
+    """
     target, columns = target_file_size_bytes(table.metadata.configuration), table.columns.partition
     texts = [f"nullif({text_of(column)}, '') as t{number}" for number, column in enumerate(columns)]
     sizes = files.selectExpr(
-        f"struct({', '.join(texts)}) as texts",
+        # Not every server groups by a struct without fields.
+        f"struct({', '.join(texts)}) as texts" if texts else "cast(null as string) as texts",
         "coalesce(size, 0L) as size",
         f"(deletionVector is not null and {_is_much_sql()}) as has_deletes",
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
@@ -56,6 +58,13 @@ class ParquetFiles:
         """
         target = join_url(self.folder, path)
         write_parquet(self.spark_files, rows, target, _OPTIONS, partition_by=partition_by)
+        found = self._written(target, keep_empty)
+        if found or not keep_empty:
+            return found
+        # A server that is not Apache Spark may write no file.
+        content = BytesIO()
+        pq.write_table(to_arrow_schema(rows.schema).empty_table(), content)
+        self.storage.write(join_url(target, "empty.parquet"), content.getvalue())
         return self._written(target, keep_empty)
 
     def read(self, files: Iterable[StoreFile], schema: StructType) -> DataFrame | None:

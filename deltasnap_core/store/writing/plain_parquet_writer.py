@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from deltasnap_core.errors import UnsupportedServerError
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.layout import ALL_FILES, STAGING, TOMBSTONES, plain_parquet_path
@@ -63,6 +64,9 @@ class PlainParquetWriter:
                 in_files = rows.repartition(min(len(wanted), 200), "version").sortWithinPartitions("version")
                 for file in parquet.write(in_files, f"{staging}/rows", partition_by="version"):
                     version = int(file.path.rpartition("/")[0].rpartition("=")[2])
+                    if version in found:
+                        reason = f"it wrote more than one for version {version}"
+                        raise UnsupportedServerError(work="write one file for each version", reason=reason)
                     found[version] = self._moved(file, plain_parquet_path(kind, version))
             if missing := [version for version in wanted if version not in found]:
                 none = parquet.no_rows(schema).coalesce(1)
