@@ -59,15 +59,15 @@ def test_five_assets_on_sail_hold_what_the_core_gives(found: dict[str, Any]) -> 
     assert len(assets["reconstructed_state"]) == len(core["state"])
 
 
-def test_checkpoint_written_on_sail_holds_the_state(found: dict[str, Any]) -> None:
-    assert found["checkpoint"] == {"is_new": True, "is_same": True, "version": VERSIONS - 1}
+def test_checkpoint_is_refused_in_one_sentence(found: dict[str, Any]) -> None:
+    assert found["checkpoint"]["refused"].startswith("The Spark Connect server cannot write a checkpoint: ")
 
 
 def test_demo_runs_on_sail_without_java(tmp_path: Path, without_java: dict[str, str]) -> None:
     command = [sys.executable, "-c", "from deltasnap_assets.command.cli import main; main()", "demo", "--remote=sail"]
     done = subprocess.run(command, cwd=tmp_path, env=without_java, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert "Sail" in next(tmp_path.rglob("*.json")).read_text() or "47" in done.stdout
+    assert "47" in done.stdout
 
 
 def test_scan_of_rows_is_refused_in_one_sentence(spark: SparkSession, table: Path) -> None:

@@ -12,9 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, Observation
 
-from deltasnap_core.errors import CheckpointMismatchError, CorruptLogError, ProtectedVersionError, StorageError
+from deltasnap_core.errors import (
+    CheckpointMismatchError,
+    CorruptLogError,
+    ProtectedVersionError,
+    StorageError,
+    UnsupportedServerError,
+)
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
@@ -111,9 +118,13 @@ class CheckpointWriter:
         expected = self.snapshot.computed_state
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
         make = self._v2 if self._is_v2 else self._classic
-        draft, digest = on_ladder(
-            self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.next_rung
-        )
+        try:
+            draft, digest = on_ladder(
+                self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.next_rung
+            )
+        except UnsupportedOperationException as error:
+            reason = "it cannot observe the rows that it writes"
+            raise UnsupportedServerError(work="write a checkpoint", reason=reason) from error
         is_placed = False
         try:
             contents = self._read_back(draft, expected, columns, digest)
