@@ -26,6 +26,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.sessions import SparkProvider
+from deltasnap_core.replay.spark.optional_fields import with_optional_fields
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
@@ -49,7 +50,8 @@ class SparkFiles:
     instance.
 
     A server that reads a missing file as an empty one is not Apache Spark. It gets a copy of every file, or a hard
-    link, which stays. This process checks the pages of a Parquet file first, as Spark does while it reads them.
+    link, which stays. This process checks the pages of a Parquet file first, as Spark does while it reads them, and
+    writes the copy again if it has required fields in a struct (`with_optional_fields`).
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class SparkFiles:
             self._download(status.path, copy)
         if self.copies_all and copy.suffix == ".parquet" and copy not in self._checked:
             _check_pages(copy)
+            with_optional_fields(copy)
             self._checked.add(copy)
         return copy
 
