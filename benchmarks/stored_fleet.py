@@ -11,10 +11,10 @@ from typing import Any
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_names import CheckpointKind, checkpoint_file, commit_file
-from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, checkpoint_file, commit_file
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles

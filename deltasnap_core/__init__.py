@@ -61,12 +61,12 @@ if TYPE_CHECKING:
         RemoveFile,
         SetTransaction,
     )
-    from deltasnap_core.protocol.file_names import LOG_FOLDER, checkpoint_file, commit_file
-    from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
-    from deltasnap_core.protocol.snapshot_state import SnapshotState
-    from deltasnap_core.protocol.table_config import deleted_file_retention_ms, in_commit_timestamps_enabled
+    from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, checkpoint_file, commit_file
+    from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms, in_commit_timestamps_enabled
+    from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
+    from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+    from deltasnap_core.protocol.state.version_checksum import VersionChecksum
     from deltasnap_core.protocol.table_features import check_readable
-    from deltasnap_core.protocol.version_checksum import VersionChecksum
     from deltasnap_core.ranges import VersionRanges, contiguous_runs
     from deltasnap_core.redaction import (
         hide_secrets,
@@ -147,19 +147,19 @@ _MODULES = {
         "RemoveFile",
         "SetTransaction",
     ),
-    "protocol.file_names": (
+    "protocol.log_files.file_names": (
         "LOG_FOLDER",
         "checkpoint_file",
         "commit_file",
     ),
-    "protocol.file_size_histogram": ("FileSizeHistogram",),
-    "protocol.snapshot_state": ("SnapshotState",),
-    "protocol.table_config": (
+    "protocol.state.file_size_histogram": ("FileSizeHistogram",),
+    "protocol.state.snapshot_state": ("SnapshotState",),
+    "protocol.properties.table_config": (
         "deleted_file_retention_ms",
         "in_commit_timestamps_enabled",
     ),
     "protocol.table_features": ("check_readable",),
-    "protocol.version_checksum": ("VersionChecksum",),
+    "protocol.state.version_checksum": ("VersionChecksum",),
     "storage.fsspec_log_store": ("FsspecLogStore",),
     "storage.log_store": (
         "FileStatus",

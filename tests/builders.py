@@ -12,8 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from deltasnap_core.protocol import file_names
-from deltasnap_core.protocol.file_names import ParsedLogPath
+from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 LOG_PATH = "file:///tables/events/_delta_log"

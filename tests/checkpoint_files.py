@@ -10,7 +10,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import UUIDS, Action, content, mtime_of
 
 CheckpointStyle = Literal["classic", "multipart", "v2-parquet", "v2-json", "v2-parquet-sidecars", "v2-json-sidecars"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.file_names import (
+from deltasnap_core.protocol.log_files.file_names import (
     LAST_CHECKPOINT,
     SIDECAR_FOLDER,
     CheckpointKind,

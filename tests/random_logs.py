@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import FIRST_COMMIT_MS, Action, add, commit_info, content, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.oracle import OracleState, replay

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_problem, shown
-from deltasnap_assets.command.views.fleet_format import FleetFormat
+from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import TableLevel, learn_options
 
@@ -146,7 +146,7 @@ def fleet(
 
     Reads only the store. The condition is that of the last look at a table, by its sensor, schedule or refresh.
     """
-    from deltasnap_assets.command.views.fleet_view import fleet_text, read_rows, show_fleet
+    from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
     from deltasnap_assets.settings.loading import load_settings, nothing_to_follow
     from deltasnap_core import DeltaSnapError
 

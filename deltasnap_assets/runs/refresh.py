@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import dagster as dg
 
 from deltasnap_assets.processes import this_process
-from deltasnap_assets.runs.condition_report import FailedRun, report_condition
-from deltasnap_assets.runs.damage import (
+from deltasnap_assets.runs.condition.condition_report import FailedRun, report_condition
+from deltasnap_assets.runs.condition.damage import (
     BrokenTableError,
     condition_of_failure,
     look_or_report,
     report_where_nothing_is_new,
 )
 from deltasnap_assets.runs.handed_on import Look, handed_on
-from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.plan import (
+from deltasnap_assets.runs.planning.partition_order import sort_partitions
+from deltasnap_assets.runs.planning.plan import (
     job_name,
     known_of,
     look,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from deltasnap_assets.runs.damage import look_or_report, report_where_nothing_is_new
-from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.plan import (
+from deltasnap_assets.runs.condition.damage import look_or_report, report_where_nothing_is_new
+from deltasnap_assets.runs.planning.partition_order import sort_partitions
+from deltasnap_assets.runs.planning.plan import (
     job_name,
     known_of,
     plan,

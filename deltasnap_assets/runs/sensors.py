@@ -15,12 +15,12 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition_report import FAILED_RUN, FailedRun, report_condition
-from deltasnap_assets.runs.damage import condition_of_failure, report_where_nothing_is_new
-from deltasnap_assets.runs.looks import note_poll
-from deltasnap_assets.runs.partition_order import sort_partitions
-from deltasnap_assets.runs.pauses import Followed
-from deltasnap_assets.runs.plan import (
+from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, FailedRun, report_condition
+from deltasnap_assets.runs.condition.damage import condition_of_failure, report_where_nothing_is_new
+from deltasnap_assets.runs.condition.looks import note_poll
+from deltasnap_assets.runs.planning.partition_order import sort_partitions
+from deltasnap_assets.runs.planning.pauses import Followed
+from deltasnap_assets.runs.planning.plan import (
     DAMAGED,
     Known,
     Stored,

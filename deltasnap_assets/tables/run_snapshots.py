@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.handed_on import Look
-from deltasnap_assets.runs.partitions import contiguous
-from deltasnap_assets.runs.plan import log_of
+from deltasnap_assets.runs.planning.partitions import contiguous
+from deltasnap_assets.runs.planning.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.asked_facts import AskedFacts, OnProgress

@@ -9,8 +9,8 @@ from typing import Any
 
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
 from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import safe_repr
 
 

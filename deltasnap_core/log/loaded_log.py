@@ -14,7 +14,7 @@ from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvid
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
-from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import redacted

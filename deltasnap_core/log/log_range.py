@@ -15,8 +15,8 @@ from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_gate import check_replayable
 from deltasnap_core.protocol.commit_info import CommitInfo
-from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.table_config import deleted_file_retention_ms
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContent
 from deltasnap_core.log.commits.action_lines import action_at, lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.table_config import set_transaction_retention_ms
+from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
 from deltasnap_core.storage.log_store import LogStore
 
 _READERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {

@@ -27,7 +27,7 @@ from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus, cursor_at,
 from deltasnap_core.log.polling.new_commits import look_from
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore

@@ -19,13 +19,13 @@ from deltasnap_core.log.protocol_gate import check_replayable, warn_of_catalog
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.table_config import (
+from deltasnap_core.protocol.properties.table_config import (
     deleted_file_retention_ms,
     in_commit_timestamps_enabled,
     set_transaction_retention_ms,
 )
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.protocol.table_features import check_readable, table_properties
-from deltasnap_core.protocol.version_checksum import VersionChecksum
 
 
 class VersionLog:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.engine import Answer
 from deltasnap_core.replay.state_delta import StateDelta
 

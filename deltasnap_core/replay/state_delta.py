@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.rules.aggregates import FileTotals
 from deltasnap_core.rules.file_breakdown import FileGroup
 

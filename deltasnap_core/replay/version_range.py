@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.state_delta import StateDelta
 
 

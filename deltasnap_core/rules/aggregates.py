@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import BIN_STARTS
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 
 _TOMBSTONE = -1
 _NO_VECTOR = -1

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.protocol.table_config import column_mapping_mode
+from deltasnap_core.protocol.properties.table_config import column_mapping_mode
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.files.data_paths import is_hidden, spark_name
 from deltasnap_core.scan.files.roaring import Rows

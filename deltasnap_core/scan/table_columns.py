@@ -9,7 +9,7 @@ from typing import Any
 
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode
+from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"

@@ -18,9 +18,9 @@ from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_clock
-from deltasnap_core.protocol.file_names import LOG_FOLDER
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
@@ -30,7 +30,6 @@ from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
-from deltasnap_core.snapshot.history_frame import history_frame
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
 from deltasnap_core.snapshot.session_properties import with_session_defaults
@@ -38,6 +37,7 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
+from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
 from deltasnap_core.storage.log_store import FileStatus, LogStore

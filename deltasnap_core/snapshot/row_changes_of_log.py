@@ -15,7 +15,7 @@ from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.log_range import LogRange, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.table_config import change_data_feed_enabled
+from deltasnap_core.protocol.properties.table_config import change_data_feed_enabled
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.driver.whole_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError

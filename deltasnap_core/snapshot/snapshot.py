@@ -13,10 +13,10 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
+from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.protocol.table_features import table_properties
-from deltasnap_core.protocol.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.state_cache import StateCache
@@ -27,7 +27,7 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts, SnapshotFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
-from deltasnap_core.snapshot.snapshot_source import SnapshotSource
+from deltasnap_core.snapshot.sources.snapshot_source import SnapshotSource
 from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames

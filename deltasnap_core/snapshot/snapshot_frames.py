@@ -12,7 +12,7 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import forget_all, once
 from deltasnap_core.protocol.actions import AddFile
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE

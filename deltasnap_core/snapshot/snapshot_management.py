@@ -8,8 +8,8 @@ from threading import Lock, RLock, Thread
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
 from deltasnap_core.snapshot.segment_refresh import (

@@ -52,8 +52,8 @@ from pyspark.sql import DataFrame, SparkSession
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
-from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of

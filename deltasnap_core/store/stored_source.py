@@ -10,16 +10,16 @@ from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.retention import KEEP_ALL
-from deltasnap_core.protocol.table_config import deleted_file_retention_ms
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
+from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
 from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
-from deltasnap_core.snapshot.history_frame import history_frame
-from deltasnap_core.snapshot.named_files import named_files
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
+from deltasnap_core.snapshot.sources.history_frame import history_frame
+from deltasnap_core.snapshot.sources.named_files import named_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.stored_scan import stored_history

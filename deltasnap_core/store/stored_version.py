@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.engine import Question, ReplayEngine
 from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE

@@ -14,7 +14,7 @@ from benchmarks import answers
 from benchmarks.logs import columns, maker
 from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import CheckpointKind, LogShape
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 
 FILES, COMMITS = 200, 12
 SHAPES: dict[str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB
 from deltasnap_core import DeltaSnapError
-from deltasnap_core.protocol.file_names import checkpoint_file, commit_file
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
 from tests.builders import commit_info, content, protocol
 
 VERSIONS = 8

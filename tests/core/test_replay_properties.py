@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
 from tests.builders import Action, mtime_of, write_log
 from tests.checkpoint_files import write_checkpoint

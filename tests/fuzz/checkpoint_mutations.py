@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.fuzz.made_tables import EXPIRED, MadeTable
 from tests.fuzz.meanings import Meaning, Mutation, actions_of, made, meaning_of_loss, pick, rewrite
 

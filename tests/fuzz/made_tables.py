@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import (
     FIRST_COMMIT_MS,
     Action,

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import add, mtime_of
 from tests.fuzz import checkpoint_mutations
 from tests.fuzz.made_tables import MadeTable

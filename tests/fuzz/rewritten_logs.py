@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from deltasnap_core import DeltaLog, LogCursor, SnapshotStore, TableLog
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import content
 from tests.checkpoint_files import STYLES, write_checkpoint
 from tests.fuzz.judge import Finding, Tried

@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.plan import delta_log_key, log_of, observed_by_hand
+from deltasnap_assets.runs.planning.plan import delta_log_key, log_of, observed_by_hand
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_assets.texts import secrets_hidden

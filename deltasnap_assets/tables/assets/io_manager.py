@@ -9,7 +9,7 @@ from typing import Any, Literal
 import dagster as dg
 import pyarrow as pa
 
-from deltasnap_assets.runs.partitions import versions_of
+from deltasnap_assets.runs.planning.partitions import versions_of
 from deltasnap_assets.tables.assets.input_forms import StoredInput, given_as
 from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from deltasnap_assets.runs.partitions import key_of, known_versions, version_partitions
-from deltasnap_assets.runs.plan import BEGAN_AFTER_TAG, delta_log_key
+from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
+from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, delta_log_key
 
 Entries = Mapping[str, dg.MetadataValue]
 

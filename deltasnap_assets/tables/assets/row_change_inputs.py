@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from deltasnap_assets.runs.partitions import version_partitions
+from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
 from deltasnap_assets.tables.assets.row_inputs import (

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from deltasnap_assets.runs.partitions import key_of, keys_read_once, version_partitions, versions_of
+from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset

@@ -6,7 +6,7 @@
 import dagster as dg
 from pydantic import Field
 
-from deltasnap_assets.runs.partitions import key_of, version_partitions
+from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition_report import problems_of
-from deltasnap_assets.runs.looks import Found, found_by_checks, note
+from deltasnap_assets.runs.condition.condition_report import problems_of
+from deltasnap_assets.runs.condition.looks import Found, found_by_checks, note
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaSnapError, logger_of

@@ -17,8 +17,8 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from deltasnap_assets.checks.check import Verdict, VersionCheck
 from deltasnap_assets.checks.registry import VERSION_CHECKS
-from deltasnap_assets.runs.condition_report import severity_of
-from deltasnap_assets.runs.partitions import key_of, known_versions, version_of, version_partitions
+from deltasnap_assets.runs.condition.condition_report import severity_of
+from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.noted_results import note_version_checks

@@ -9,7 +9,7 @@ import dagster as dg
 from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
-from deltasnap_assets.runs.condition_report import fault_entries, fault_lines
+from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, text_value, time_value

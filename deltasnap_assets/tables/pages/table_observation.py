@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import dagster as dg
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.condition_report import condition_tag, fault_lines
-from deltasnap_assets.runs.plan import (
+from deltasnap_assets.runs.condition.condition_report import condition_tag, fault_lines
+from deltasnap_assets.runs.planning.plan import (
     CHECKPOINT_TAG,
     CONDITION_TAG,
     checkpoint_read,

@@ -25,7 +25,7 @@ from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, n
 from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
-from deltasnap_core.protocol.file_names import SIDECAR_FOLDER
+from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.trusted_paths import resolve_path
 from deltasnap_core.storage.urls import join_url

@@ -19,7 +19,7 @@ from deltasnap_core.log.commits.action_lines import (
     structs,
 )
 from deltasnap_core.protocol.actions import CommitInfo
-from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 

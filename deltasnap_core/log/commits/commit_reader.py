@@ -33,7 +33,7 @@ from deltasnap_core.log.commits.commit_batch import (
     changed_files,
     in_one_piece,
 )
-from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 IN_MEMORY_BYTES = 128 << 20

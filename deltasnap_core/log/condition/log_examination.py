@@ -37,7 +37,7 @@ from deltasnap_core.log.non_file_actions import (
 )
 from deltasnap_core.log.protocol_gate import check_no_manifest_commits
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted

@@ -12,8 +12,8 @@ from deltasnap_core.log.commits.commit_scan import read_actions, read_commit_inf
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
-from deltasnap_core.protocol.file_names import commit_version
-from deltasnap_core.protocol.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
+from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 

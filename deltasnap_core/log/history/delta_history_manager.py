@@ -26,7 +26,7 @@ from deltasnap_core.log.history.commit_timestamps import (
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
 from deltasnap_core.protocol.actions import CommitInfo
-from deltasnap_core.protocol.file_names import commit_version
+from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath
+from deltasnap_core.protocol.log_files.file_names import LogFileKind, ParsedLogPath
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from deltasnap_core.protocol.file_names import CheckpointKind, Extension
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, Extension
 from deltasnap_core.storage.log_store import FileStatus
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
-from deltasnap_core.protocol.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
-from deltasnap_core.protocol.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
+from deltasnap_core.protocol.log_files.checkpoint_instance import complete_checkpoints, incomplete_checkpoints
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, LogFileKind, ParsedLogPath, listing_prefix
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore

@@ -10,8 +10,8 @@ from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommit
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.protocol.file_names import LAST_CHECKPOINT
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.log_store import LogStore

@@ -11,7 +11,7 @@ from itertools import count, islice
 
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.file_names import LogFileKind, ParsedLogPath, commit_file, listing_prefix
+from deltasnap_core.protocol.log_files.file_names import LogFileKind, ParsedLogPath, commit_file, listing_prefix
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
 from deltasnap_core.replay.driver.state_deltas import counted, delta_between

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import file_groups
 from deltasnap_core.replay.driver.reconciliation import KEY, newest, without
 from deltasnap_core.replay.state_delta import StateDelta

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.load_actions import MEASURED_ADD, MEASURED_REMOVE
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.engine import Answer
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.file_action_layout import MEASURED, measured

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
 from deltasnap_core.replay.spark.file_breakdowns import breakdown_columns, breakdown_sums
 from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile

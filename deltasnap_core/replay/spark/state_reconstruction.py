@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL, FileActionLayout
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE

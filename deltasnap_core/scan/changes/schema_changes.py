@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.table_config import ColumnMappingMode, column_mapping_mode
+from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
 from deltasnap_core.replay.spark.table_schema import parse_schema
 from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
 from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES

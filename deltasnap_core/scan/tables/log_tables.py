@@ -10,7 +10,7 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.protocol.file_names import ParsedLogPath
+from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.storage.log_store import FileStatus
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.protocol.table_config import target_file_size_bytes
+from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.num_records import num_records, num_records_sql
 from deltasnap_core.rules.sql_text import sql_type, string_sql

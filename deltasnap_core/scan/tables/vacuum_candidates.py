@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.protocol.file_names import LOG_FOLDER
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.scan.files.deletion_vectors import vector_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, normal_path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deltasnap_core.errors import NoFilesystemError, StorageError
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.file_names import LAST_CHECKPOINT
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import is_local, join_url, redacted, split_url
 from deltasnap_core.storage.writable_files import WritableFiles

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.table_config import writes_stats_as_json, writes_stats_as_struct
+from deltasnap_core.protocol.properties.table_config import writes_stats_as_json, writes_stats_as_struct
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.replay.spark.schemas import STATE
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_type

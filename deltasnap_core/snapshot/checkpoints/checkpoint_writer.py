@@ -30,17 +30,17 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.log.polling.unchanged_log import check_unchanged
-from deltasnap_core.protocol.file_names import (
+from deltasnap_core.protocol.log_files.file_names import (
     SIDECAR_FOLDER,
     CheckpointKind,
     checkpoint_file,
     commit_version,
     uuid_checkpoint_file,
 )
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_config import checkpoint_policy, protected_checkpoints_before
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.table_config import checkpoint_policy, protected_checkpoints_before
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_features import has_feature
 from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.table_config import num_indexed_cols, stats_columns
+from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
 from deltasnap_core.protocol.table_features import has_feature
 from deltasnap_core.rules.sql_text import sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import quoted

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
-from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 

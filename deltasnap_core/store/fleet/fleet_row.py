@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltasnap_core.protocol.file_size_histogram import files_below
+from deltasnap_core.protocol.state.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_look import DEFAULT_SMALL_FILE_BYTES, LastLook
 from deltasnap_core.store.fleet.table_level import Judgement, TableLevel, judged

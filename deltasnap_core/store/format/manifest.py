@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from deltasnap_core.log.commits.commit_summary import CommitSummary
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.shared_documents import JsonObject, Part

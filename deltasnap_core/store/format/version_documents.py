@@ -8,8 +8,8 @@ from typing import Any
 
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.file_names import commit_version
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest

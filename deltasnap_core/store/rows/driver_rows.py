@@ -15,7 +15,7 @@ from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
 from deltasnap_core.log.commits.action_lines import MEASURED_LINES
 from deltasnap_core.log.commits.commit_batch import CommitBatch
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file_groups
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range

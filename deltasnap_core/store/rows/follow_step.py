@@ -8,7 +8,7 @@ from typing import Protocol
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
 

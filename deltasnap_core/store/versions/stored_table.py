@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles

@@ -17,8 +17,8 @@ from deltasnap_core.log.log_range import (
     retention_at,
 )
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import Answer, Question
 from deltasnap_core.replay.spark.file_action_layout import FULL

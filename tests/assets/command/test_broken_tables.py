@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import commit_file
-from deltasnap_core.protocol.file_names import checkpoint_file
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file
 from tests.assets.command.test_cli import deltasnap
 from tests.flaky_s3 import FlakyS3
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_assets.command.views.prometheus import label_value, prometheus_text
+from deltasnap_assets.command.views.fleet.prometheus import label_value, prometheus_text
 from deltasnap_core import LastLook, SnapshotStore
 
 DAY = 24 * 3_600_000

@@ -15,9 +15,9 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.runs.alerts import alerts_sensor
-from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.webhook import WebhookError, send
+from deltasnap_assets.runs.condition.alerts import alerts_sensor
+from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -159,7 +159,7 @@ def test_messages_sent_before_a_failure_are_not_sent_again(
         chat.status = 503 if text.startswith("Table b ") else 200
         send(url, text)
 
-    monkeypatch.setattr("deltasnap_assets.runs.alerts.send", failing_for_b)
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.send", failing_for_b)
     with pytest.raises(WebhookError):
         fleet.tick()
     monkeypatch.undo()

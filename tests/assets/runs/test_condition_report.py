@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deltasnap_assets.runs.condition_report import fault_entries
+from deltasnap_assets.runs.condition.condition_report import fault_entries
 from deltasnap_core import TableLog
 from tests.builders import add, metadata, protocol, write_log
 

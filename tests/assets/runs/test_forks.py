@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.runs.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
+from deltasnap_assets.runs.planning.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
 
 FORKS = (Fork(version=3, after_event=100), Fork(version=5, after_event=200))
 # The versions that were materialized, by the event after which they were.

@@ -5,7 +5,7 @@ import pytest
 
 import deltasnap_assets
 from deltasnap_assets import LatestVersion
-from deltasnap_assets.runs.partitions import version_partitions
+from deltasnap_assets.runs.planning.partitions import version_partitions
 
 KEYS = ["10", "0", "9", "abc", "2"]
 

@@ -11,12 +11,12 @@ import pytest
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.small_files import SmallFiles
-from deltasnap_assets.runs import looks
-from deltasnap_assets.runs.condition_report import FailedRun, problems_of, report_condition
-from deltasnap_assets.runs.looks import LOG, RUN, Found, found_by_checks, note
-from deltasnap_assets.runs.plan import log_of
+from deltasnap_assets.runs.condition import looks
+from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
+from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.planning.plan import log_of
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
 from tests.assets.jobs import idle_job

@@ -3,8 +3,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.partition_order import sort_partitions, versions_to_move
-from deltasnap_assets.runs.partitions import VersionPartitions, version_partitions
+from deltasnap_assets.runs.planning.partition_order import sort_partitions, versions_to_move
+from deltasnap_assets.runs.planning.partitions import VersionPartitions, version_partitions
 
 CASES: dict[str, tuple[list[str], tuple[int, ...]]] = {
     "none": ([], ()),

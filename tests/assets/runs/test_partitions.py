@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.partitions import (
+from deltasnap_assets.runs.planning.partitions import (
     contiguous,
     key_of,
     keys_read_once,

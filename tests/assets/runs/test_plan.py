@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.processes import has_ended, this_process
-from deltasnap_assets.runs.plan import (
+from deltasnap_assets.runs.planning.plan import (
     ASSET_NAMES,
     Known,
     Plan,

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from deltasnap_assets.runs import sensors
-from deltasnap_assets.runs.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
+from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import MOST_SENSORS, new_commits_sensor, new_commits_sensors
 from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS

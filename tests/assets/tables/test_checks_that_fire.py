@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 from deltasnap_assets.checks.registry import CHECKS  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
-from deltasnap_core.protocol.file_names import checksum_file  # noqa: E402
+from deltasnap_core.protocol.log_files.file_names import checksum_file  # noqa: E402
 from tests.assets.tables.test_assets import QUIET, App, evaluations  # noqa: E402
 from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log  # noqa: E402
 

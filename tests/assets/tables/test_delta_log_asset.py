@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.plan import delta_log_key, known_of, log_of, observation_tags, plan, prepare
+from deltasnap_assets.runs.planning.plan import delta_log_key, known_of, log_of, observation_tags, plan, prepare
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.builders import add, commit_info, metadata, protocol, write_log
 

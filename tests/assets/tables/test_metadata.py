@@ -19,9 +19,9 @@ from deltasnap_core.log.commits.commit_batch import ChangedFile
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.commit_info import CommitInfo
-from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, mtime_of
 
 KIB = 1024

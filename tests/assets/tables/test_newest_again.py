@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.plan import BEGAN_AFTER_TAG, delta_log_key
+from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, delta_log_key
 from deltasnap_assets.tables.assets.newest_again import newest_again
 
 FILES = dg.AssetKey(["events", "all_files"])

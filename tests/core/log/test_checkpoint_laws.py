@@ -17,7 +17,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContent
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
-from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.whole_actions import whole_actions
 from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, metadata, protocol, remove

@@ -16,7 +16,7 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
-from deltasnap_core.protocol.file_names import checksum_file, commit_file
+from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from tests.builders import (

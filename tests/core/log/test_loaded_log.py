@@ -6,7 +6,7 @@ import pytest
 
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.protocol.file_names import commit_file
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, metadata, mtime_of, protocol
 
 

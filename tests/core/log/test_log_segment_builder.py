@@ -11,8 +11,8 @@ from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, Vers
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.file_names import commit_version
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,

@@ -17,7 +17,12 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
-from deltasnap_core.protocol.file_names import checkpoint_file, checksum_file, commit_file, uuid_checkpoint_file
+from deltasnap_core.protocol.log_files.file_names import (
+    checkpoint_file,
+    checksum_file,
+    commit_file,
+    uuid_checkpoint_file,
+)
 from tests.builders import (
     LOG_PATH,
     TABLE_PATH,

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol import file_names
-from deltasnap_core.protocol.checkpoint_instance import CheckpointInstance, complete_checkpoints
-from deltasnap_core.protocol.file_names import CheckpointKind, ParsedLogPath
+from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.protocol.log_files.checkpoint_instance import CheckpointInstance, complete_checkpoints
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, ParsedLogPath
 
 FIRST_UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
 LAST_UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.protocol import file_names
-from deltasnap_core.protocol.file_names import CheckpointKind, LogFileKind, ParsedLogPath
+from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFileKind, ParsedLogPath
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 V = "00000000000000000010"

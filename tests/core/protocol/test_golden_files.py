@@ -16,10 +16,10 @@ from deltasnap_core.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
-from deltasnap_core.protocol.file_names import LAST_CHECKPOINT, LogFileKind, ParsedLogPath
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, LogFileKind, ParsedLogPath
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 
 ACTIONS: dict[str, Any] = {
     "protocol": Protocol,

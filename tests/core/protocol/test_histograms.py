@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 
 # PROTOCOL.md, Deleted Record Counts Histogram Schema: the fewest and the most deleted records of each bin.
 DELETED_RECORDS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.intervals import parse_interval_ms
+from deltasnap_core.protocol.properties.intervals import parse_interval_ms
 
 
 @pytest.mark.parametrize(

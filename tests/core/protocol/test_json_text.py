@@ -7,8 +7,8 @@ import json
 import pytest
 
 from deltasnap_core.protocol.json_text import MOST_NESTING, decode_json
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 
 DEEP = b'{"version":1,"tags":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
 

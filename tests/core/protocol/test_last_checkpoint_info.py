@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo, canonical_leaves, json_checksums
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo, canonical_leaves, json_checksums
 
 # The example of PROTOCOL.md, JSON checksum.
 EXAMPLE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 
 
 @pytest.mark.parametrize(

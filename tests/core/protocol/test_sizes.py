@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.sizes import parse_size_bytes
-from deltasnap_core.protocol.table_config import target_file_size_bytes
+from deltasnap_core.protocol.properties.sizes import parse_size_bytes
+from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 
 
 @pytest.mark.parametrize(

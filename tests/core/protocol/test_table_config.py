@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from deltasnap_core.protocol import table_config
-from deltasnap_core.protocol.intervals import parse_interval_ms
-from deltasnap_core.protocol.table_config import (
+from deltasnap_core.protocol.properties import table_config
+from deltasnap_core.protocol.properties.intervals import parse_interval_ms
+from deltasnap_core.protocol.properties.table_config import (
     checkpoint_policy,
     protected_checkpoints_before,
     stats_columns,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from deltasnap_core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
-from deltasnap_core.protocol.version_checksum import VersionChecksum
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 
 REQUIRED = {"tableSizeBytes": 2**53 + 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
 SIZES = {"sortedBinBoundaries": [0, 1024], "fileCounts": [1, 0], "totalBytes": [9, 0]}

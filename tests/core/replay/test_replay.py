@@ -11,9 +11,9 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
-from deltasnap_core.protocol.file_names import CheckpointKind
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver_deltas
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measured
@@ -211,7 +211,7 @@ def test_computed_state_counts_files_bytes_records_and_deletion_vectors(spark: S
 
 
 def test_every_size_falls_into_its_bin(spark: SparkSession) -> None:
-    from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+    from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 
     edges = [size for boundary in DEFAULT_BIN_BOUNDARIES for size in (boundary - 1, boundary, boundary + 1)]
     sizes = [size for size in edges if size >= 0]

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
 from deltasnap_core.replay.spark import state_deltas as spark_deltas

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeBase, never_falling, versions_of
 from deltasnap_core.rules.aggregates import SUMS, FileTotals, Group

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.rules.expiry import expiring, expiring_sql, kept_sql, unexpired
 
 if TYPE_CHECKING:

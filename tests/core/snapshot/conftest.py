@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import TABLE_PATH, Action, CountingLogStore, MemoryLogStore, content, metadata, protocol
 from tests.conftest import FixedClock
 

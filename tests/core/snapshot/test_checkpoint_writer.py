@@ -25,8 +25,8 @@ from deltasnap_core import (
     StorageError,
     UnsupportedWriterError,
 )
-from deltasnap_core.protocol import file_names
-from deltasnap_core.protocol.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.replay.spark.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter

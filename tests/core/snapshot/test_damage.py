@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import CorruptLogError, CorruptStoreError, DeltaLog, Snapshot, SnapshotOptions, SnapshotStore
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.conftest import FixedClock

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, DeltaSnapError, UnsupportedWriterError, WrittenCheckpoint
-from deltasnap_core.protocol.file_names import LOG_FOLDER, SIDECAR_FOLDER, LogFileKind
+from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, SIDECAR_FOLDER, LogFileKind
 from tests.checkpointing import (
     by_oracle,
     checkpoint_actions,

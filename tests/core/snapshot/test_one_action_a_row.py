@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import CorruptLogError, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import EngineUse
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint

@@ -13,7 +13,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, InitialSnapshot
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, TABLE_PATH, UUIDS, content, metadata, mtime_of, protocol
 from tests.conftest import NOW_MS

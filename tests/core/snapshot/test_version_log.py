@@ -15,7 +15,7 @@ from deltasnap_core.errors import (
     TimestampNotFoundError,
     UnsupportedProtocolError,
 )
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from tests.builders import FIRST_COMMIT_MS, LOG_PATH, TABLE_PATH, add, commit_info, metadata, mtime_of, protocol
 from tests.conftest import NOW_MS
 from tests.core.snapshot.conftest import Table

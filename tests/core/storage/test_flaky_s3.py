@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_listing import list_log
-from deltasnap_core.protocol.file_names import commit_file
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles

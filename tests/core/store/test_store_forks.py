@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import LogChangedError, VersionNotFoundError
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read

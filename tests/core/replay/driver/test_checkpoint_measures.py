@@ -10,7 +10,7 @@ import pytest
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
-from deltasnap_core.protocol.file_names import CheckpointKind
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.driver import checkpoint_measures, checkpoint_shares
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint

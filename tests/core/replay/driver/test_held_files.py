@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from deltasnap_core import DeltaLog, TableLog
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.protocol import file_names
+from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.driver import held_files
 from deltasnap_core.replay.driver.held_files import Room
 from tests.builders import add, content, metadata, protocol, remove, write_log

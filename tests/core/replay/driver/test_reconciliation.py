@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_core.log.commits.action_lines import read_lines
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES
-from deltasnap_core.protocol.retention import Retention
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
 from deltasnap_core.replay.driver.state_deltas import touched_or_expiring
 from deltasnap_core.replay.spark.file_action_layout import measures_sql

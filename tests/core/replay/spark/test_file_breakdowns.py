@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltasnap_core.protocol.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.rules import file_breakdown as rules
 from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
 

@@ -10,9 +10,9 @@ import pytest
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
-from deltasnap_core.protocol.snapshot_state import SnapshotState
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.format.version_documents import (
     VersionDocuments,

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.retention import KEEP_ALL
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions

@@ -10,7 +10,7 @@ from dagster._core.definitions.partitions.mapping import UpstreamPartitionsResul
 from dagster._core.definitions.partitions.subset import PartitionsSubset  # no public name
 from dagster._core.instance import DynamicPartitionsStore  # no public name
 
-from deltasnap_assets.runs.partitions import key_of, known_versions
+from deltasnap_assets.runs.planning.partitions import key_of, known_versions
 
 
 class LatestVersion(dg.LastPartitionMapping):

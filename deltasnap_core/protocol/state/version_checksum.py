@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltasnap_core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
 from deltasnap_core.protocol.json_fields import JsonFields
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
 from deltasnap_core.redaction import safe_repr
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import dagster as dg
 
-from deltasnap_assets.runs.partitions import key_of, known_versions, version_partitions
+from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 
 # Deleting and adding a key takes 4 to 8 ms on SQLite. A sensor tick may take a minute.
 MOST_MOVES = 2_000

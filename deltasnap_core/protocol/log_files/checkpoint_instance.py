@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deltasnap_core.protocol.file_names import CheckpointKind, ParsedLogPath
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, ParsedLogPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ from pyspark.sql import DataFrame
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.protocol.table_config import deleted_file_retention_ms
+from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions
 from deltasnap_core.scan.tables.log_tables import listed_versions, log_files_table, versions_table
 from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
-from deltasnap_core.snapshot.history_frame import history_frame
-from deltasnap_core.snapshot.named_files import named_files
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.sources.history_frame import history_frame
+from deltasnap_core.snapshot.sources.named_files import named_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.storage.urls import join_url

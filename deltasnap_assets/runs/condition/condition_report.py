@@ -22,9 +22,9 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_assets.runs.looks import LOG, RUN, Found, note
-from deltasnap_assets.runs.plan import CONDITION_TAG, delta_log_key, last_observation
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, note
+from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.planning.plan import CONDITION_TAG, delta_log_key, last_observation
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import Fault, TableCondition, TableProblem, redacted

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.deleted_record_counts_histogram import DeletedRecordCountsHistogram
-from deltasnap_core.protocol.file_size_histogram import FileSizeHistogram
+from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
+from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
 from deltasnap_core.redaction import safe_repr
 
 

@@ -17,7 +17,7 @@ from deltasnap_assets.checks.check import ADVICE_MARK
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
     LastLook,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
-from deltasnap_assets.runs.partitions import contiguous, key_of, version_of, version_partitions
+from deltasnap_assets.runs.planning.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
+from deltasnap_assets.runs.planning.partitions import contiguous, key_of, version_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, Since, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import (

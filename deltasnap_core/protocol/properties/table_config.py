@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, cast
 
-from deltasnap_core.protocol.intervals import parse_interval_ms
-from deltasnap_core.protocol.sizes import parse_size_bytes
+from deltasnap_core.protocol.properties.intervals import parse_interval_ms
+from deltasnap_core.protocol.properties.sizes import parse_size_bytes
 from deltasnap_core.redaction import logger_of
 
 logger = logger_of(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition_report import report_condition
-from deltasnap_assets.runs.looks import note_poll
-from deltasnap_assets.runs.plan import Stored, log_of, look, was_broken, what_is_stored
+from deltasnap_assets.runs.condition.condition_report import report_condition
+from deltasnap_assets.runs.condition.looks import note_poll
+from deltasnap_assets.runs.planning.plan import Stored, log_of, look, was_broken, what_is_stored
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondition

@@ -9,9 +9,9 @@ from typing import Literal
 
 import dagster as dg
 
-from deltasnap_assets.runs.plan import delta_log_key
-from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.webhook import send
+from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.condition.webhook import send
+from deltasnap_assets.runs.planning.plan import delta_log_key
 from deltasnap_assets.settings.config import AlertSettings, Settings
 from deltasnap_assets.texts import secrets_hidden, visible, without_secrets
 from deltasnap_core import Judgement, TableLevel

@@ -1,0 +1,1 @@
+"""What `deltasnap fleet` prints."""

@@ -1,0 +1,1 @@
+"""What the metadata tables of a snapshot read."""
