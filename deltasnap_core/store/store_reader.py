@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.rules.file_breakdown import FileBreakdown
@@ -26,7 +26,7 @@ from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 Version = int | VersionManifest
 """A stored version: its number, or its manifest."""

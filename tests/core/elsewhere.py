@@ -29,14 +29,14 @@ LOOKED_AT = 7
 class Task:
     """The work and its place: the `spark` of a configuration, a table, a store to write, a file for the answers.
 
-    is_spark: False: another server, which does not read rows.
+    with_rows: whether to compare rows, row changes and what VACUUM would delete.
     """
 
     table: str
     store: str
     answers: str
     spark: dict[str, Any] = field(default_factory=dict)
-    is_spark: bool = True
+    with_rows: bool = True
 
     def run(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """Run the task in a new process. Return the results."""
@@ -76,13 +76,13 @@ def live_paths(path: Path, version: int) -> list[str]:
     return sorted(Path(uri).name for uri in DeltaTable(path, version=version).file_uris())
 
 
-def core_answers(spark: SparkSession, table: str, *, is_spark: bool = True) -> dict[str, Any]:
+def core_answers(spark: SparkSession, table: str, *, with_rows: bool = True) -> dict[str, Any]:
     """Return the core's results for a table and one version of it."""
     from deltasnap_core import DeltaLog
 
     log = DeltaLog.for_table(spark, table)
     snapshot = log.get_snapshot_at(version=LOOKED_AT, min_file_retention_timestamp=0)
-    answers = {
+    answers: dict[str, Any] = {
         "latest": log.update().computed_state.to_json(),
         "history": _rows(log.history_frame(limit=3)),
         "computed_state": snapshot.computed_state.to_json(),
@@ -93,7 +93,7 @@ def core_answers(spark: SparkSession, table: str, *, is_spark: bool = True) -> d
         "transactions": snapshot.transactions,
         "optimize_candidates": _rows(snapshot.tables.optimize_candidates),
     }
-    if is_spark:
+    if with_rows:
         changed = log.row_changes(1, LOOKED_AT, key=["id"], net=True)
         answers |= {
             "rows": _rows(snapshot.scan("amount > 50").to_df()),
@@ -193,7 +193,7 @@ def main() -> None:
         "session": type(spark).__module__,
         "master": spark.conf.get("spark.master", None),
         "warnings": [str(warning.message) for warning in told if warning.category is UserWarning],
-        "core": core_answers(spark, task.table, is_spark=task.is_spark),
+        "core": core_answers(spark, task.table, with_rows=task.with_rows),
         "core_paths": _names(spark, task.table),
         "assets": asset_answers(task.spark, task.table, task.store),
         "checkpoint": checkpoint_answers(spark, task.table, Path(task.answers).parent),

@@ -41,7 +41,7 @@ def found(table: Path, without_java: dict[str, str]) -> dict[str, Any]:
         store=str(table.parent / "store"),
         answers=str(table.parent / "answers.json"),
         spark={"remote": "sail", "use": "always"},
-        is_spark=False,
+        with_rows=False,
     )
     return task.run(without_java)
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[3]
 VERSIONS = 5
-KILLS = int(os.environ.get("DELTASNAP_KILLS", "2"))
+KILLS = int(os.environ.get("DELTASNAP_KILLS", "1"))
 SEED = int(os.environ.get("DELTASNAP_KILLS_SEED", "0"))
 CONFIGURATION = """
 storage: store

@@ -35,7 +35,7 @@ HISTORY = [
     [remove("day=1/a", deletionVector=VECTOR, deletion_timestamp=None), remove("never-there")],
     *(
         [add(f"file-{number}", size=number), add(f"passing-{number}"), remove(f"passing-{number - 1}")]
-        for number in range(5)
+        for number in range(3)
     ),
 ]
 
