@@ -27,7 +27,7 @@ from deltasnap_assets.tables.warm_up_workload import write_table
 _FEW, _SOME, _MANY = 100, 300, 1_000
 _REFRESHED = 10
 _VERSIONS = 11
-_CORES = 4
+_CORES = 16
 """The cores that the recommendation leaves to runs."""
 _TABLES = (100, 300, 1_000, 10_000)
 _COMMITS_AN_HOUR = (1, 12, 60)
