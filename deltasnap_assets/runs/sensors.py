@@ -7,6 +7,7 @@ that reads their logs in parallel: a tick costs Dagster's daemon more time than 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -55,6 +56,10 @@ MOST_SENSORS = 20
 _DAEMON_ROUND_SECONDS = 5
 _LOOKS_AT_ONCE = 16
 _MOST_TOLD = 10
+_LONGEST_TICK_SECONDS = 30
+"""Dagster ends a tick after 60 seconds, and its results are lost. The first look at a table is the longest."""
+_NEXT = "@next"
+"""The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +125,9 @@ def _shared_sensor(
     """Return a sensor that does for many tables what `new_commits_sensor` does for one.
 
     Its cursor is an object with the cursor of each table. If some tables fail, the others continue. The tick fails as
-    soon as there is nothing else to record.
+    soon as there is nothing else to record. If a tick takes too long, the next one starts where it stopped.
     """
+    names = [table.name for table in tables]
 
     @dg.sensor(
         name=f"new_commits_every_{poll_seconds}_seconds",
@@ -133,9 +139,14 @@ def _shared_sensor(
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursors: dict[str, str | None] = json.loads(context.cursor or "{}")
+        next_name = cursors.pop(_NEXT, None)
+        first = names.index(next_name) if next_name in names else 0
+        turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _LONGEST_TICK_SECONDS
         look_at, problems = _looker(settings, tables, context.instance), dict[str, str]()
 
-        def look_or_note(table: TableSettings) -> _Look:
+        def look_or_note(table: TableSettings) -> _Look | None:
+            if table is not turn[0] and time.monotonic() >= end:
+                return None
             try:
                 return look_at(table, cursors.get(table.name))
             except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
@@ -143,8 +154,12 @@ def _shared_sensor(
                 return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
 
         with ThreadPoolExecutor(_LOOKS_AT_ONCE) as threads:
-            looks = list(threads.map(look_or_note, tables))
-        after = {table.name: each.cursor for table, each in zip(tables, looks, strict=True)}
+            found = dict(zip((table.name for table in turn), threads.map(look_or_note, turn), strict=True))
+        looks = [each for each in found.values() if each is not None]
+        after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
+        if len(looks) < len(tables):
+            after[_NEXT] = next(name for name, each in found.items() if each is None)
+            context.log.info(f"Looked at {len(looks)} of {len(tables)} tables. The next tick continues.")
         if problems and after == cursors and not any(each.requests for each in looks):
             raise TablesFailedError(problems)
         for name, problem in problems.items():

@@ -223,6 +223,21 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
     assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
 
 
+def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "_LONGEST_TICK_SECONDS", 0)
+    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    asked = []
+    for _ in range(MOST_SENSORS + 2):
+        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+        assert isinstance(result, dg.SensorResult)
+        asked.append([request.job_name for request in result.run_requests or ()])
+        cursor = result.cursor
+    assert asked == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
+
+
 @pytest.mark.spark  # a server
 def test_idle_tick_on_s3_asks_each_table_for_one_listing(
     tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
