@@ -83,7 +83,10 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
+    # Planning is most of the time of a tiny query. Servers, clusters and `compiled` plan adaptively.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.log.level": "ERROR",
@@ -110,8 +113,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> Iterator[None]:
-    """Compile queries, as Spark does by default. For tests of expressions: both ways must give the same answer."""
-    defaults = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    """Compile queries and plan adaptively, as Spark does by default.
+
+    For tests of expressions: both ways must give the same answer.
+    """
+    defaults = {
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.shuffle.partitions": "2",
+    }
     before = {name: spark.conf.get(name) or "" for name in defaults}
     for name, value in defaults.items():
         spark.conf.set(name, value)
