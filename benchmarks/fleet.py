@@ -85,7 +85,8 @@ def idle_ticks(bench: Bench, folder: Path, count: int) -> tuple[Samples, int]:
     folder: has a table in `made`.
     """
     with _s3() as options:
-        storage, seconds, requests = s3fs.S3FileSystem(**options), [], 0
+        storage, requests = s3fs.S3FileSystem(**options), 0
+        seconds: list[float] = []
         bench.report(f"{count} tables on S3")
         for number in range(count):
             storage.mkdir(f"fleet-{number}")  # moto looks at all keys of a bucket for each listing
