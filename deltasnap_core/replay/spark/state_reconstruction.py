@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
@@ -92,12 +92,11 @@ def state_actions(
     small = local_rows(spark, non_file.rows(), STATE)
     if files is None:
         return small
-    kept = FULL.unexpired(files, retention)
-    missing: list[Column] = [F.lit(None).cast(field.dataType).alias(field.name) for field in STATE.fields[2:]]
-    return kept.select(_with_path("add"), _with_path("remove"), *missing).unionByName(small)
+    kept = FULL.unexpired(files, retention).selectExpr(_with_path("add", ADD), _with_path("remove", REMOVE))
+    return kept.unionByName(small, allowMissingColumns=True)
 
 
-def _with_path(kind: str) -> Column:
+def _with_path(kind: str, schema: StructType) -> str:
     # Rebuilding a struct is expensive: only the rare absolute paths need it.
-    action, path = F.col(kind), F.col("path")
-    return F.when(F.expr(f"{kind}.path != path"), action.withField("path", path)).otherwise(action).alias(kind)
+    fields = ", ".join("path" if name == "path" else f"{kind}.{name}" for name in schema.names)
+    return f"if({kind}.path != path, struct({fields}), {kind}) as {kind}"
