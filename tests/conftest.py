@@ -75,6 +75,8 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.driver.memory": "2g",
     # A test run ends before C2 pays off. Without it the JVM reserves 48 MiB for code, which thousands of queries fill.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    # Each aggregation and each broadcast allocates a page, by default of 32 MiB.
+    "spark.buffer.pageSize": "256k",
     # What Spark remembers of past queries, with their plans, fills the heap.
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "1",

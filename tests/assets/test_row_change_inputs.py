@@ -32,7 +32,7 @@ Rows = list[Any]
 
 
 class Followed:
-    """A table that grows, its assets, and a Dagster instance on disk."""
+    """A table that grows, its assets, and a Dagster instance."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
         self.path, self.instance = folder / "people", instance
@@ -61,8 +61,7 @@ class Followed:
 
 @pytest.fixture
 def people(spark: SparkSession, tmp_path: Path) -> Iterator[Followed]:
-    (tmp_path / "instance").mkdir()
-    with dg.DagsterInstance.local_temp(str(tmp_path / "instance")) as instance:
+    with dg.DagsterInstance.ephemeral() as instance:
         followed = Followed(tmp_path, instance)
         followed.append("Ann", "Bo")
         yield followed

@@ -97,8 +97,8 @@ def test_golden_versions_are_as_expected_in_every_field(table: GoldenTable, log_
 
 
 @pytest.mark.parametrize("table", TABLES, ids=ids(TABLES))
-def test_golden_latest_version_is_as_expected(table: GoldenTable, log_of: LogOf) -> None:
-    log = log_of(table)
+def test_golden_latest_version_is_as_expected(spark: SparkSession, table: GoldenTable, clock: FixedClock) -> None:
+    log = DeltaLog.for_table(spark, table.path, clock=clock)
     otherwise = OTHERWISE.get(table.name, {})
     if table.latest_refusal == "no_table":
         assert isinstance(log.update(), InitialSnapshot)
