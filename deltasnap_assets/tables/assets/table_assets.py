@@ -102,13 +102,11 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 
 
 def _computed_state(run: _Run) -> dict[int, Entries]:
-    states = run.states()
+    states, computed_by = run.states(), run.computed_by()
     newest = max(states)
     facts = run.snapshots.file_facts(run.table, newest, run.report)
-    return {
-        version: state_page(state, facts if version == newest else None) | computed_state_metadata(state)
-        for version, state in states.items()
-    }
+    told = {version: computed_by[version] | computed_state_metadata(state) for version, state in states.items()}
+    return {v: state_page(states[v], facts if v == newest else None) | entries for v, entries in told.items()}
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:

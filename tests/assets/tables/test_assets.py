@@ -100,6 +100,12 @@ def test_every_asset_can_be_loaded(app: App) -> None:
     assert app.load("tombstones", 7).count() == app.metadata("tombstones", 7)["dagster/partition_row_count"] > 0
 
 
+@pytest.mark.parametrize("name", ["reconstructed_state", "computed_state", "all_files", "tombstones"])
+def test_metadata_names_the_engine_of_a_version(app: App, name: str) -> None:
+    assert app.metadata(name, 0)["computed_by"].startswith("Spark ")
+    assert app.metadata(name, VERSIONS - 1)["computed_by"].startswith("driver: ")
+
+
 def test_metadata_tells_what_a_version_did(app: App) -> None:
     told = app.metadata("reconstructed_state", 6)
     assert told["operation"] == "DELETE"
