@@ -12,8 +12,8 @@ from deltasnap_core.errors import ActionNotFoundError, RowChangesError, VersionG
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.listing.log_listing import LogListing
-from deltasnap_core.log.log_range import LogRange, range_actions
-from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.log.log_range import range_actions
+from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import change_data_feed_enabled
 from deltasnap_core.redaction import redacted
@@ -37,10 +37,12 @@ def read_row_changes(
     *,
     options: ScanOptions | None,
     files_before: Callable[[Sequence[str]], DataFrame],
+    metadata_before: Callable[[], Metadata | None] = lambda: None,
 ) -> RowChanges:
     """Return the row changes of the versions first to last, both inclusive.
 
-    files_before: returns files of the version before `first`, by path, with the columns of AddFile.
+    files_before:    returns files of the version before `first`, by path, with the columns of AddFile.
+    metadata_before: returns the metadata of that version, if the log no longer has it; None: unknown.
     Errors: see DeltaLog.row_changes.
     """
     log = context.log
@@ -50,7 +52,8 @@ def read_row_changes(
     if gone is not None:
         reason = "the log no longer has its commit"
         raise RowChangesError(path=redacted(log.table_path), version=gone, reason=reason)
-    before = _non_file_actions_before(context, logged, listing, first)
+    earlier = _non_file_actions_before(context, listing, first)
+    before = earlier or logged.load(first).non_file
     batch = logged.read_commits(first, last)
     metadata = _metadata(range_actions(logged, before, batch, first, last), log.table_path)
     table = ScannedTable(
@@ -63,29 +66,38 @@ def read_row_changes(
         options=options,
     )
     recorded = change_data(batch)
+    actions = _file_actions(context, batch, without={rows.version for rows in recorded})
+    known = before.metadata if earlier is not None else metadata_before()
+    if known is None and earlier is None and _may_have_changed_schema(batch, actions, first):
+        reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
+        raise RowChangesError(path=redacted(log.table_path), version=first, reason=reason)
     return planned_changes(
         table,
         metadata=metadata,
-        metadata_before=before.metadata or metadata[first],
+        metadata_before=known or metadata[first],
         timestamps=log.history.commit_timestamps(first, last),
         has_feed=frozenset(v for v in metadata if change_data_feed_enabled(metadata[v].configuration)),
         recorded=recorded,
-        actions=_file_actions(context, batch, without={rows.version for rows in recorded}),
+        actions=actions,
         files_before=files_before,
     )
 
 
-def _non_file_actions_before(
-    context: TableContext, logged: LogRange, listing: LogListing, first: int
-) -> NonFileActions:
-    """Return the non-file actions before a version; those at the version if the log no longer has the earlier one."""
+def _non_file_actions_before(context: TableContext, listing: LogListing, first: int) -> NonFileActions | None:
+    """Return the non-file actions before a version; None if the log no longer has the earlier version."""
     if first == 0:
         return NonFileActions()
     if listing.has_version(first - 1):
         with suppress(VersionGapError):
             segment = context.log.builder.segment_of(listing, first - 1)
             return context.log.loader.load(segment).non_file
-    return logged.load(first).non_file
+    return None
+
+
+def _may_have_changed_schema(batch: CommitBatch, actions: Sequence[FileAction], version: int) -> bool:
+    """Return whether a version has new metadata and removes files, which were written with the metadata before it."""
+    has_metadata = any(isinstance(action, Metadata) for action in non_file_actions_by_version(batch).get(version, ()))
+    return has_metadata and any(each.version == version and not each.is_add for each in actions)
 
 
 def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Metadata]:

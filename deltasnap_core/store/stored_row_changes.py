@@ -50,10 +50,21 @@ def stored_row_changes(
         found = before()
         return table.no_rows if found is None else found.all_files().where(F.col("path").isin(*paths))
 
+    def metadata_before() -> Metadata | None:
+        found = before()
+        return None if found is None else _metadata(found, table.table_path)
+
     if _is_in_log(table, [version.manifest for version in versions]):
         log = TableLog(table.store, last.log_path)
         context = TableContext(engine=engine, log=log, files=table.spark_files, options=SnapshotOptions())
-        return read_row_changes(context, first.version, last.version, options=options, files_before=files_before)
+        return read_row_changes(
+            context,
+            first.version,
+            last.version,
+            options=options,
+            files_before=files_before,
+            metadata_before=metadata_before,
+        )
     metadata = {each.manifest.version: _metadata(each, table.table_path) for each in versions}
     earlier = before()
     return planned_changes(
@@ -121,6 +132,10 @@ def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
         added = {key: row for key, row in files.items() if key not in earlier}
         removed = {key: row for key, row in earlier.items() if key not in files}
         tombstones = _rows(each, "tombstones", _OF_REMOVED) if removed else {}
+        if each.manifest.version_changes is None:
+            # Stored from a checkpoint, where `dataChange` is false in every action. Comparison finds copied rows.
+            added = {key: row | {"dataChange": True} for key, row in added.items()}
+            tombstones = {}
         only_moved = bool(added) and all(row["dataChange"] is False for row in added.values())
         for key, row in removed.items():
             known = tombstones.get(key, {}).get("dataChange")

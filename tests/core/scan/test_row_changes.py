@@ -427,3 +427,38 @@ def test_schema_of_the_result(spark: SparkSession, tmp_path: Path) -> None:
     assert kinds == {
         "id": "long", "_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp",
     }  # fmt: skip
+
+
+def test_store_gives_the_changes_of_a_version_that_it_stored_from_a_checkpoint(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    first, last = file(table, "first", ids(1, 2)), file(table, "last", ids(3))
+    table_of(table, {0: [first], 1: [removed(first), last]})
+    log = DeltaLog.for_table(spark, table)
+    expected = changes(log.row_changes(1, 1))
+    assert len(expected) == 3
+    log.checkpoint()  # `dataChange` is false in every action of a checkpoint
+    DeltaLog.clear_cache()
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    log = DeltaLog.for_table(spark, table)
+    store.write_range("t", log, 1, 1)
+    store.write_range("t", log, 0, 0)
+    shutil.rmtree(table / "_delta_log")
+    DeltaLog.clear_cache()
+    assert changes(store.row_changes("t", 1, 1)) == expected
+
+
+def test_removed_files_of_an_earlier_schema_that_the_log_lost_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    path = str(tmp_path / "t")
+    columns = {"id": pa.array([1, 2], pa.int64()), "p": ["a", "b"]}
+    deltalake.write_deltalake(path, pa.table(columns), partition_by=["p"])
+    deltalake.write_deltalake(
+        path, pa.table(columns).slice(1), mode="overwrite", schema_mode="overwrite", partition_by=["id"]
+    )
+    deltalake.DeltaTable(path).create_checkpoint()
+    (tmp_path / "t" / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaLog.clear_cache()
+    with pytest.raises(RowChangesError, match="the log no longer has the schema before it"):
+        DeltaLog.for_table(spark, path).row_changes(1, 1)
