@@ -17,7 +17,8 @@ def with_optional_fields(file: Path) -> None:
     a checkpoint whose writer declares `path` as required in `add`.
     Only the name `file` gets new content: other links to the old content keep it.
     """
-    parquet = pq.ParquetFile(file)
+    # In nanoseconds, the years before 1677 and after 2262 would become others.
+    parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
     schema = parquet.schema_arrow
     optional = pa.schema([_optional(field) for field in schema], schema.metadata)
     if optional.equals(schema):

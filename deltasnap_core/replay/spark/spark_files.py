@@ -244,7 +244,9 @@ def skips_missing_files(spark: SparkSession) -> bool:
         probe, text = Path(folder, "probe"), uuid4().hex
         try:
             _ = file_reader(spark).text(to_url(probe)).schema
-        except PySparkException:
+        except PySparkException as error:
+            if error.getCondition() != _NOT_THERE:
+                raise  # not an answer: the server is starting, or gone
             return False
         probe.write_text(text, encoding="utf-8")
         found = [row[0] for row in file_reader(spark).text(to_url(probe)).collect()]
