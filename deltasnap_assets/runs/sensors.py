@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, FailedRun, report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure, report_where_nothing_is_new
-from deltasnap_assets.runs.condition.looks import note_poll
+from deltasnap_assets.runs.condition.looks import may_be_unexamined, note_poll
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import Followed
 from deltasnap_assets.runs.planning.plan import (
@@ -58,6 +58,8 @@ _LOOKS_AT_ONCE = 16
 _MOST_TOLD = 10
 _LONGEST_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. The first look at a table is the longest."""
+_LAST_LOOK_SECONDS = 15
+"""How much longer a tick waits for looks that have begun. A storage may not answer at all."""
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
@@ -153,8 +155,15 @@ def _shared_sensor(
                 problem = problems[table.name] = without_secrets(str(error))
                 return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
 
-        with ThreadPoolExecutor(_LOOKS_AT_ONCE) as threads:
-            found = dict(zip((table.name for table in turn), threads.map(look_or_note, turn), strict=True))
+        threads = ThreadPoolExecutor(_LOOKS_AT_ONCE)
+        futures = {table.name: threads.submit(look_or_note, table) for table in turn}
+        wait(futures.values(), timeout=_LONGEST_TICK_SECONDS + _LAST_LOOK_SECONDS)
+        late = [name for name, future in futures.items() if future.running()]
+        threads.shutdown(wait=False, cancel_futures=True)
+        found = {name: None if each.cancelled() or name in late else each.result() for name, each in futures.items()}
+        for name in late:
+            problems[name] = f"The storage of {name} takes too long to answer. The next tick tries again."
+            found[name] = _Look(cursor=cursors.get(name), message=problems[name])
         looks = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
         if len(looks) < len(tables):
@@ -229,6 +238,8 @@ def _look_at(
         attempt = failure.attempt
     if status is None:
         note_poll(settings, table)
+        if may_be_unexamined(settings, table):
+            return _look_at_suspect(settings, table, instance, followed, failure)
         return _Look(cursor=cursor, message=_nothing_new(table, failure))
     note_poll(settings, table, status)
     if was_broken(instance, table.name):

@@ -9,8 +9,9 @@ from typing import Literal
 
 import dagster as dg
 
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.stores import store_of
-from deltasnap_assets.runs.condition.webhook import send
+from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.runs.planning.plan import delta_log_key
 from deltasnap_assets.settings.config import AlertSettings, Settings
 from deltasnap_assets.texts import secrets_hidden, visible, without_secrets
@@ -82,7 +83,10 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
 
 
 def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
-    """Send the messages that are due, and return what was done. Errors: WebhookError; StorageError."""
+    """Send the messages that are due, and return what was done.
+
+    Errors: WebhookError, after all other messages were tried; StorageError.
+    """
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
@@ -90,7 +94,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     looks = store_of(settings).looks
     judgements = looks.judge(names, time.time_ns() // 1_000_000)
     told = instance.daemon_cursor_storage.get_cursor_values({_key(name) for name in names})
-    sent = 0
+    sent, refused = 0, list[WebhookError]()
     for name, judgement in judgements.items():
         if judgement is None:  # not looked at yet: it did not get worse
             continue
@@ -98,11 +102,17 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         if alert is None:
             continue
         if time.monotonic() - started > _MOST_SECONDS:
-            return f"Sent {sent} messages. The others follow with the next tick."
-        send(url, alert.text)
+            return f"Sent {counted(sent, 'message')}. The others follow with the next tick."
+        try:
+            send(url, alert.text)
+        except WebhookError as error:
+            refused.append(error)
+            continue
         instance.daemon_cursor_storage.set_cursor_values({_key(name): alert.level})
         sent += 1
-    return f"Sent {sent} messages." if sent else "No table got worse or recovered."
+    if refused:
+        raise refused[0]
+    return f"Sent {counted(sent, 'message')}." if sent else "No table got worse or recovered."
 
 
 def _key(table: str) -> str:

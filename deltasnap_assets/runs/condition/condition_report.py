@@ -133,7 +133,8 @@ def report_condition(
     """
     if condition is not None or failed is not None:
         latest = None if condition is None else condition.latest
-        found = Found(latest_version=latest, problems=problems_of(condition, failed))
+        problems = problems_of(condition, failed)
+        found = Found(latest_version=latest, problems=problems, is_examined=condition is not None)
         note(store_of(settings), table, found)
     lines = fault_lines(condition, failed)
     last = last_observation(instance, table.name)

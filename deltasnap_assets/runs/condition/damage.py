@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.looks import note_poll
+from deltasnap_assets.runs.condition.looks import note_poll, was_examined
 from deltasnap_assets.runs.planning.plan import Stored, log_of, look, was_broken, what_is_stored
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -60,9 +60,10 @@ def report_where_nothing_is_new(
 ) -> None:
     """Record the faults of a table, or that it has none any more, when no run will do so.
 
+    The log is examined if the table was broken, or once a day: polls do not find damage in a log without new commits.
     status: the result of the poll that found nothing new.
     """
     note_poll(settings, table, status)
     failed = failed_run(instance, table.name)
-    if failed is not None or was_broken(instance, table.name):
+    if failed is not None or was_broken(instance, table.name) or not was_examined(settings, table):
         report_condition(instance, settings, table, condition_of_failure(settings, table), failed)

@@ -35,11 +35,15 @@ LOG = "log"
 """The name of problems that are faults of the log itself."""
 RUN = "run"
 """The name of the problem that the last run failed."""
+CHECKS = "checks"
+"""The name of the problem that the facts for the checks could not be read."""
 
 _NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 _log = logger_of(__name__)
+_EXAMINED_AGAIN_MS = 24 * _HOUR_MS
+_asked: dict[tuple[str, str], float] = {}  # by store and table: when `may_be_unexamined` last returned true
 _noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and table: when, and the latest version
 
 
@@ -51,6 +55,7 @@ class Found:
     problems: by name of what looked, its problems; empty: it found none.
     vacuum_bytes: of the newest stored version, `facts_version`.
     checked_version: the newest stored version, if checks were evaluated.
+    is_examined:     whether the log was read for faults.
     """
 
     latest_version: int | None = None
@@ -60,6 +65,27 @@ class Found:
     facts_version: int | None = None
     vacuum_bytes: int | None = None
     checked_version: int | None = None
+    is_examined: bool = False
+
+
+def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
+    """Return whether to ask `was_examined`: once an hour, and not in the first hour of a process."""
+    key, now = (settings.storage, table.name), time.monotonic()
+    is_due = now - _asked.setdefault(key, now) >= _HOUR_MS / 1000
+    if is_due:
+        _asked[key] = now
+    return is_due
+
+
+def was_examined(settings: Settings, table: TableSettings) -> bool:
+    """Return whether the log of a table was read for faults within a day. Polls for new commits do not find them."""
+    try:
+        look = store_of(settings).looks.read(table.name)
+    except StorageError:
+        return True  # nothing can be noted
+    if look is None or look.examined_at_ms is None:
+        return False
+    return abs(time.time_ns() // 1_000_000 - look.examined_at_ms) < _EXAMINED_AGAIN_MS
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
@@ -89,9 +115,11 @@ def note(
     try:
         before = store.looks.read(table.name)
         after = _merged(before or LastLook(looked_at_ms=0), table, found)
-        if before is not None and after == before and now - before.looked_at_ms < _NOTED_AGAIN_MS:
-            return
-        after = replace(after, looked_at_ms=now)
+        if before is not None and after == before and abs(now - before.looked_at_ms) < _NOTED_AGAIN_MS:
+            is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
+            if not (found.is_examined and is_late):
+                return
+        after = replace(after, looked_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
         if found.checked_version is not None:
             store.looks.write(table.name, after, in_force)
         else:

@@ -41,7 +41,8 @@ class Followed:
     @property
     def pause_left(self) -> float:
         """Return how many seconds to wait before the next look."""
-        return self.next_look - time.time() if self.fault is not None else 0.0
+        # At most the longest pause: the clock may have been wrong.
+        return min(self.next_look - time.time(), _LONGEST_PAUSE_SECONDS) if self.fault is not None else 0.0
 
     def broken(self, fault: str, cursor: str | None = None) -> Followed:
         """Return the state after a look that found a fault. The pauses between looks grow."""

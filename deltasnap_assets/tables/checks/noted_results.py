@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.condition_report import problems_of
-from deltasnap_assets.runs.condition.looks import Found, found_by_checks, note
+from deltasnap_assets.runs.condition.condition_report import MOST_OF_A_TEXT, problems_of
+from deltasnap_assets.runs.condition.looks import CHECKS, Found, found_by_checks, note
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import DeltaSnapError, logger_of
+from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_core import DeltaSnapError, TableProblem, logger_of
 
 _log = logger_of(__name__)
 
@@ -29,13 +30,17 @@ def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Se
             found,
             latest_version=condition.latest,
             last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
-            problems={**problems_of(condition, None), **found.problems},
+            problems={**problems_of(condition, None), **found.problems, CHECKS: ()},
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest,
+            is_examined=True,
         )
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:
-        _log.warning("The checks of table %s cannot be noted: %s", table.name, error)
+        _log.warning("The condition of table %s cannot be noted: %s", table.name, error)
+        text = visible(without_secrets(str(error)), MOST_OF_A_TEXT)
+        unread = TableProblem(check=CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
+        note(snapshots.store, table, Found(problems={**found.problems, CHECKS: (unread,)}))
 
 
 def note_version_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:

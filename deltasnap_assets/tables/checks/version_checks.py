@@ -64,7 +64,9 @@ def version_checks(
         try:
             found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
         except DeltaSnapError as error:
-            yield from (_of_failure(key, error) for key in context.selected_asset_check_keys)
+            failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
+            yield from failed
+            note_version_checks(snapshots, table, failed)
             return
         states = {version: state for version, state in found.items() if state is not None}
         selected = {key.name: key for key in context.selected_asset_check_keys}

@@ -74,7 +74,8 @@ class StaleRule:
 class LastLook:
     """What the last look at a table found. Times are in ms since the epoch.
 
-    looked_at_ms:     when somebody last looked at the log of the table.
+    looked_at_ms:     when the log of the table was last polled or read.
+    examined_at_ms:   when it was last read for faults, with every page of its newest checkpoint; None: unknown.
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
     checked_version:  the newest stored version when checks were last evaluated; None: never.
@@ -89,6 +90,7 @@ class LastLook:
     """
 
     looked_at_ms: int
+    examined_at_ms: int | None = None
     latest_version: int | None = None
     last_commit_ms: int | None = None
     checked_version: int | None = None
@@ -114,6 +116,7 @@ class LastLook:
         rule = values.get("staleRule")
         return cls(
             looked_at_ms=fields.integer("lookedAt"),
+            examined_at_ms=fields.optional_integer("examinedAt"),
             latest_version=fields.optional_integer("latestVersion"),
             last_commit_ms=fields.optional_integer("lastCommit"),
             checked_version=fields.optional_integer("checkedVersion"),
@@ -133,6 +136,7 @@ class LastLook:
         values = {
             "format": FORMAT,
             "lookedAt": self.looked_at_ms,
+            "examinedAt": self.examined_at_ms,
             "latestVersion": self.latest_version,
             "lastCommit": self.last_commit_ms,
             "checkedVersion": self.checked_version,

@@ -11,6 +11,9 @@ from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProbl
 
 MOST_LOOK_AGE_MS = 24 * 60 * 60 * 1000
 """A look older than this says nothing about now."""
+MOST_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
+"""The same for an examination of the log, which is due every day."""
+_CLOCK_SKEW_MS = 5 * 60 * 1000
 
 _HOUR_MS = 60 * 60 * 1000
 _DAYS_FROM = 7 * 24  # below, days would hide by how much an age exceeds what is expected
@@ -22,9 +25,9 @@ class TableLevel(StrEnum):
     BROKEN = "broken"
     """A version cannot be read, or a check failed with an error."""
     UNKNOWN = "unknown"
-    """Nobody looked at the table, no run checked it, or the last look is too old to say anything about now."""
+    """No run checked the table, or what is known of its log is too old to say anything about now."""
     WARNED = "warned"
-    """A check failed with a warning."""
+    """A check failed with a warning, or the last run failed."""
     STALE = "stale"
     """The last commit is older than expected, and nothing else is wrong."""
     HEALTHY = "healthy"
@@ -50,8 +53,8 @@ class Judgement:
 
 
 def is_new(look: LastLook) -> bool:
-    """Return whether no run has checked the table yet, and nothing else found an error."""
-    return look.checked_version is None and all(problem.severity != "error" for problem in look.problems)
+    """Return whether no run has checked the table yet, and nothing else found a problem."""
+    return look.checked_version is None and not look.problems
 
 
 def judged(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> Judgement:
@@ -62,26 +65,37 @@ def judged(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> Ju
     if look is None:
         return Judgement(
             level=TableLevel.UNKNOWN,
-            reason="deltasnap has not looked at this table yet.",
+            reason="deltasnap has not read the log of this table yet.",
             advice="Refresh the table, or start its sensor.",
         )
-    age = now_ms - look.looked_at_ms
-    since = f"deltasnap last looked at this table {_hours(age)} ago." if age > MOST_LOOK_AGE_MS else ""
+    since = _since(look, now_ms)
     if errors := [problem for problem in look.problems if problem.severity == "error"]:
         found = _of_problems(TableLevel.BROKEN, errors)
         return replace(found, reason=f"{found.reason} {since}".rstrip())
     if since:
         return Judgement(level=TableLevel.UNKNOWN, reason=since, advice="Refresh the table, or start its sensor.")
+    if look.problems:
+        return _of_problems(TableLevel.WARNED, look.problems)
     if look.checked_version is None:
         return Judgement(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
-    if look.problems:
-        return _of_problems(TableLevel.WARNED, look.problems)
     rule = look.stale_rule
     if rule is not None and last_commit_ms is not None:
         return _freshness(rule, now_ms - last_commit_ms)
     return Judgement(level=TableLevel.HEALTHY)
+
+
+def _since(look: LastLook, now_ms: int) -> str:
+    """Return why a look says nothing about now; empty: it does."""
+    age = now_ms - look.looked_at_ms
+    if age > MOST_LOOK_AGE_MS:
+        return f"deltasnap last read the log of this table {_hours(age)} ago."
+    if age < -_CLOCK_SKEW_MS:
+        return f"The time of the last look at this table is {_hours(-age)} in the future: a clock was wrong."
+    if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MOST_EXAMINATION_AGE_MS:
+        return f"deltasnap last checked the log of this table for damage {_hours(now_ms - look.examined_at_ms)} ago."
+    return ""
 
 
 def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> Judgement:

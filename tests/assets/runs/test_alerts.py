@@ -106,7 +106,7 @@ def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tm
     fleet.note()
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
     fleet.note(WARNING)
-    assert fleet.tick() == "Sent 1 messages."
+    assert fleet.tick() == "Sent 1 message."
     link = "https://dagster.example/assets/events/delta_log"
     assert chat.taken() == [f"Table events is warned. Many small files. Run `OPTIMIZE`. {link}"]
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
@@ -148,7 +148,7 @@ def test_message_that_failed_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat)
     assert len(chat.taken()) == 2
 
 
-def test_messages_sent_before_a_failure_are_not_sent_again(
+def test_message_that_is_refused_holds_back_no_other_and_is_sent_again(
     tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(tmp_path, chat.url, "a", "b", "c")
@@ -164,8 +164,8 @@ def test_messages_sent_before_a_failure_are_not_sent_again(
         fleet.tick()
     monkeypatch.undo()
     chat.status = 200
-    assert fleet.tick() == "Sent 2 messages."
-    assert [text[:8] for text in chat.taken()] == ["Table a ", "Table b ", "Table c "]
+    assert fleet.tick() == "Sent 1 message."
+    assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
 
 
 def test_table_at_which_nobody_looked_yet_is_not_reported(tmp_path: Path, chat: Chat) -> None:
@@ -187,7 +187,9 @@ def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: 
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
-    assert chat.taken()[0].startswith("Table events is unknown. deltasnap last looked at this table 72 hours ago. ")
+    assert chat.taken()[0].startswith(
+        "Table events is unknown. deltasnap last read the log of this table 72 hours ago. "
+    )
 
 
 def test_table_that_becomes_stale_is_reported(tmp_path: Path, chat: Chat) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.small_files import SmallFiles
+from deltasnap_assets.runs import sensors
 from deltasnap_assets.runs.condition import looks
 from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
+from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
 from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, found_by_checks, note
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.planning.plan import log_of
@@ -123,6 +126,49 @@ def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
     assert table.look.last_commit_ms == 5
     note(table.store, table.table, Found(latest_version=3))
     assert table.look.last_commit_ms is None
+
+
+def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.check()
+    note(table.store, table.table, Found(is_examined=True))
+    status = log_of(table.table).status()
+    (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status)
+    assert table.condition == "healthy"
+    monkeypatch.setattr(looks, "_EXAMINED_AGAIN_MS", 0)
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status)
+    assert table.condition == "broken"
+
+
+def test_idle_tick_looks_for_damage_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    sensor, looked = new_commits_sensor(table.settings, table.table, [idle_job]), list[str]()
+    first = sensor(dg.build_sensor_context(instance=table.instance))
+    assert isinstance(first, dg.SensorResult)
+
+    def look_for_damage(_: Settings, of: TableSettings, *__: Any) -> Any:
+        looked.append(of.name)
+        return sensors._Look(cursor=first.cursor)
+
+    monkeypatch.setattr(sensors, "_look_at_suspect", look_for_damage)
+    for hour in (HOUR, HOUR, 0):
+        monkeypatch.setattr(looks, "_HOUR_MS", hour)
+        sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
+    assert looked == ["events"]
+
+
+def test_look_of_which_the_log_was_not_checked_for_damage_is_unknown(table: Table) -> None:
+    table.check()
+    note(table.store, table.table, Found(is_examined=True))
+    old = replace(table.look, examined_at_ms=table.look.looked_at_ms - 49 * HOUR)
+    table.store.looks.touch("events", old)
+    assert table.condition == "unknown"
+
+
+def test_failed_runs_of_a_table_that_was_never_checked_are_a_warning(table: Table) -> None:
+    table.report(FailedRun(run_id="run", reason="No space left."))
+    assert table.condition == "warned"
 
 
 def test_faults_of_the_log_are_noted_and_cleared(table: Table) -> None:

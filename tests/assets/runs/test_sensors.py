@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -236,6 +238,30 @@ def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, m
         asked.append([request.job_name for request in result.run_requests or ()])
         cursor = result.cursor
     assert asked == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
+
+
+def test_table_whose_storage_does_not_answer_delays_no_other_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "_LONGEST_TICK_SECONDS", 5)
+    monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
+    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    end = Event()
+
+    def silent(table: TableSettings) -> TableLog:
+        if table.name == "t0":
+            end.wait()
+        return log_of(table)
+
+    monkeypatch.setattr(sensors, "log_of", silent)
+    with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
+        result = sensor(context)
+    end.set()
+    assert isinstance(result, dg.SensorResult)
+    assert len(result.run_requests or ()) == MOST_SENSORS
+    assert json.loads(result.cursor or "{}")["t0"] is None
 
 
 @pytest.mark.spark  # a server

@@ -78,7 +78,7 @@ def test_schema_is_the_documented_one(tmp_path: Path) -> None:
 def test_table_at_which_nobody_looked_is_unknown(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     row = row_of(opened(tmp_path))
-    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap has not looked at this table yet.")
+    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap has not read the log of this table yet.")
     assert (row["latest_version"], row["versions_behind"], row["vacuum_bytes"]) == (None, None, None)
     assert (row["num_files"], row["growth_7d_bytes"], row["age_ms"]) == (41, 7 * FILE_BYTES, 0)
 
@@ -99,7 +99,7 @@ def test_table_at_which_nobody_looked_for_a_day_is_unknown(tmp_path: Path) -> No
     store.looks.write("events", look())
     assert row_of(store, now_ms=NOW + DAY)["condition"] == "healthy"
     row = row_of(store, now_ms=NOW + 3 * DAY)
-    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last looked at this table 72 hours ago.")
+    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last read the log of this table 72 hours ago.")
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,21 @@ def test_condition_is_that_of_the_last_look(
     assert (row["condition"], row["reason"], row["advice"]) == (condition, reason, advice)
 
 
+def test_look_from_the_future_says_nothing(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look(looked_at_ms=NOW + HOUR))
+    row = row_of(store)
+    reason = "The time of the last look at this table is 1 hour in the future: a clock was wrong."
+    assert (row["condition"], row["reason"]) == ("unknown", reason)
+
+
 def test_broken_table_stays_broken_however_long_ago_it_was_looked_at(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.looks.write("events", look(problems=(ERROR,)))
     row = row_of(store, now_ms=NOW + 9 * DAY)
     assert row["condition"] == "broken"
-    assert row["reason"] == "Version 3 is lost. deltasnap last looked at this table 9 days ago."
+    assert row["reason"] == "Version 3 is lost. deltasnap last read the log of this table 9 days ago."
 
 
 def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path: Path) -> None:
