@@ -1,7 +1,7 @@
-"""What a fleet asks of the daemon, the storage, Dagster's database and the machines that run it.
+"""The load of a fleet on the daemon, the storage, Dagster's database and the machines that run it.
 
 A model of a few lines: measured costs of one table, one run, one version and one event, multiplied by their rates.
-`sizing_benchmark` measures the costs, and compares the model's tick with measured ticks.
+`fleet_sizing` measures the costs, and compares the model's tick with measured ticks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Costs:
     requests_a_table: requests to the storage for a table in such a tick.
     run_cpu_seconds:  CPU of a run of one version, without the start of its process. process_cpu_seconds: of that start.
     version_cpu_seconds: CPU of each further version of a run.
-    events_a_version: rows in Dagster's event log. event_bytes: of one of them, with its indexes.
+    events_a_run: rows in Dagster's event log for a run of one version. events_a_version: for each further version.
+    event_bytes: of one of them, with its indexes.
     """
 
     tick_seconds: float
@@ -31,6 +32,7 @@ class Costs:
     run_cpu_seconds: float
     process_cpu_seconds: float
     version_cpu_seconds: float
+    events_a_run: float
     events_a_version: float
     event_bytes: float
 
@@ -68,7 +70,7 @@ def load_of(fleet: Fleet, costs: Costs) -> Load:
     tick = costs.tick_seconds + costs.tick_seconds_a_table * fleet.tables
     versions = fleet.tables * fleet.commits_an_hour / 3_600
     runs = min(versions, fleet.tables / fleet.poll_seconds)
-    events = versions * costs.events_a_version
+    events = runs * costs.events_a_run + (versions - runs) * costs.events_a_version
     cpu = runs * (costs.process_cpu_seconds + costs.run_cpu_seconds) + (versions - runs) * costs.version_cpu_seconds
     return Load(
         tick_seconds=tick,

@@ -6,9 +6,9 @@ _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"))
 
 
-def counted(count: int, what: str) -> str:
-    """Return "1 file" or "2,048 files"."""
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def counted(count: int, what: str, plural: str | None = None) -> str:
+    """Return "1 file" or "2,048 files". plural: of a word that takes no `s`."""
+    return f"{count:,} {what if count == 1 else plural or f'{what}s'}"
 
 
 def bytes_text(size: int) -> str:

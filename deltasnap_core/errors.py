@@ -149,7 +149,9 @@ class UnsupportedProtocolError(DeltaSnapError):
         self.features = features
         self.min_reader_version = min_reader_version
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
-        super().__init__(f"Version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap.")
+        super().__init__(
+            f"Version {version} of the Delta table at {path} needs {needs}, which deltasnap does not support."
+        )
 
 
 class UnsupportedWriterError(DeltaSnapError):
@@ -165,8 +167,8 @@ class UnsupportedWriterError(DeltaSnapError):
         self.min_writer_version = min_writer_version
         needs = f"the writer features {', '.join(features)}" if features else f"writer version {min_writer_version}"
         super().__init__(
-            f"A checkpoint of version {version} of the Delta table at {path} needs {needs}, not supported by deltasnap."
-            " Nothing was written."
+            f"A checkpoint of version {version} of the Delta table at {path} needs {needs}, which deltasnap does not "
+            "support. Nothing was written."
         )
 
 
@@ -197,8 +199,8 @@ class CheckpointMismatchError(DeltaSnapError):
         self.version = version
         self.differences = differences
         super().__init__(
-            f"The new checkpoint of version {version} of the Delta table at {path}, read back, differs from the "
-            f"version: {'; '.join(differences)}. The checkpoint was deleted, and the table is unchanged."
+            f"The new checkpoint of version {version} of the Delta table at {path} differs from the version when read "
+            f"back: {'; '.join(differences)}. The checkpoint was deleted, and the table is unchanged."
         )
 
 
@@ -238,7 +240,7 @@ class LogChangedError(DeltaSnapError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"The Delta log at {path} was replaced while it was read: of {file}, expected {expected}, found {found}. "
+            f"The Delta log at {path} was replaced while it was read: {file}: expected {expected}, found {found}. "
             "Nothing was stored; try again."
         )
 
@@ -250,7 +252,9 @@ class DataPathError(DeltaSnapError):
         self.path = path
         self.table = table
         self.reason = reason
-        super().__init__(f"The log of the Delta table at {table} names {path}, which is not opened: {reason}.")
+        super().__init__(
+            f"The log of the Delta table at {table} names {path}, which deltasnap does not open: {reason}."
+        )
 
 
 class DataFileNotFoundError(DeltaSnapError):
@@ -267,8 +271,8 @@ class DataFileNotFoundError(DeltaSnapError):
         which = "A version" if version is None else f"Version {version}"
         others = f" and {missing - 1} more" if missing > 1 else ""
         super().__init__(
-            f"{which} of the Delta table at {table} has lost the file {path}{others}: "
-            "VACUUM or a user may have removed it."
+            f"{which} of the Delta table at {table} needs the file {path}{others}, which {'are' if others else 'is'} "
+            f"missing: VACUUM or a user may have removed {'them' if others else 'it'}."
         )
 
 
@@ -292,7 +296,7 @@ class PredicateError(DeltaSnapError, ValueError):
         self.predicate = predicate
         self.position = position
         self.reason = reason
-        super().__init__(f"The predicate cannot be used: {reason}\n{_marked(predicate, position)}")
+        super().__init__(f"Invalid predicate: {reason}\n{_marked(predicate, position)}")
 
 
 class StoredVersionNotFoundError(DeltaSnapError):
@@ -303,7 +307,7 @@ class StoredVersionNotFoundError(DeltaSnapError):
         self.table = table
         self.version = version
         what = "no version" if version is None else f"no version {version}"
-        super().__init__(f"The snapshot store at {store} holds {what} of table {table}.")
+        super().__init__(f"The snapshot store at {store} has {what} of table {table}.")
 
 
 class CorruptStoreError(DeltaSnapError):
@@ -312,7 +316,7 @@ class CorruptStoreError(DeltaSnapError):
     def __init__(self, *, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"Corrupt file in the snapshot store, {path}: {reason}")
+        super().__init__(f"Corrupt snapshot store file {path}: {reason}")
 
 
 class SparkRequiredError(DeltaSnapError):
@@ -320,7 +324,7 @@ class SparkRequiredError(DeltaSnapError):
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"Spark is required, and no Spark session was given: {reason}.")
+        super().__init__(f"Spark is required, but there is no Spark session: {reason}.")
 
 
 class UnsupportedServerError(DeltaSnapError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+from deltasnap_assets.quantities import counted
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
@@ -34,6 +35,6 @@ class CheckpointLag(PageCheck[CheckpointLagLimits]):
         lag, most = len(facts.segment.deltas), limits.max_commits_since_checkpoint
         return Verdict(
             passed=lag <= most,
-            description=f"{lag} commits since the last checkpoint, at most {most} expected.",
+            description=f"{counted(lag, 'commit')} since the last checkpoint, at most {most:,} expected.",
             numbers={"commits_since_checkpoint": lag},
         )

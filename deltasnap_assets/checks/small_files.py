@@ -56,7 +56,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
             passed=passed,
             advice="" if candidates is None else _advice(candidates, state.num_of_files, lost),
             description=(
-                f"{small} of {state.num_of_files} files are smaller than {bytes_text(limits.small_file_bytes)} "
+                f"{small:,} of {state.num_of_files:,} files are smaller than {bytes_text(limits.small_file_bytes)} "
                 f"({ratio:.0%}, at most {limits.max_small_file_ratio:.0%} expected)."
             ),
             numbers={"small_files": small, "small_file_ratio": ratio}

@@ -38,7 +38,7 @@ class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
         return Verdict(
             passed=ratio <= limits.max_tombstone_ratio or tombstones < _FEW_FILES,
             description=(
-                f"{tombstones} tombstones beside {files} files "
+                f"{tombstones:,} tombstones and {files:,} files "
                 f"({ratio:.0%} of both, at most {limits.max_tombstone_ratio:.0%} expected)."
             ),
             numbers={"tombstones": tombstones, "tombstone_ratio": ratio},

@@ -18,15 +18,15 @@ def changes(
     key: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="Columns of a key, separated by commas: pair deletes and inserts to updates."
+            metavar="NAMES", help="Key columns, separated by commas. Pairs a delete and an insert into an update."
         ),
     ] = None,
     net: Annotated[
-        bool, typer.Option("--net", help="Show the change of the whole range, with --key one for each key.")
+        bool, typer.Option("--net", help="Show the net change over the range; with --key, one for each key.")
     ] = False,
     where: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="A condition on the columns, also _change_type and _commit_version."),
+        typer.Option(metavar="SQL", help="A SQL condition on the columns, including _change_type and _commit_version."),
     ] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Columns, separated by commas; fields as address.city.")

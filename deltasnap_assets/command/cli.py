@@ -25,6 +25,7 @@ from deltasnap_assets.command.looking import add_commands, storage_options
 from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
 from deltasnap_assets.command.vacuum_command import vacuum
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_core import DeltaSnapError
 
@@ -113,7 +114,8 @@ def common(
 @app.command()
 def demo(
     remote: Annotated[
-        str | None, typer.Option(metavar="URL|sail", help="Use a Spark Connect server or Sail instead of own Spark.")
+        str | None,
+        typer.Option(metavar="URL", help="A Spark Connect server (sc://HOST:PORT), or sail."),
     ] = None,
 ) -> None:
     """Write a demo table, materialize each of its versions with Dagster, and show the result.
@@ -159,7 +161,7 @@ def ui(
     if settings.spark.remote is None and reason is not None:
         check_java()
     if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
-        typer.echo(f"Stopped {stopped} processes of an earlier deltasnap ui.")
+        typer.echo(f"Stopped {counted(stopped, 'process', 'processes')} of an earlier deltasnap ui.")
     with socket.socket() as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use. Choose another with --port.")
@@ -206,7 +208,7 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 if a table cannot be refreshed. The other tables are refreshed nevertheless.
+    Exits with 1 if a table cannot be refreshed. All other tables are still refreshed.
     """
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.session.needed import reason_for_spark

@@ -18,7 +18,7 @@ from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import SnapshotStore, TableLog
 
 NEXT_STEPS = """\
-[bold]What to do next[/bold]
+[bold]Next steps[/bold]
   {command} ui      browse assets, plots and checks, and follow new commits
   {command} demo    add a few commits and refresh only those
   {command} inspect {path}

@@ -34,7 +34,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: _Json = False,
 ) -> None:
-    """Generate a commented deltasnap.yaml for existing tables. Reads each of them."""
+    """Generate a commented deltasnap.yaml for existing tables. Reads the log of each table."""
     from deltasnap_assets.command.init import configuration, find_tables, secret_options, variable_of
 
     options = storage_options(option)
@@ -133,7 +133,7 @@ def doctor(as_json: _Json = False) -> None:
 
 
 def fleet(
-    sort: Annotated[FleetOrder, typer.Option(help="By what the tables are sorted.")] = FleetOrder.CONDITION,
+    sort: Annotated[FleetOrder, typer.Option(help="The sort order.")] = FleetOrder.CONDITION,
     only: Annotated[
         list[TableLevel] | None, typer.Option(help="Show only tables in this condition; repeatable.")
     ] = None,
@@ -144,7 +144,7 @@ def fleet(
 ) -> None:
     """Show all followed tables, the worst first: condition, last commit, size, growth, waste.
 
-    Reads only the store. The condition is that of the last look at a table, by its sensor, schedule or refresh.
+    Reads only the store. The condition is as of the last time a sensor, schedule or refresh read the log.
     """
     from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
     from deltasnap_assets.settings.loading import load_settings, nothing_to_follow

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import dagster as dg
 
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings
@@ -30,7 +31,7 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
         for table in settings.tables:
             try:
                 versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
-                context.log.info(f"{table.name}: {len(versions)} versions materialized")
+                context.log.info(f"{table.name}: {counted(len(versions), 'version')} materialized")
             except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
                 problem = problems[table.name] = without_secrets(str(error))
                 context.log.error(f"{table.name}: {problem}")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from deltasnap_assets.processes import has_ended
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.condition_report import FailedRun
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
@@ -50,7 +51,7 @@ class TablesFailedError(DeltaSnapError):
         self.problems = problems
         told = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MOST_TOLD]]
         more = f" And {len(problems) - len(told)} more." if len(problems) > len(told) else ""
-        super().__init__(f"{len(problems)} tables failed. {' '.join(told)}{more}")
+        super().__init__(f"{counted(len(problems), 'table')} failed. {' '.join(told)}{more}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

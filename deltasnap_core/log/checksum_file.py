@@ -29,5 +29,5 @@ def read_checksum(store: LogStore, file: FileStatus | None) -> VersionChecksum |
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        _log.warning("Version checksum %s is ignored, it cannot be understood: %s", redacted(file.path), error)
+        _log.warning("Version checksum %s is ignored, because it cannot be parsed: %s", redacted(file.path), error)
         return None

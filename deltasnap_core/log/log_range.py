@@ -61,7 +61,7 @@ def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing
     `first`.
     """
     if first > last:
-        raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
+        raise ValueError(f"Expected first <= last, found {first} and {last}")
     builder = loader.builder
     listing = listing or builder.list_versions(first, last)
     segments = {version: builder.segment_of(listing, version) for version in range(first, last + 1)}

@@ -43,7 +43,7 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
     if protocol is not None and has_feature(protocol, CATALOG_MANAGED):
         _log.warning(
             "The Delta table at %s is managed by a catalog: version %d comes from its published commits alone. "
-            "Pass log_tail and max_catalog_version to have what the catalog ratified.",
+            "Pass log_tail and max_catalog_version to include the commits that the catalog ratified.",
             redacted(path), version,
         )  # fmt: skip
 

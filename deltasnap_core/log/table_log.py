@@ -102,7 +102,7 @@ class TableLog:
         `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
-            raise ValueError("Either a version or a timestamp says which version is wanted")
+            raise ValueError("Expected either a version or a timestamp")
         if version is None:
             history = DeltaHistoryManager(self.store, self.log_path, catalog=catalog)
             version = history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True).version

@@ -218,7 +218,7 @@ class DeltaLog:
         Delta's `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
-            raise ValueError("Either a version or a timestamp says which snapshot is wanted")
+            raise ValueError("Expected either a version or a timestamp")
         catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         if version is None:
             history = DeltaHistoryManager(self._context.log.store, self.path, catalog=catalog)

@@ -74,7 +74,7 @@ def tell_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
     if after.version < before.version:
         _log.warning("The log at %s went back from version %d to %d.", path, before.version, after.version)
     elif changed:
-        _log.warning("The log at %s was replaced: %s is not what it was.", path, changed[0])
+        _log.warning("The log at %s was replaced: %s has changed.", path, changed[0])
     elif after.version == before.version and not after.continues(before):
         _log.info("The log at %s has another checkpoint for version %d.", path, after.version)
     _tell_of_another_table(old, new)

@@ -58,7 +58,7 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
                 raise
             # Random, so that clients that were refused together do not retry together.
             seconds = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
-            _log.info("The storage refused (%s: %s): another try in %.1f s", type(error).__name__, error, seconds)
+            _log.info("The storage failed (%s: %s). Retrying in %.1f s", type(error).__name__, error, seconds)
             pause(seconds)
     return work()
 

@@ -333,7 +333,7 @@ class SnapshotStore:
         Additional errors: those of `scan`.
         """
         if first > last:
-            raise ValueError(f"A range of versions ends where it starts or later, not {first} to {last}")
+            raise ValueError(f"Expected first <= last, found {first} and {last}")
         wanted = ChangeOptions(key=key, net=net, where=where, columns=columns)
         return self._reader.row_changes(table, first, last, options or ScanOptions()).to_df(wanted)
 
@@ -355,7 +355,7 @@ class SnapshotStore:
         Errors: ValueError if `last` is before `since`; those of `row_changes`.
         """
         if since is not None and since > last:
-            raise ValueError(f"Changes since a version end at this version or later, not {since} to {last}")
+            raise ValueError(f"Expected since <= last, found {since} and {last}")
         changes = self._reader.row_changes_since(table, since, last, options or ScanOptions())
         return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 

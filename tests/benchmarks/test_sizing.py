@@ -13,6 +13,7 @@ COSTS = Costs(
     run_cpu_seconds=0.5,
     process_cpu_seconds=1.5,
     version_cpu_seconds=0.05,
+    events_a_run=40,
     events_a_version=12,
     event_bytes=1_000,
 )
@@ -25,14 +26,15 @@ def test_load_is_costs_times_rates() -> None:
     assert load.requests_a_second == pytest.approx(10)
     assert load.runs_a_second == pytest.approx(1)
     assert load.cores == pytest.approx(2)
-    assert load.events_a_second == pytest.approx(12)
-    assert load.database_bytes_a_day == pytest.approx(12 * 86_400 * 1_000)
+    assert load.events_a_second == pytest.approx(40)
+    assert load.database_bytes_a_day == pytest.approx(40 * 86_400 * 1_000)
 
 
 def test_a_run_takes_all_commits_since_the_last_tick() -> None:
     load = load_of(Fleet(tables=100, commits_an_hour=3_600, poll_seconds=50), COSTS)
     assert load.runs_a_second == pytest.approx(2)
     assert load.cores == pytest.approx(2 * 2 + 98 * 0.05)
+    assert load.events_a_second == pytest.approx(2 * 40 + 98 * 12)
 
 
 def test_recommended_poll_is_the_shortest_that_daemon_and_cores_keep_up_with() -> None:

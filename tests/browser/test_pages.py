@@ -64,7 +64,7 @@ def test_lineage_leads_from_the_table_to_its_assets(page: Page) -> None:
 
 def test_page_of_the_table_tells_how_it_fares_and_shows_its_files(page: Page) -> None:
     open_asset(page, "delta_log")
-    page.get_by_text("tombstones beside").wait_for()
+    page.get_by_text("tombstones and").wait_for()
     picture = page.get_by_role("img", name="file sizes")
     picture.wait_for()
     assert picture.evaluate("image => image.naturalWidth") > 100

@@ -28,13 +28,13 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="table, csv, json (one object a line) or parquet. Default: by the ending of FILE, otherwise table.",
+        help="table, csv, json (one object per line) or parquet. Default: from the extension of FILE, otherwise table.",
     ),
 ]
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-O", metavar="FILE", help="Write to a file, replacing it. Default: stdout.")
 ]
-_LIMIT_HELP = f"The number of rows; 0: all, of a table at most {MOST_TABLE_ROWS:,}. Default: {DEFAULT_LIMIT}."
+_LIMIT_HELP = f"The maximum number of rows; 0: all (format table: {MOST_TABLE_ROWS:,}). Default: {DEFAULT_LIMIT}."
 LimitOption = Annotated[
     int | None,
     typer.Option("--limit", "-n", min=0, help=_LIMIT_HELP),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.history import Entry, LostCommits, lost_versions, read_history
-from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_core import (
     DeltaHistory,
     LogSegment,
@@ -107,17 +107,18 @@ def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
     console.print(_history(facts.history))
 
 
-def show_state(console: Console, counted: Counted) -> None:
+def show_state(console: Console, answer: Counted) -> None:
     """Print the results of the replay, and the engine that computed them."""
-    state = counted.state
+    state = answer.state
     rows: _Rows = [
-        ("files", f"{state.num_of_files:,} of {bytes_text(state.size_in_bytes)}"),
+        ("files", f"{state.num_of_files:,} ({bytes_text(state.size_in_bytes)})"),
         ("records", "unknown (a file has no statistics)" if state.num_records is None else f"{state.num_records:,}"),
         ("tombstones", f"{state.num_of_removes:,}"),
-        ("computed by", counted.computed_by),
+        ("computed by", answer.computed_by),
     ]
     if state.num_deletion_vectors:
-        rows.append(("deletion vectors", f"{state.num_deletion_vectors:,} deleting {state.num_deleted_records:,} rows"))
+        deleted = counted(state.num_deleted_records, "deleted row")
+        rows.append(("deletion vectors", f"{state.num_deletion_vectors:,} ({deleted})"))
     rows += _most([(f"transaction {txn.app_id}", f"{txn.version}") for txn in state.set_transactions])
     rows += _most([(f"domain {domain.domain}", domain.configuration) for domain in state.domain_metadata])
     console.print(_pairs(rows))
@@ -172,12 +173,12 @@ def _segment_rows(segment: LogSegment) -> _Rows:
     commits = len(segment.deltas)
     if checkpoint.is_empty:
         base = "none: all commits are read"
-        lag = f"{commits:,} commits, all of them"
+        lag = f"no checkpoint: all {counted(commits, 'commit')}"
     else:
         size = sum(file.size for file in checkpoint.files)
         parts = f"{len(checkpoint.files)} files, " if len(checkpoint.files) > 1 else ""
         base = f"version {checkpoint.version}, {checkpoint.kind} {checkpoint.format}, {parts}{bytes_text(size)}"
-        lag = f"{commits:,} commits, {bytes_text(sum(file.size for file in segment.deltas))}"
+        lag = f"{counted(commits, 'commit')}, {bytes_text(sum(file.size for file in segment.deltas))}"
     rows: _Rows = [("checkpoint", base), ("commits since", lag)]
     if segment.compactions:
         rows.append(("compactions", f"{len(segment.compactions):,}"))
@@ -215,7 +216,7 @@ def _history(history: tuple[Entry, ...]) -> RenderableType:
             shown(entry.user_name or entry.engine_info or ""),
             shown(_parameters_text(entry.operation_parameters or {}), _MOST_OF_PARAMETERS),
         )
-    title = Text(f"last {len(history)} commits", style="italic")
+    title = Text(f"last {counted(len(history), 'commit')}", style="italic")
     return Group(title, table)
 
 

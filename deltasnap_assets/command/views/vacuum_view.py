@@ -16,7 +16,7 @@ from rich.table import Table
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import print_problem, shown
 from deltasnap_assets.command.views.condition_view import explaining
-from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_core import (
     AGES_DAYS,
     Snapshot,
@@ -123,7 +123,7 @@ def _notes(report: VacuumReport) -> Iterator[str]:
     for group in summary.protected:
         kept[group.reason] += group.num_files
     for reason, files in kept.most_common():
-        yield f"Kept: {files:,} files ({reason})."
+        yield f"Kept: {counted(files, 'file')} ({reason})."
     version = report.first_readable_version
     if version is not None:
         now = report.loadable[0]

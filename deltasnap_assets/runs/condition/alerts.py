@@ -32,6 +32,12 @@ _LEVELS: Mapping[TableLevel, Level] = {
     TableLevel.STALE: "warn",
     TableLevel.HEALTHY: "ok",
 }
+_WHAT = {
+    TableLevel.BROKEN: "is broken",
+    TableLevel.UNKNOWN: "was not checked lately",
+    TableLevel.WARNED: "has a warning",
+    TableLevel.STALE: "is stale",
+}
 _RANKS: Mapping[str, int] = {"ok": 0, "warn": 1, "error": 2}
 
 
@@ -53,11 +59,11 @@ def alert_of(table: str, judgement: Judgement, told: str, settings: AlertSetting
     """
     level = _LEVELS[judgement.level]
     if _RANKS[level] > _RANKS.get(told, 0) and level in settings.on:
-        what = "is broken" if level == "error" else f"is {judgement.level.value}"
+        what = _WHAT[judgement.level]
         text = _message(table, what, f"{judgement.reason} {judgement.advice}".strip(), settings)
         return Alert(table=table, level=level, text=text)
     if level == "ok" and _RANKS.get(told, 0) > 0:
-        text = _message(table, "has recovered", "All checks of its last look passed.", settings)
+        text = _message(table, "has recovered", "All checks passed.", settings)
         return Alert(table=table, level="ok", text=text)
     return None
 

@@ -6,6 +6,7 @@
 import dagster as dg
 from pydantic import Field
 
+from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -46,8 +47,8 @@ def _prune_store(
     for version in report.versions:
         context.instance.delete_dynamic_partition(partitions, key_of(version))
     context.log.info(
-        f"Removed {len(report.versions)} versions, {len(report.generations)} replaced tables and "
-        f"{report.num_files} files of {report.size_in_bytes} bytes."
+        f"Removed {counted(len(report.versions), 'version')}, {counted(len(report.generations), 'replaced table')} and "
+        f"{counted(report.num_files, 'file')} ({bytes_text(report.size_in_bytes)})."
     )
 
 

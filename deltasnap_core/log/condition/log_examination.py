@@ -378,8 +378,8 @@ def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fa
     return Fault(
         kind=FaultKind.UNSUPPORTED_PROTOCOL,
         text=str(error),
-        advice="Use a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... DROP "
-        "FEATURE`) if its readers need that.",
+        advice="Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... "
+        "DROP FEATURE`) for readers that do not support it.",
         reason=", ".join(error.features) or f"reader version {error.min_reader_version}",
         versions=versions,
     )

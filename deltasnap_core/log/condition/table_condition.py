@@ -179,7 +179,7 @@ def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges)
     return Fault(
         kind=FaultKind.MISSING_COMMIT,
         text=f"The {word} {missing.text()} {they} missing in the log of {redacted(table)}: {_cannot_load(versions)}.",
-        advice="Restore the missing commits from a backup of the log. Where there is none, write a checkpoint of a "
+        advice="Restore the missing commits from a backup of the log. If there is none, write a checkpoint of a "
         "later version with a writer that still has the table loaded: from there on, versions can be loaded again.",
         reason="no such commit in the log, and no checkpoint replaces it",
         versions=versions,
@@ -193,7 +193,7 @@ def corrupt_commit(version: int, path: str, line: int | None, reason: str, versi
     return Fault(
         kind=FaultKind.CORRUPT_COMMIT,
         text=f"Version {version} cannot be read: {where}: {_sentence(reason)} {_cannot_load(versions, upper=True)}.",
-        advice="Restore this commit from a backup of the log. Where there is none, restore the table to the version "
+        advice="Restore this commit from a backup of the log. If there is none, restore the table to the version "
         "before it, or write a checkpoint of a later version with a writer that still has the table loaded.",
         file=redacted(path),
         line=line,
@@ -208,7 +208,8 @@ def empty_commits(table: str, empty: VersionRanges) -> Fault:
     return Fault(
         kind=FaultKind.EMPTY_COMMIT,
         text=f"The {word} {empty.text()} {they} empty (0 bytes) in the log of {redacted(table)}. A writer records at "
-        "least who committed: an upload failed, or a file was truncated. deltasnap reads no change there.",
+        "least who committed: an upload failed, or a file was truncated. deltasnap treats it as a "
+        "commit without changes.",
         advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
         reason="a commit of 0 bytes",
     )
@@ -226,7 +227,7 @@ def corrupt_checkpoint(
     else:
         told += f" deltasnap reads {read_instead} instead. Other readers that use this checkpoint fail."
         advice = (
-            "Move the damaged checkpoint out of _delta_log, and _last_checkpoint too where it names this version. Then "
+            "Move the damaged checkpoint out of _delta_log, and _last_checkpoint too if it names this version. Then "
             "write a new checkpoint (`deltasnap checkpoint PATH`, or any Delta writer)."
         )
     return Fault(
@@ -244,7 +245,8 @@ def _broken_schema(table: str, reason: str) -> Fault:
     reason = redacted(reason)
     return Fault(
         kind=FaultKind.BROKEN_SCHEMA,
-        text=f"The schema of {table} cannot be read: {_sentence(reason)} Its files can be counted, its rows not read.",
+        text=f"The schema of {table} cannot be read: {_sentence(reason)} Its files can be counted, "
+        "but its rows cannot be read.",
         advice="Restore the commit that wrote the schema from a backup of the log, or restore the table to the version "
         "before it.",
         reason=reason,

@@ -33,7 +33,7 @@ class CatalogCommits:
         versions = list(self.by_version())
         for earlier, later in pairwise(versions):
             if later != earlier + 1:
-                raise ValueError(f"The log tail goes from version {earlier} to {later}: expected no gap")
+                raise ValueError(f"Expected a log tail without gaps, found version {later} after {earlier}")
         if len(versions) != len(self.log_tail):
             raise ValueError("The log tail has two commits of one version")
 

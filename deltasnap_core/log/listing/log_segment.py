@@ -155,7 +155,7 @@ def validate_contiguous(log_path: str, version: int, commits: Sequence[int], che
         return
     if missing := VersionRanges.between(checkpoint_version + 1, version, commits):
         raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
-    raise ValueError(f"Commits of {redacted(log_path)} out of order or beside the range of version {version}")
+    raise ValueError(f"Commits of {redacted(log_path)} out of order or outside the range of version {version}")
 
 
 def validate_compactions(version: int, compactions: Sequence[FileStatus], checkpoint_version: int) -> None:

@@ -209,7 +209,7 @@ class _Search:
 def _check_version(version: int | None) -> None:
     given: object = version
     if version is not None and not (isinstance(given, Integral) and version >= 0):
-        raise ValueError(f"A version is an integer of 0 or more, not {version!r}")
+        raise ValueError(f"Expected a version of 0 or more, found {version!r}")
 
 
 def _start_of_listing(version: int | None, hint: LastCheckpointInfo | None) -> int:

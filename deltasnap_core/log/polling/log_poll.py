@@ -45,9 +45,9 @@ class LogCursor:
             values = decode_json(text)
             cursor = cls(**values)
         except TypeError as error:
-            raise ValueError(f"not a cursor of a log: {text!r}") from error
+            raise ValueError(f"expected a log cursor, found {text!r}") from error
         if not isinstance(cursor.generation, str) or type(cursor.version) is not int or cursor.version < 0:
-            raise ValueError(f"not a cursor of a log: {text!r}")
+            raise ValueError(f"expected a log cursor, found {text!r}")
         return cursor
 
     def is_at(self, commit: FileStatus | None) -> bool:

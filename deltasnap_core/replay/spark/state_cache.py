@@ -95,7 +95,7 @@ def job_description(spark: SparkSession, description: str) -> Iterator[None]:
     try:
         spark.conf.set(_JOB_DESCRIPTION, description)
     except PySparkException as error:
-        _log.debug("This Spark takes no description of jobs: %s", error)
+        _log.debug("This Spark does not support job descriptions: %s", error)
         yield
         return
     try:

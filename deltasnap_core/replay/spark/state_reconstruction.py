@@ -92,8 +92,10 @@ def state_actions(
     small = local_rows(spark, non_file.rows(), STATE)
     if files is None:
         return small
-    kept = FULL.unexpired(files, retention).selectExpr(_with_path("add", ADD), _with_path("remove", REMOVE))
-    return kept.unionByName(small, allowMissingColumns=True)
+    # Typed nulls, because Sail gives columns that `unionByName` adds no type.
+    missing = (f"cast(null as {field.dataType.simpleString()}) as {field.name}" for field in STATE.fields[2:])
+    kept = FULL.unexpired(files, retention)
+    return kept.selectExpr(_with_path("add", ADD), _with_path("remove", REMOVE), *missing).unionByName(small)
 
 
 def _with_path(kind: str, schema: StructType) -> str:

@@ -10,4 +10,4 @@ def test_tombstones_count_beside_files() -> None:
     assert TombstoneRatio().verdict(page_facts(num_of_files=0, num_of_removes=15), limits).passed
     verdict = TombstoneRatio().verdict(page_facts(num_of_files=20, num_of_removes=60), limits)
     assert not verdict.passed
-    assert verdict.description == "60 tombstones beside 20 files (75% of both, at most 50% expected)."
+    assert verdict.description == "60 tombstones and 20 files (75% of both, at most 50% expected)."

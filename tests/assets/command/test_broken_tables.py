@@ -138,7 +138,7 @@ def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     assert code == 0
     assert warning.startswith("warning: The checkpoint of version 4 cannot be read: ")
     assert "deltasnap reads the 8 commits from version 0 on instead. Other readers" in warning
-    assert "files           8 of" in out
+    assert "files           8 (" in out
     code, found = parsed(table, "inspect", "events")
     assert (code, found["error"], found["state"]["numOfFiles"]) == (0, None, 8)
     assert [fault["kind"] for fault in found["condition"]["faults"]] == ["corrupt_checkpoint"]
@@ -162,7 +162,7 @@ def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good
         assert f"Loadable: versions 0 to {newest}." in problem
         assert f"version         {newest}, committed" in out
         assert "the newest loadable version" in " ".join(out.split())
-        assert f"files           {newest + 1} of" in out
+        assert f"files           {newest + 1} (" in out
     code, found = parsed(table, "inspect", "events")
     assert code == 1
     assert found["error"]
@@ -182,7 +182,7 @@ def test_unsupported_feature_is_one_sentence_and_the_facts_are_shown(table: Path
     code, problems, out = run(table, "inspect", "events")
     (problem,) = problems
     assert code == 1
-    assert "needs the reader features fromTheFuture, not supported by deltasnap." in problem
+    assert "needs the reader features fromTheFuture, which deltasnap does not support." in problem
     assert f"version          {LAST}, committed" in out
     code, found = parsed(table, "inspect", "events")
     assert (code, found["version"], found["state"]) == (1, LAST, None)

@@ -231,7 +231,7 @@ def test_inspect_wrong_use_is_told_and_exits_2(arguments: list[str], tmp_path: P
 def test_inspect_unsupported_table_shows_what_needs_no_replay(tmp_path: Path) -> None:
     small_table(tmp_path / "t", reader_features=("deletionVectors", "fromTheFuture"))
     result = deltasnap("inspect", "t", folder=tmp_path, **without_java(tmp_path))
-    assert_one_line_of_error(result, "fromTheFuture", "not supported")
+    assert_one_line_of_error(result, "fromTheFuture", "does not support")
     for part in ("a-table", "reader 3, writer 7", "versions 0 to 1", "CREATE TABLE", "ada", "id", "bigint"):
         assert part in result.stdout
 

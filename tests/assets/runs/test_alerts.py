@@ -108,14 +108,14 @@ def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tm
     fleet.note(WARNING)
     assert fleet.tick() == "Sent 1 message."
     link = "https://dagster.example/assets/events/delta_log"
-    assert chat.taken() == [f"Table events is warned. Many small files. Run `OPTIMIZE`. {link}"]
+    assert chat.taken() == [f"Table events has a warning. Many small files. Run `OPTIMIZE`. {link}"]
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
     fleet.note(WARNING, ERROR)
     fleet.tick()
     assert chat.taken() == [f"Table events is broken. Version 3 cannot be read. Restore it. {link}"]
     fleet.note()
     fleet.tick()
-    assert chat.taken() == [f"Table events has recovered. All checks of its last look passed. {link}"]
+    assert chat.taken() == [f"Table events has recovered. All checks passed. {link}"]
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
 
 
@@ -124,7 +124,7 @@ def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_p
     for problem in (WARNING, ERROR, WARNING, ERROR, WARNING, ERROR):
         fleet.note(problem)
         fleet.tick()
-    assert [text.split(".")[0] for text in chat.taken()] == ["Table events is warned", "Table events is broken"]
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events has a warning", "Table events is broken"]
 
 
 def test_only_what_is_asked_for_is_reported(tmp_path: Path, chat: Chat) -> None:
@@ -188,7 +188,7 @@ def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: 
     fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
     assert chat.taken()[0].startswith(
-        "Table events is unknown. deltasnap last read the log of this table 72 hours ago. "
+        "Table events was not checked lately. deltasnap last read the log of this table 72 hours ago. "
     )
 
 

@@ -26,7 +26,7 @@ EXPECTED = {
     "checkpoint_lag": "9 commits since the last checkpoint, at most 3 expected.",
     "checksum_agrees": "The log differs from 1 checksum: version 8: table_size_bytes, num_files.",
     "small_files": "files are smaller than 16 MiB (100%, at most 50% expected).",
-    "tombstone_ratio": "tombstones beside",
+    "tombstone_ratio": "tombstones and",
     "expired_tombstones": "30 files of 2.9 KiB are past their retention",  # by now; the last version was made in time
     "fresh_table": "expected (three times the longest recent pause, at least a day).",
     "statistics_coverage": "files have no statistics (0% have some, at least 90% expected).",
@@ -134,4 +134,4 @@ def test_table_that_asks_for_an_unknown_feature_is_told(spark: SparkSession, tmp
     write_log(app.path, {0: [protocol(), schema("id")], 1: [{"protocol": asks}]})
     told = evaluated(app, "log_segment", "readable_protocol")
     assert told.severity is dg.AssetCheckSeverity.ERROR
-    assert f"{app.path} needs the reader features later, not supported by deltasnap." in told.description
+    assert f"{app.path} needs the reader features later, which deltasnap does not support." in told.description

@@ -88,7 +88,7 @@ def test_version_is_found_by_number_or_by_time() -> None:
     assert log.at(1).version == log.at(timestamp=mtime_of(2) - 1).version == 1
     assert log.at(timestamp=mtime_of(99)).version == 3
     for wrong in ({}, {"version": 1, "timestamp": 1}):
-        with pytest.raises(ValueError, match="Either a version or a timestamp"):
+        with pytest.raises(ValueError, match="Expected either a version or a timestamp"):
             log.at(**wrong)  # type: ignore[arg-type]
     with pytest.raises(VersionNotFoundError):
         log.at(4)
@@ -112,7 +112,7 @@ def test_any_time_before_the_first_commit_is_refused(first: datetime | int) -> N
 
 @pytest.mark.parametrize("version", [-1, 1.0, "1"])
 def test_what_is_no_version_is_a_wrong_argument(version: Any) -> None:
-    with pytest.raises(ValueError, match="integer of 0 or more"):
+    with pytest.raises(ValueError, match="Expected a version of 0 or more"):
         table(store_of(2)).at(version)
 
 

@@ -68,7 +68,7 @@ def test_driver_starts_no_session_and_says_what_it_did() -> None:
 def test_spark_is_named_with_its_version_and_master() -> None:
     provider = Provider()
     assert answer(ReplayEngine(provider, "spark"), {Question.COUNT: 5}) == ("spark", "Spark 4.3.0, local[2]")
-    assert provider.reasons == ["the computed state of a version: Spark answers every question here"]
+    assert provider.reasons == ["the computed state of a version: the engine is set to Spark"]
 
 
 def test_spark_answers_where_one_of_two_sizes_is_beyond_the_driver() -> None:

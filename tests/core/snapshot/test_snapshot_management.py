@@ -212,7 +212,7 @@ def test_recreated_table_is_noticed_by_its_files_and_its_id(table: Table, caplog
     table.files.put_commit(0, protocol(), metadata(table_id="another"), mtime=mtime_of(9))
     table.commit(1)
     assert log.update().metadata.id == "another"
-    assert f"{commit_name(0)} is not what it was" in caplog.text
+    assert f"{commit_name(0)} has changed" in caplog.text
     assert "Change in the table id detected while updating snapshot: table-id" in caplog.text
 
 
@@ -315,7 +315,7 @@ def test_snapshot_at_a_version_that_is_not_there_says_which_are(table: Table) ->
 @pytest.mark.parametrize("wanted", [{}, {"version": 1, "timestamp": 1}], ids=["neither", "both"])
 def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[str, Any]) -> None:
     table.commits(0, 1)
-    with pytest.raises(ValueError, match="Either a version or a timestamp"):
+    with pytest.raises(ValueError, match="Expected either a version or a timestamp"):
         table.log().get_snapshot_at(**wanted)
 
 
