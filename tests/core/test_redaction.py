@@ -40,3 +40,10 @@ def test_errors_show_no_credentials_and_keep_the_path_as_it_is() -> None:
     for error in (DeltaTableNotFoundError(path=url), CorruptLogError(path=url, reason="r", line=1)):
         assert "hidden" not in str(error)
         assert error.path == url
+
+
+def test_path_in_an_environment_variable_for_secrets_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_CREDENTIALS", "/etc/lake/credentials.json")
+    assert redacted("read /etc/lake/credentials.json") == "read /etc/lake/credentials.json"
+    monkeypatch.setenv("SERVICE_CREDENTIALS", "hunter22-hunter22/")
+    assert "hunter22" not in redacted("read hunter22-hunter22/")

@@ -325,7 +325,12 @@ def test_condition_as_json_is_plain(tmp_path: Path) -> None:
     told = json.loads(json.dumps(condition(tmp_path / "t").to_json()))
     assert told["mark"] == "error"
     assert told["unloadable_versions"] == [[3, 5]]
-    assert told["faults"][0]["kind"] == "missing_commit"
+    (fault,) = told["faults"]
+    assert (fault["kind"], fault["mark"], fault["missing"], fault["versions"]) == (
+        "missing_commit", "error", [[3, 3]], [[3, 5]],
+    )  # fmt: skip
+    names = ("kind", "mark", "text", "advice", "file", "line", "reason", "versions", "missing", "read_instead")
+    assert tuple(fault) == names
 
 
 @given(data=st.data())

@@ -1,0 +1,40 @@
+"""The pauses between looks at a table that is broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_assets.runs.planning import pauses
+from deltasnap_assets.runs.planning.pauses import Followed
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr("deltasnap_assets.runs.planning.pauses.time.time", lambda: 1_000_000.0)
+    return 1_000_000.0
+
+
+def test_pauses_double_until_the_longest(now: float) -> None:
+    followed, waits = Followed(), []
+    for _ in range(7):
+        followed = followed.broken("Version 3 is lost.")
+        waits.append(followed.next_look - now)
+    first, longest = pauses._FIRST_PAUSE_SECONDS, pauses._LONGEST_PAUSE_SECONDS
+    assert waits == [min(first * 2**number, longest) for number in range(7)]
+    assert waits[-1] == longest
+
+
+def test_pause_ends_with_the_longest_one_even_if_the_clock_was_wrong(now: float) -> None:
+    followed = Followed(fault="Version 3 is lost.", looks=1, next_look=now + 365 * 86_400)
+    assert followed.pause_left == pauses._LONGEST_PAUSE_SECONDS
+
+
+def test_table_without_a_fault_has_no_pause() -> None:
+    assert Followed(cursor="x").pause_left == 0
+
+
+def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
+    followed = Followed(cursor='{"version": 3}').broken("Version 3 is lost.")
+    assert Followed.from_text(followed.to_text()) == followed
+    assert Followed.from_text('{"version": 3}') == Followed(cursor='{"version": 3}')
+    assert followed.next_look > now
