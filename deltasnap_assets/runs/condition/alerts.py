@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.runs.planning.plan import delta_log_key
-from deltasnap_assets.settings.config import AlertSettings, Settings
+from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, visible, without_secrets
-from deltasnap_core import Judgement, TableLevel
+from deltasnap_core import Judgement, TableLevel, redacted
 
 ALERTS_SENSOR = "deltasnap_alerts"
 
@@ -99,12 +100,13 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     names = [table.name for table in settings.tables]
     looks = store_of(settings).looks
     judgements = looks.judge(names, time.time_ns() // 1_000_000)
-    told = instance.daemon_cursor_storage.get_cursor_values({_key(name) for name in names})
+    keys = {table.name: _key(table) for table in settings.tables}
+    told = instance.daemon_cursor_storage.get_cursor_values({*keys.values()})
     sent, refused = 0, list[WebhookError]()
     for name, judgement in judgements.items():
         if judgement is None:  # not looked at yet: it did not get worse
             continue
-        alert = alert_of(name, judgement, told.get(_key(name), "ok"), settings.alerts)
+        alert = alert_of(name, judgement, told.get(keys[name], "ok"), settings.alerts)
         if alert is None:
             continue
         if time.monotonic() - started > _MOST_SECONDS:
@@ -114,15 +116,17 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         except WebhookError as error:
             refused.append(error)
             continue
-        instance.daemon_cursor_storage.set_cursor_values({_key(name): alert.level})
+        instance.daemon_cursor_storage.set_cursor_values({keys[name]: alert.level})
         sent += 1
     if refused:
         raise refused[0]
     return f"Sent {counted(sent, 'message')}." if sent else "No table got worse or recovered."
 
 
-def _key(table: str) -> str:
-    return f"deltasnap/alerts/{table}"
+def _key(table: TableSettings) -> str:
+    # With the path: a table of the same name elsewhere is another table.
+    digest = hashlib.sha256(redacted(table.path).encode()).hexdigest()
+    return f"deltasnap/alerts/{table.name}/{digest[:16]}"
 
 
 def _message(table: str, what: str, told: str, settings: AlertSettings) -> str:

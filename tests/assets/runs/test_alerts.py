@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.runs.condition.alerts import alerts_sensor
+from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.settings.config import Settings
@@ -166,6 +166,17 @@ def test_message_that_is_refused_holds_back_no_other_and_is_sent_again(
     chat.status = 200
     assert fleet.tick() == "Sent 1 message."
     assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
+
+
+def test_table_of_the_same_name_at_another_path_is_reported_anew(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note(ERROR)
+    fleet.tick()
+    (table,) = fleet.settings.tables
+    moved = table.model_copy(update={"path": str(tmp_path / "elsewhere")})
+    assert send_alerts(fleet.settings, fleet.instance) == "No table got worse or recovered."
+    settings = fleet.settings.model_copy(update={"tables": (moved,)})
+    assert send_alerts(settings, fleet.instance) == "Sent 1 message."
 
 
 def test_table_at_which_nobody_looked_yet_is_not_reported(tmp_path: Path, chat: Chat) -> None:
