@@ -27,7 +27,7 @@ from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog
 
-_MOST_TOLD = 4000
+_MOST_OF_A_MESSAGE = 4000
 
 Mark = Literal["ok", "warning", "error"]
 
@@ -38,7 +38,7 @@ class Finding:
 
     subject: str
     mark: Mark
-    told: str
+    message: str
     advice: str = ""
     condition: TableCondition | None = None
 
@@ -62,18 +62,18 @@ def examine() -> Iterator[Finding]:
         yield settings
         return
     if (problem := nothing_to_follow(settings)) is not None:
-        yield Finding(subject="configuration", mark="error", told=problem)
+        yield Finding(subject="configuration", mark="error", message=problem)
         return
     file = find_config(os.environ, Path.cwd())
-    told = (
+    message = (
         "none: using the settings of the demo"
         if file is None
         else f"{file}: {', '.join(table.name for table in settings.tables)}"
     )
-    yield Finding(subject="configuration", mark="ok", told=told)
+    yield Finding(subject="configuration", mark="ok", message=message)
     for table in settings.tables:
         yield _table(table)
-    yield _try("store", lambda: _store_told(settings), "Correct storage or storage_options.")
+    yield _try("store", lambda: _store_message(settings), "Correct storage or storage_options.")
     yield from _runs(settings)
 
 
@@ -86,66 +86,68 @@ def _settings() -> Settings | Finding:
     try:
         return load_settings()
     except DeltaSnapError as error:
-        told = visible(without_secrets(str(error)))
+        message = visible(without_secrets(str(error)))
         return Finding(
             subject="configuration",
             mark="error",
-            told=told,
+            message=message,
             advice="Correct the file, or generate one with `deltasnap init`.",
         )
 
 
 def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
-        return Finding(subject=subject, mark="ok", told=visible(without_secrets(look())))
+        return Finding(subject=subject, mark="ok", message=visible(without_secrets(look())))
     except Exception as error:  # noqa: BLE001  # a doctor reports any error
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        told = visible(without_secrets(f"{what}{error}"))
-        return Finding(subject=subject, mark="error" if is_needed else "warning", told=told, advice=advice)
+        message = visible(without_secrets(f"{what}{error}"))
+        return Finding(subject=subject, mark="error" if is_needed else "warning", message=message, advice=advice)
 
 
 def _or_error(subject: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
     except DeltaSnapError as error:
-        return Finding(subject=subject, mark="error", told=visible(without_secrets(str(error))))
+        return Finding(subject=subject, mark="error", message=visible(without_secrets(str(error))))
 
 
 def _archive() -> Finding:
     path = archive_path()
     if path is not None and path.exists():
-        return Finding(subject="archive", mark="ok", told=str(path))
+        return Finding(subject="archive", mark="ok", message=str(path))
     advice = "Run `deltasnap warm-up` to make one, so that sessions start faster."
-    return Finding(subject="archive", mark="warning", told="none for this Java and PySpark", advice=advice)
+    return Finding(subject="archive", mark="warning", message="none for this Java and PySpark", advice=advice)
 
 
 def _server() -> Finding:
     server = running_server(DEFAULT_FOLDER)
     if server is None:
-        return Finding(subject="server", mark="ok", told="not running")
+        return Finding(subject="server", mark="ok", message="not running")
     if answers(server.port):
-        return Finding(subject="server", mark="ok", told=f"answers at {server.url}")
+        return Finding(subject="server", mark="ok", message=f"answers at {server.url}")
     advice = f"Wait, read {DEFAULT_FOLDER / 'server.log'}, or run `deltasnap spark-server stop`."
-    return Finding(subject="server", mark="error", told=f"does not answer at {server.url}", advice=advice)
+    return Finding(subject="server", mark="error", message=f"does not answer at {server.url}", advice=advice)
 
 
 def _ui() -> Finding:
     home = local_home()
     if left := leftovers(home):
         ids = ", ".join(str(pid_of(process)) for process in left)
-        told = f"was killed; {len(left)} of its processes are still running: {ids}"
-        return Finding(subject="ui", mark="warning", told=told, advice="`deltasnap ui` stops them and starts again.")
+        message = f"was killed; {len(left)} of its processes are still running: {ids}"
+        return Finding(
+            subject="ui", mark="warning", message=message, advice="`deltasnap ui` stops them and starts again."
+        )
     ui = last_ui(home)
     if ui is None or not ui.is_running:
-        return Finding(subject="ui", mark="ok", told="not running")
-    return Finding(subject="ui", mark="ok", told=f"runs at {ui.url}, process {pid_of(ui.process)}")
+        return Finding(subject="ui", mark="ok", message="not running")
+    return Finding(subject="ui", mark="ok", message=f"runs at {ui.url}, process {pid_of(ui.process)}")
 
 
 def _runs(settings: Settings) -> Iterator[Finding]:
     """Yield the runs in progress. Runs whose process is gone are recorded as failed."""
     home = local_home()
     if not home.exists():
-        yield Finding(subject="runs", mark="ok", told=f"none: there is no Dagster instance at {home}")
+        yield Finding(subject="runs", mark="ok", message=f"none: there is no Dagster instance at {home}")
         return
     with dg.DagsterInstance.from_config(str(home)) as instance:
         for table in settings.tables:
@@ -157,14 +159,14 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
     before = instance.get_runs_count(failed)
     run = unfinished_run(instance, table.name)
     if lost := instance.get_runs_count(failed) - before:
-        told = f"{'none' if run is None else run} in progress; {lost} lost, recorded as failed"
-        return Finding(subject=subject, mark="warning", told=told, advice="The next run stores their versions.")
+        message = f"{'none' if run is None else run} in progress; {lost} lost, recorded as failed"
+        return Finding(subject=subject, mark="warning", message=message, advice="The next run stores their versions.")
     last = failed_run(instance, table.name)
     if last is not None and run is None:
-        told = f"the last run failed, {last.run_id}: {visible(without_secrets(last.reason), _MOST_TOLD)}"
+        message = f"the last run failed, {last.run_id}: {visible(without_secrets(last.reason), _MOST_OF_A_MESSAGE)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."
-        return Finding(subject=subject, mark="warning", told=told, advice=advice)
-    return Finding(subject=subject, mark="ok", told="none in progress" if run is None else f"{run} is in progress")
+        return Finding(subject=subject, mark="warning", message=message, advice=advice)
+    return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")
 
 
 def _answer_of(remote: str) -> str:
@@ -178,24 +180,26 @@ def _table(table: TableSettings) -> Finding:
     try:
         condition = TableLog.for_path(table.path, table.storage_options).condition()
     except DeltaSnapError as error:  # of a path without a usable storage
-        told = visible(without_secrets(str(error)))
-        return Finding(subject=subject, mark="error", told=told, advice="Correct its path or storage_options.")
+        message = visible(without_secrets(str(error)))
+        return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
     if not condition.faults:
-        return Finding(subject=subject, mark="ok", told=f"version {condition.latest} can be read", condition=condition)
-    told = condition.text
+        return Finding(
+            subject=subject, mark="ok", message=f"version {condition.latest} can be read", condition=condition
+        )
+    message = condition.text
     if condition.loadable:
-        told += f" Loadable: {counted_versions(condition.loadable)}."
+        message += f" Loadable: {counted_versions(condition.loadable)}."
     advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
     return Finding(
         subject=subject,
         mark="error",
-        told=visible(without_secrets(told), _MOST_TOLD),
-        advice=visible(without_secrets(advice), _MOST_TOLD),
+        message=visible(without_secrets(message), _MOST_OF_A_MESSAGE),
+        advice=visible(without_secrets(advice), _MOST_OF_A_MESSAGE),
         condition=condition,
     )
 
 
-def _store_told(settings: Settings) -> str:
+def _store_message(settings: Settings) -> str:
     store = SnapshotStore.open(None, settings.storage, settings.storage_options)
     counts = ", ".join(f"{len(store.versions(table.name)):,} of {table.name}" for table in settings.tables)
     return f"{settings.storage}: versions stored: {counts}"

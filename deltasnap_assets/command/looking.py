@@ -123,7 +123,7 @@ def doctor(as_json: _Json = False) -> None:
         findings.append(finding)
         if not as_json:
             mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
-            Console().print(mark + shown(f"{finding.subject}: {finding.told}"), soft_wrap=True)
+            Console().print(mark + shown(f"{finding.subject}: {finding.message}"), soft_wrap=True)
             if finding.advice and finding.mark != "ok":
                 Console().print(shown(f"        {finding.advice}"), soft_wrap=True)
     if as_json:
@@ -174,5 +174,5 @@ def storage_options(texts: list[str] | None) -> dict[str, str]:
 
 
 def _finding_json(finding: Any) -> dict[str, Any]:
-    values = {name: getattr(finding, name) for name in ("subject", "mark", "told", "advice")}
+    values = {name: getattr(finding, name) for name in ("subject", "mark", "message", "advice")}
     return values if finding.condition is None else {**values, "condition": finding.condition.to_json()}

@@ -170,7 +170,7 @@ def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good
     code, findings = parsed(table, "doctor")
     finding = of_table(findings)
     assert (code, finding["mark"]) == (1, "error")
-    assert expected in finding["told"]
+    assert expected in finding["message"]
     assert finding["advice"] in problem
     assert finding["condition"] == found["condition"]
     code, told = parsed(table, "refresh")
@@ -249,6 +249,6 @@ def test_doctor_and_refresh_say_that_access_is_denied(tmp_path: Path, flaky_s3: 
     doctor, refresh = (deltasnap(name, "--json", folder=tmp_path, DAGSTER_HOME="") for name in ("doctor", "refresh"))
     finding, told = of_table(json.loads(doctor.stdout)), json.loads(refresh.stdout)["events"]
     assert (doctor.returncode, finding["mark"]) == (1, "error")
-    assert finding["told"].startswith("Access to s3://lake/events")
+    assert finding["message"].startswith("Access to s3://lake/events")
     assert (refresh.returncode, told["versions"]) == (1, [])
     assert "Access to s3://lake/events" in told["error"]

@@ -147,7 +147,7 @@ def test_doctor_finds_what_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table(tmp_path)
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]\nstorage: store")
     found = findings(run("doctor", "--json"))
-    assert found["table events"]["told"] == "version 4 can be read"
+    assert found["table events"]["message"] == "version 4 can be read"
     assert found["store"]["mark"] == found["configuration"]["mark"] == found["runs"]["mark"] == "ok"
 
 
@@ -165,7 +165,7 @@ def test_doctor_fails_where_something_is_wrong_and_says_what_to_do(
     (tmp_path / "lake.yaml").write_text("tables: [{nam: gone}]")
     result = run("doctor", "--json")
     assert result.exit_code == 1
-    assert "nam" in findings(result)["configuration"]["told"]
+    assert "nam" in findings(result)["configuration"]["message"]
 
 
 def test_doctor_in_an_empty_folder_says_what_makes_a_table_to_follow(
@@ -175,7 +175,7 @@ def test_doctor_in_an_empty_folder_says_what_makes_a_table_to_follow(
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     result = run("doctor", "--json")
     assert result.exit_code == 1
-    assert "`deltasnap demo` makes a demo table" in findings(result)["configuration"]["told"]
+    assert "`deltasnap demo` makes a demo table" in findings(result)["configuration"]["message"]
     assert not any(subject.startswith("table") for subject in findings(result))
 
 
@@ -196,14 +196,14 @@ def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.Mo
         run_of_it = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=run_tags("events", 0, 1))
         monkeypatch.setattr("deltasnap_assets.runs.table_runs._lost", lambda _: "gone.")
     found = findings(run("doctor", "--json"))["runs of events"]
-    assert (found["mark"], found["told"]) == ("warning", "none in progress; 1 lost, recorded as failed")
+    assert (found["mark"], found["message"]) == ("warning", "none in progress; 1 lost, recorded as failed")
     with dg.DagsterInstance.from_config(str(home)) as instance:
         ended = instance.get_run_by_id(run_of_it.run_id)
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
     found = findings(run("doctor", "--json"))["runs of events"]
     assert (found["mark"], found["advice"]) == ("warning", "Run `deltasnap refresh events` to retry.")
-    assert found["told"].startswith(f"the last run failed, {run_of_it.run_id}: ")
+    assert found["message"].startswith(f"the last run failed, {run_of_it.run_id}: ")
 
 
 def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
