@@ -1,4 +1,4 @@
-"""The commands that only read and do not start Spark. Each has `--json`."""
+"""Commands that start no Spark. Each has `--json`."""
 
 from __future__ import annotations
 

@@ -15,8 +15,6 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"
 COLLATIONS = "__COLLATIONS"
 
-_FLOATS = ("float", "double")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
@@ -46,11 +44,6 @@ class TableColumn:
     def name(self) -> str:
         """The name for people, with dots."""
         return ".".join(self.path)
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it may contain NaN."""
-        return self.data_type in _FLOATS
 
     @property
     def is_leaf(self) -> bool:

@@ -16,7 +16,6 @@ from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.protocol.table_features import table_properties
 from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.state_cache import StateCache
@@ -235,7 +234,7 @@ class Snapshot:
 
     def get_properties(self) -> dict[str, str]:
         """Return the table's properties without `path`, protocol versions, and `delta.feature.<name>` = `supported`."""
-        return table_properties(self.protocol, self.metadata)
+        return self._log.properties
 
     @property
     def num_indexed_cols(self) -> int:
