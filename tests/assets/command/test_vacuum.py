@@ -106,7 +106,7 @@ def test_retention_of_the_table_keeps_what_is_young(tmp_path: Path) -> None:
     write(path, "2026-01-01", [2], "overwrite")
     result = run("vacuum", path, "--dry-run")
     assert result.stdout == (
-        "VACUUM would delete nothing (retention 168 hours).\nKept: 1 files (tombstone has not expired).\n"
+        "VACUUM would delete nothing (retention 168 hours).\nKept: 1 file (tombstone has not expired).\n"
     )
     assert result.stderr == ""
     short = run("vacuum", path, "--dry-run", "--retain", 0)

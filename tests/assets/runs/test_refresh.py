@@ -138,7 +138,7 @@ def test_job_refreshes_all_tables_though_one_of_them_fails(tmp_path: Path) -> No
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     assert failure is not None
-    assert "1 tables failed. gone: No Delta table" in failure.to_string()
+    assert "1 table failed. gone: No Delta table" in failure.to_string()
     done = {name: known_of(instance, name).done for name, _ in tables}
     assert done == {"gone": frozenset(), "one": {0, 1}, "two": {0, 1}}
 

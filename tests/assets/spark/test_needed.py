@@ -40,7 +40,7 @@ def test_table_that_is_followed_needs_spark_only_where_it_is_large_or_spark_does
         "events", DeltaLog.for_table(spark, tmp_path / "events"), 0, 0
     )
     assert reason_for_spark(settings_of(tmp_path)) is None
-    assert "Spark answers every question" in str(reason_for_spark(settings_of(tmp_path, "always")))
+    assert "the engine is set to Spark" in str(reason_for_spark(settings_of(tmp_path, "always")))
     rows = engine.Limit(most=1, unit="rows", driver="", spark="")
     monkeypatch.setattr(engine, "LIMITS", {**engine.LIMITS, engine.Question.ROWS: rows})
     assert "2 rows, more than 1" in str(reason_for_spark(settings_of(tmp_path)))
