@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import BinaryIO
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
@@ -47,6 +45,5 @@ def read_pages(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> Non
     groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
     row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
     rows = max(1, min(_MOST_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
-    with suppress(pa.ArrowNotImplementedError):  # a type that Arrow cannot read is not damage
-        for batch in parquet.iter_batches(rows):
-            batch.validate(full=True)
+    for batch in parquet.iter_batches(rows):
+        batch.validate(full=True)

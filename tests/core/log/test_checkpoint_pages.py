@@ -1,0 +1,27 @@
+"""Reading every page of a Parquet file."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
+
+
+def test_pages_that_arrow_does_not_support_do_not_count_as_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"size": [1, 2]}), file)
+    read_pages(io.BytesIO(file.getvalue()))
+
+    # No writer at hand makes such a file: Arrow reads all that it writes.
+    def unsupported(*_: Any, **__: Any) -> None:
+        raise pa.ArrowNotImplementedError("this type is not supported")
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", unsupported)
+    with pytest.raises(UNREADABLE, match="this type is not supported"):
+        read_pages(io.BytesIO(file.getvalue()))
