@@ -42,7 +42,7 @@ class ComponentAttributes(dg.Model):
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
         """Return the schema of the keys. It has no `anyOf`, because its error messages do not show what is wrong."""
-        schema = _told_apart(Settings.model_json_schema())
+        schema = _without_any_of(Settings.model_json_schema())
         for key in ("tables", "discover"):
             schema["properties"][key] = _or_template(schema["properties"][key])
         return {**schema, "required": []}
@@ -111,23 +111,23 @@ def _in_file(values: Any, details: ErrorDetails) -> Location:
     return location
 
 
-def _told_apart(schema: Any) -> Any:
+def _without_any_of(schema: Any) -> Any:
     """Return a schema that selects the branch of an `anyOf` by the type of the value."""
     if isinstance(schema, list):
-        return [_told_apart(each) for each in schema]
+        return [_without_any_of(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    told = {key: _told_apart(value) for key, value in schema.items() if key != "anyOf"}
+    plain = {key: _without_any_of(value) for key, value in schema.items() if key != "anyOf"}
     match schema.get("anyOf"):
         case [dict() as one, {"type": "null"}] if "type" in one:
-            return {**told, **one, "type": [one["type"], "null"]}
+            return {**plain, **one, "type": [one["type"], "null"]}
         case [dict() as one, dict() as other] if "type" in one:
-            return {**told, "if": {"type": one["type"]}, "then": one, "else": _told_apart(other)}
+            return {**plain, "if": {"type": one["type"]}, "then": one, "else": _without_any_of(other)}
         case [*branches] if all(set(branch) == {"type"} for branch in branches):
-            return {**told, "type": [branch["type"] for branch in branches]}
+            return {**plain, "type": [branch["type"] for branch in branches]}
         case None:
-            return told
-    return {**told, "anyOf": schema["anyOf"]}
+            return plain
+    return {**plain, "anyOf": schema["anyOf"]}
 
 
 def _or_template(schema: dict[str, Any]) -> dict[str, Any]:

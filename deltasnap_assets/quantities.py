@@ -1,6 +1,8 @@
-"""Human-readable counts, sizes and time spans, for the terminal and for Dagster. Pure."""
+"""Human-readable counts, sizes, times and time spans, for the terminal and for Dagster. Pure."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"))
@@ -26,3 +28,16 @@ def span_text(milliseconds: int) -> str:
     span = max(milliseconds, 0)
     size, unit = next((each for each in _SPANS if span >= 2 * each[0]), _SPANS[-1])
     return counted(span // size, unit)
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """Return a time as ISO 8601 in UTC, to the second; the number of ms if it is outside the calendar's range."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Return a time as `2026-03-02 08:30:00 UTC`; the number of ms if it is outside the calendar's range."""
+    return iso_time(timestamp_ms).replace("T", " ").replace("+00:00", " UTC")

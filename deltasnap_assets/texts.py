@@ -10,7 +10,7 @@ from deltasnap_core import hide_secrets
 from deltasnap_core import redacted as without_secrets
 
 __all__ = [
-    "MOST_CHARACTERS",
+    "MAX_CHARACTERS",
     "escaped",
     "markdown_code",
     "markdown_text",
@@ -19,7 +19,7 @@ __all__ = [
     "without_secrets",
 ]
 
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 
 # C0 and C1 controls control terminals; bidirectional marks, overrides and isolates reorder the visible text; line and
 # paragraph separators break lines; tags and annotations are invisible; lone surrogates cannot be encoded.
@@ -30,7 +30,7 @@ _UNSHOWABLE = re.compile(
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
-def visible(text: object, most: int = MOST_CHARACTERS) -> str:
+def visible(text: object, most: int = MAX_CHARACTERS) -> str:
     r"""Return a text on one line with every control character escaped (`\x1b`, `\u202e`), truncated after `most`."""
     whole = str(text)
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
@@ -42,7 +42,7 @@ def escaped(text: str, escape: Callable[[str], str]) -> str:
     return _UNSHOWABLE.sub(lambda found: escape(found[0]), text)
 
 
-def markdown_code(text: object, most: int = MOST_CHARACTERS) -> str:
+def markdown_code(text: object, most: int = MAX_CHARACTERS) -> str:
     """Return a text as a Markdown code span, whatever backticks it contains. Works in a table cell too."""
     shown = visible(text, most)
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
@@ -54,7 +54,7 @@ def markdown_code(text: object, most: int = MOST_CHARACTERS) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def markdown_text(text: object, most: int = MOST_CHARACTERS) -> str:
+def markdown_text(text: object, most: int = MAX_CHARACTERS) -> str:
     """Return a text as Markdown that shows exactly that text: no emphasis, link, image, HTML or cell border."""
     return _PUNCTUATION.sub(r"\\\1", visible(text, most))
 

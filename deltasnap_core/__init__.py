@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from deltasnap_core.store.fleet.fleet_reader import LastLooks
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
     from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
-    from deltasnap_core.store.fleet.table_level import Judgement, TableLevel
+    from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -245,7 +245,7 @@ _MODULES = {
         "TableProblem",
     ),
     "store.fleet.table_level": (
-        "Judgement",
+        "TableStatus",
         "TableLevel",
     ),
     "store.format.layout": ("ManifestName",),
@@ -296,7 +296,6 @@ __all__ = [
     "Format",
     "FsspecLogStore",
     "InitialSnapshot",
-    "Judgement",
     "LastLook",
     "LastLooks",
     "LogChangedError",
@@ -333,6 +332,7 @@ __all__ = [
     "TableLevel",
     "TableLog",
     "TableProblem",
+    "TableStatus",
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
     "UnsupportedServerError",

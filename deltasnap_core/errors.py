@@ -336,14 +336,14 @@ class UnsupportedServerError(DeltaSnapError):
         super().__init__(f"The Spark Connect server cannot {work}: {reason}. Use Apache Spark.")
 
 
-_MOST_SHOWN = 2_000
+_MAX_SHOWN = 2_000
 
 
 def _marked(text: str, position: int | None) -> str:
     """Return the text with a caret below the character at a position. Of a long text, only the part around it."""
-    if len(text) > _MOST_SHOWN:
-        first = max((position or 0) - _MOST_SHOWN // 2, 0)
-        text = text[first : first + _MOST_SHOWN]
+    if len(text) > _MAX_SHOWN:
+        first = max((position or 0) - _MAX_SHOWN // 2, 0)
+        text = text[first : first + _MAX_SHOWN]
         position = None if position is None else position - first
     if position is None:
         return text

@@ -33,8 +33,8 @@ _IN_ENVIRONMENT = re.compile(r"(?i)secret|token|passw|passphrase|pwd$|credential
 _SHORTEST, _SHORTEST_UNKNOWN, _SHORTEST_IN_ENVIRONMENT = 3, 6, 8
 _SHORTEST_PATH = 16  # a shorter one may be a word of other texts
 _WHOLE_WORD_BELOW = 8
-_MOST_CAUSES = 20
-_MOST_LEARNED = 10_000
+_MAX_CAUSES = 20
+_MAX_LEARNED = 10_000
 
 E = TypeVar("E", bound=BaseException)
 C = TypeVar("C", bound=type)
@@ -128,7 +128,7 @@ class _Learned:
         if new:
             with self._lock:
                 secrets = {**self.secrets, **dict.fromkeys(new)}
-                self.secrets = dict(list(secrets.items())[-_MOST_LEARNED:])
+                self.secrets = dict(list(secrets.items())[-_MAX_LEARNED:])
 
 
 _learned = _Learned()
@@ -202,7 +202,7 @@ def _hide_in_record(record: logging.LogRecord) -> bool:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     following: BaseException | None = error
-    for _ in range(_MOST_CAUSES):  # causes may form a circle
+    for _ in range(_MAX_CAUSES):  # causes may form a circle
         if following is None:
             return
         yield following

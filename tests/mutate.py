@@ -38,9 +38,9 @@ from tests.forks import ROOT, Forks
 TESTS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
 """The packages, and where their tests are."""
 COPIED = ("deltasnap_core", "deltasnap_assets", "tests", "benchmarks", "pyproject.toml")
-MOST_CPU_SECONDS = 300
-MOST_SECONDS = 1800
-MOST_BYTES = 6 << 30
+MAX_CPU_SECONDS = 300
+MAX_SECONDS = 1800
+MAX_BYTES = 6 << 30
 # What the tests import of others: loaded once, in the process that each run is forked from.
 OUTSIDE = (
     "dagster",
@@ -323,7 +323,7 @@ class Worker:
 
     def passes(self, tests: list[str], *, write_bytecode: bool = False) -> bool:
         """Whether all of some tests pass in time and within their memory."""
-        limits = [str(MOST_CPU_SECONDS), str(MOST_SECONDS), str(MOST_BYTES), str(int(write_bytecode))]
+        limits = [str(MAX_CPU_SECONDS), str(MAX_SECONDS), str(MAX_BYTES), str(int(write_bytecode))]
         script = RUN.format(root=str(ROOT))
         code = self._forks.run(script, str(self.folder), *limits, *tests, cwd=self.folder).returncode
         return code in (0, 5)  # 5: all of them need Spark

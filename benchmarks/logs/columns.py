@@ -17,7 +17,7 @@ MAP = pa.map_(pa.string(), pa.string())
 PARTITIONS = 100
 """The number of values of a partition column."""
 
-_MOST_COLUMNS_IN_PATH = 3
+_MAX_COLUMNS_IN_PATH = 3
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint8).reshape(256, 2)
 _DASHES = (8, 13, 18, 23)
 _DAY_MS = 86_400_000
@@ -38,7 +38,7 @@ def partition_names(count: int) -> list[str]:
 
 def paths(numbers: Numbers, partition_columns: int) -> pa.Array:
     """Return paths in the style of Spark: partition values, task, and an incompressible UUID."""
-    if partition_columns > _MOST_COLUMNS_IN_PATH:
+    if partition_columns > _MAX_COLUMNS_IN_PATH:
         folders = [pc.utf8_slice_codeunits(_uuids(numbers + 1), 0, 2), "/"]
     else:
         folders = []

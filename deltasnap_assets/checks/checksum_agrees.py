@@ -10,7 +10,7 @@ from deltasnap_assets.quantities import counted
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
 
-_MOST_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 class ChecksumAgrees(TableCheck[Limits]):
@@ -39,7 +39,7 @@ class ChecksumAgrees(TableCheck[Limits]):
             return Verdict(passed=True, description=description, numbers=numbers)
         texts = "; ".join(
             f"version {version}: {', '.join(difference.field for difference in found)}"
-            for version, found in sorted(wrong.items())[:_MOST_SHOWN]
+            for version, found in sorted(wrong.items())[:_MAX_SHOWN]
         )
         description = f"The log differs from {counted(len(wrong), 'checksum')}: {texts}."
         return Verdict(passed=False, description=description, numbers=numbers)

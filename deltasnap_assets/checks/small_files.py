@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from deltasnap_core import OptimizeCandidate
 
 _FEW_FILES = 16  # with fewer files the ratio means nothing
-_MOST_STATEMENTS = 3
-_MOST_OF_A_STATEMENT = 2000
+_MAX_STATEMENTS = 3
+_MAX_STATEMENT_LENGTH = 2000
 _NOTHING_TO_MERGE = (
     "`OPTIMIZE` would not merge files: no partition has two small files that fit into a file of "
     "`delta.targetFileSize`. Choose a coarser partitioning, or configure the writer to make larger files."
@@ -69,13 +69,13 @@ def _advice(candidates: Sequence[OptimizeCandidate], files: int, lost: int) -> s
     if not candidates:
         return _NOTHING_TO_MERGE
     lines = [f"Run `OPTIMIZE`: {files:,} files become {files - lost:,}. Partitions with the most files to merge:"]
-    for each in candidates[:_MOST_STATEMENTS]:
+    for each in candidates[:_MAX_STATEMENTS]:
         statement = "a partition with a binary value" if each.statement is None else _code(each.statement)
         lines.append(f"- {statement}: {each.files:,} files become {each.files_after:,}")
-    if len(candidates) > _MOST_STATEMENTS:
-        lines.append(f"- and {len(candidates) - _MOST_STATEMENTS:,} more, see `tables.optimize_candidates`")
+    if len(candidates) > _MAX_STATEMENTS:
+        lines.append(f"- and {len(candidates) - _MAX_STATEMENTS:,} more, see `tables.optimize_candidates`")
     return "\n".join(lines)
 
 
 def _code(statement: str) -> str:
-    return markdown_code(without_secrets(statement), _MOST_OF_A_STATEMENT)
+    return markdown_code(without_secrets(statement), _MAX_STATEMENT_LENGTH)

@@ -21,7 +21,7 @@ from typer.exceptions import TyperException
 from deltasnap_assets.command.arguments import milliseconds
 from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
-from deltasnap_assets.command.looking import add_commands, storage_options
+from deltasnap_assets.command.driver_commands import add_commands, storage_options
 from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
 from deltasnap_assets.command.vacuum_command import vacuum
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltasnap_assets.settings.config import Settings, SparkSettings
     from deltasnap_core import TableCondition
 
-_MOST_OF_AN_ERROR = 1000
+_MAX_ERROR_LENGTH = 1000
 
 app = typer.Typer(
     name="deltasnap",
@@ -58,8 +58,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
-        told = " ".join(str(error).split())[:_MOST_OF_AN_ERROR]
-        fail(f"{type(error).__name__}: {told} (set DELTASNAP_DEBUG=1 for a traceback)")
+        text = " ".join(str(error).split())[:_MAX_ERROR_LENGTH]
+        fail(f"{type(error).__name__}: {text} (set DELTASNAP_DEBUG=1 for a traceback)")
 
 
 def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> None:
@@ -67,21 +67,21 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
 
     condition: of the table of the command; printed as JSON only.
     """
-    told = [message for message in messages if message]
-    for message in told:
+    shown = [message for message in messages if message]
+    for message in shown:
         print_problem(Console(stderr=True), "error", message)
-    if told and "--json" in sys.argv[1:]:
+    if shown and "--json" in sys.argv[1:]:
         known = {} if condition is None else {"condition": condition.to_json()}
-        typer.echo(json.dumps({"error": error_text(" ".join(told)), **known}))
+        typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     sys.exit(code)
 
 
 def _usage_text(error: TyperException) -> str:
     """Return what is wrong with a command line, and where to read more; empty if the help was printed instead."""
-    told = error.format_message().strip()
+    text = error.format_message().strip()
     context = getattr(error, "ctx", None)
-    end = "" if told.endswith((".", "?")) else "."
-    return f"{told}{end} See `{context.command_path} -h`." if told and context is not None else told
+    end = "" if text.endswith((".", "?")) else "."
+    return f"{text}{end} See `{context.command_path} -h`." if text and context is not None else text
 
 
 def _show_version(wanted: bool) -> None:

@@ -27,7 +27,7 @@ from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog
 
-_MOST_OF_A_MESSAGE = 4000
+_MAX_MESSAGE_LENGTH = 4000
 
 Mark = Literal["ok", "warning", "error"]
 
@@ -163,7 +163,7 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
         return Finding(subject=subject, mark="warning", message=message, advice="The next run stores their versions.")
     last = failed_run(instance, table.name)
     if last is not None and run is None:
-        message = f"the last run failed, {last.run_id}: {visible(without_secrets(last.reason), _MOST_OF_A_MESSAGE)}"
+        message = f"the last run failed, {last.run_id}: {visible(without_secrets(last.reason), _MAX_MESSAGE_LENGTH)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."
         return Finding(subject=subject, mark="warning", message=message, advice=advice)
     return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")
@@ -193,8 +193,8 @@ def _table(table: TableSettings) -> Finding:
     return Finding(
         subject=subject,
         mark="error",
-        message=visible(without_secrets(message), _MOST_OF_A_MESSAGE),
-        advice=visible(without_secrets(advice), _MOST_OF_A_MESSAGE),
+        message=visible(without_secrets(message), _MAX_MESSAGE_LENGTH),
+        advice=visible(without_secrets(advice), _MAX_MESSAGE_LENGTH),
         condition=condition,
     )
 

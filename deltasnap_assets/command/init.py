@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from deltasnap_assets.command.views.history import iso_time
+from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import matching
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog, check_readable, is_harmless_option

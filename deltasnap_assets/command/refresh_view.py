@@ -67,8 +67,8 @@ def _refresh(
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         problem, condition = f"{table.name}: {what}{error}", _condition(table)
         print_problem(console, "error", problem)
-        for mark, told in () if condition is None else condition_lines(condition):
-            print_problem(console, mark, f"{table.name}: {told}")
+        for mark, text in () if condition is None else condition_lines(condition):
+            print_problem(console, mark, f"{table.name}: {text}")
         console.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
         return Refreshed(error=error_text(problem), condition=None if condition is None else condition.to_json())
     console.print(f"{table.name}: {versions_text(versions)}", highlight=False)

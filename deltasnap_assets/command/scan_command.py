@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deltasnap_assets.command.arguments import column_names, milliseconds
-from deltasnap_assets.command.looking import storage_options
+from deltasnap_assets.command.driver_commands import storage_options
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 

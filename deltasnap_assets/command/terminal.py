@@ -15,22 +15,22 @@ from rich.console import Console
 from rich.text import Text
 from typer.exceptions import TyperException
 
-from deltasnap_assets.texts import MOST_CHARACTERS, visible, without_secrets
+from deltasnap_assets.texts import MAX_CHARACTERS, visible, without_secrets
 from deltasnap_core import DeltaSnapError
 
-_MOST_OF_A_MESSAGE = 4000
+_MAX_MESSAGE_LENGTH = 4000
 _COLORS = {"error": "red", "warning": "yellow"}
 _TAIL_LINES = 5
 
 
-def shown(text: object, most: int = MOST_CHARACTERS, *, style: str = "") -> Text:
+def shown(text: object, most: int = MAX_CHARACTERS, *, style: str = "") -> Text:
     """Return a text for printing: without markup, terminal escapes or credentials, truncated."""
     return Text(visible(without_secrets(str(text)), most), style=style)
 
 
 def error_text(message: str) -> str:
     """Return a message for printing, on one line."""
-    return shown(message, _MOST_OF_A_MESSAGE).plain
+    return shown(message, _MAX_MESSAGE_LENGTH).plain
 
 
 def print_problem(console: Console, kind: str, message: str) -> None:

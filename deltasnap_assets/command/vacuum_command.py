@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.looking import storage_options
+from deltasnap_assets.command.driver_commands import storage_options
 
 _HOUR_MS = 3_600_000
 

@@ -137,10 +137,10 @@ def _run(
 ) -> None:
     first, last = versions
 
-    def tell(event: dg.EventLogEntry) -> None:
+    def listener(event: dg.EventLogEntry) -> None:
         on_event(RefreshEvent(table=table_name, first=first, last=last, message=event.message))
 
-    instance.add_event_listener(run_id, tell)
+    instance.add_event_listener(run_id, listener)
     result = job.execute_in_process(
         instance=instance,
         run_id=run_id,

@@ -37,7 +37,7 @@ from deltasnap_assets.runs.planning.plan import (
     what_is_stored,
 )
 from deltasnap_assets.runs.table_runs import (
-    MOST_ATTEMPTS,
+    MAX_ATTEMPTS,
     Failure,
     TablesFailedError,
     failed_run,
@@ -50,13 +50,13 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
 
-MOST_SENSORS = 20
+MAX_SENSORS = 20
 """Up to this many tables have a sensor each. With more, tables with the same `poll_seconds` share one."""
 
 _DAEMON_ROUND_SECONDS = 5
 _LOOKS_AT_ONCE = 16
-_MOST_TOLD = 10
-_LONGEST_TICK_SECONDS = 30
+_MAX_MESSAGES = 10
+_MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. The first look at a table is the longest."""
 _LAST_LOOK_SECONDS = 15
 """How much longer a tick waits for looks that have begun. A storage may not answer at all."""
@@ -88,7 +88,7 @@ def new_commits_sensors(settings: Settings, jobs: Mapping[str, Sequence[Any]]) -
 
     jobs: the jobs of each table that its sensor targets; it requests the first one.
     """
-    if len(settings.tables) <= MOST_SENSORS:
+    if len(settings.tables) <= MAX_SENSORS:
         return [new_commits_sensor(settings, table, jobs[table.name]) for table in settings.tables]
     by_interval: dict[int, list[TableSettings]] = {}
     for table in settings.tables:
@@ -143,7 +143,7 @@ def _shared_sensor(
         cursors: dict[str, str | None] = json.loads(context.cursor or "{}")
         next_name = cursors.pop(_NEXT, None)
         first = names.index(next_name) if next_name in names else 0
-        turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _LONGEST_TICK_SECONDS
+        turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _MAX_TICK_SECONDS
         look_at, problems = _looker(settings, tables, context.instance), dict[str, str]()
 
         def look_or_note(table: TableSettings) -> _Look | None:
@@ -157,7 +157,7 @@ def _shared_sensor(
 
         threads = ThreadPoolExecutor(_LOOKS_AT_ONCE)
         futures = {table.name: threads.submit(look_or_note, table) for table in turn}
-        wait(futures.values(), timeout=_LONGEST_TICK_SECONDS + _LAST_LOOK_SECONDS)
+        wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_LOOK_SECONDS)
         late = [name for name, future in futures.items() if future.running()]
         threads.shutdown(wait=False, cancel_futures=True)
         found = {name: None if each.cancelled() or name in late else each.result() for name, each in futures.items()}
@@ -180,8 +180,10 @@ def _shared_sensor(
 
 def _result(looks: Sequence[_Look], cursor: str | None) -> dg.SensorResult:
     requests = [request for look in looks for request in look.requests]
-    told = [look.message for look in looks if look.message and not look.requests]
-    skipped = None if requests else " ".join(told[:_MOST_TOLD]) + (" ..." if len(told) > _MOST_TOLD else "")
+    messages = [look.message for look in looks if look.message and not look.requests]
+    skipped = (
+        None if requests else " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
+    )
     return dg.SensorResult(run_requests=requests, skip_reason=skipped or None, cursor=cursor)
 
 
@@ -196,11 +198,11 @@ def _looker(
     def look_at(table: TableSettings, cursor: str | None) -> _Look:
         followed = Followed.from_text(cursor)
         if run_id := unfinished.get(table.name):
-            told = f"Run {run_id} of {table.name} is not finished. The next run takes the new commits."
-            return _Look(cursor=cursor, message=told)
+            message = f"Run {run_id} of {table.name} is not finished. The next run takes the new commits."
+            return _Look(cursor=cursor, message=message)
         if followed.pause_left > 0:
-            told = f"{table.name} is broken: {followed.fault} Next poll in {followed.pause_left:.0f} s."
-            return _Look(cursor=cursor, message=told)
+            message = f"{table.name} is broken: {followed.fault} Next poll in {followed.pause_left:.0f} s."
+            return _Look(cursor=cursor, message=message)
         try:
             news = _report_failed_run(settings, table, instance, last_failures.get(table.name))
             failure = _open_failure(instance, table, failed.get(table.name))
@@ -213,8 +215,8 @@ def _looker(
             if report_condition(instance, settings, table, condition if condition.faults else None):
                 raise  # once: the tick fails, and the page and the checks show the reason
             fault = without_secrets(condition.text or str(error))
-            told = f"{table.name} is still broken: {fault}"
-            return _Look(cursor=followed.broken(fault).to_text(), message=told)
+            message = f"{table.name} is still broken: {fault}"
+            return _Look(cursor=followed.broken(fault).to_text(), message=message)
 
     return look_at
 
@@ -324,10 +326,10 @@ def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
     versions = f"{failure.first} to {failure.last}"
     if not failure.may_be_tried_again:
         return (
-            f"Run {failure.run_id} of {table.name} failed, after {MOST_ATTEMPTS} attempts at versions {versions}. "
+            f"Run {failure.run_id} of {table.name} failed, after {MAX_ATTEMPTS} attempts at versions {versions}. "
             f"The schedule or `deltasnap refresh {table.name}` retries them."
         )
     return (
-        f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MOST_ATTEMPTS} at versions "
+        f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MAX_ATTEMPTS} at versions "
         f"{versions}. The next attempt is in {failure.pause_left:.0f} s."
     )

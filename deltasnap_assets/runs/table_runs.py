@@ -18,15 +18,15 @@ from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_core import DeltaSnapError
 
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 """After this many failed runs in a row, a table waits for a commit, its schedule or `deltasnap refresh`."""
 
 _FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
 _REMEMBERED_SECONDS = 86_400
-_MOST_FAILURES = 1_000
-_MOST_LATER_RUNS = 100
+_MAX_FAILURES = 1_000
+_MAX_LATER_RUNS = 100
 _ALL_ASSETS = "__ASSET_JOB"
-_MOST_TOLD = 10
+_MAX_MESSAGES = 10
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -49,9 +49,9 @@ class TablesFailedError(DeltaSnapError):
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         self.problems = problems
-        told = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MOST_TOLD]]
-        more = f" And {len(problems) - len(told)} more." if len(problems) > len(told) else ""
-        super().__init__(f"{counted(len(problems), 'table')} failed. {' '.join(told)}{more}")
+        shown = [f"{name}: {problem}" for name, problem in list(problems.items())[:_MAX_MESSAGES]]
+        more = f" And {len(problems) - len(shown)} more." if len(problems) > len(shown) else ""
+        super().__init__(f"{counted(len(problems), 'table')} failed. {' '.join(shown)}{more}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Failure:
     @property
     def may_be_tried_again(self) -> bool:
         """Return whether its versions may be attempted again."""
-        return self.attempt < MOST_ATTEMPTS
+        return self.attempt < MAX_ATTEMPTS
 
     @property
     def pause_left(self) -> float:
@@ -104,7 +104,7 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
     filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     found: dict[str, Failure] = {}
-    for record in instance.get_run_records(filters, limit=_MOST_FAILURES):  # the latest first
+    for record in instance.get_run_records(filters, limit=_MAX_FAILURES):  # the latest first
         run, name = record.dagster_run, record.dagster_run.tags.get(TABLE_TAG, "")
         versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
         if name in table_names and name not in found and len(versions) == 2:
@@ -123,7 +123,7 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
     filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     latest: dict[str, dg.DagsterRun] = {}
-    for record in instance.get_run_records(filters, limit=_MOST_FAILURES):  # the latest first
+    for record in instance.get_run_records(filters, limit=_MAX_FAILURES):  # the latest first
         for name in table_names:
             if name not in latest and _is_of(record.dagster_run, name):
                 latest[name] = record.dagster_run
@@ -158,7 +158,7 @@ def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
 def _is_last_of(instance: dg.DagsterInstance, run: dg.DagsterRun, table_name: str) -> bool:
     """Return whether no later run of a table has finished."""
     ended = dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE])
-    for record in instance.get_run_records(ended, limit=_MOST_LATER_RUNS):
+    for record in instance.get_run_records(ended, limit=_MAX_LATER_RUNS):
         if record.dagster_run.run_id == run.run_id:
             return True
         if _is_of(record.dagster_run, table_name):

@@ -174,8 +174,8 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Pat
 def _reason(log: Path) -> str:
     """Return the most useful line of a log: the first one with an error, else the last."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    telling = (line for line in lines if any(word in line for word in _ERRORS))
-    return next(telling, lines[-1] if lines else "its log is empty")
+    errors = (line for line in lines if any(word in line for word in _ERRORS))
+    return next(errors, lines[-1] if lines else "its log is empty")
 
 
 def _command() -> list[str]:

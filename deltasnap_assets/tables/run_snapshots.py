@@ -11,7 +11,7 @@ from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
-from deltasnap_assets.tables.asked_facts import AskedFacts, OnProgress
+from deltasnap_assets.tables.fact_queries import FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
     DeltaHistoryManager,
@@ -58,7 +58,7 @@ class RunSnapshots:
         self._conditions: dict[str, TableCondition] = {}
         self._asks_ahead = asks_ahead
         self._versions = HeldVersions(settings, sessions)
-        self._facts = AskedFacts(self._versions)
+        self._facts = FactQueries(self._versions)
 
     @property
     def store(self) -> SnapshotStore:
@@ -201,5 +201,5 @@ class RunSnapshots:
 def checkpoint_id(listing: LogListing) -> str:
     """Return an identifier of the newest checkpoint. It changes when the checkpoint's files change."""
     files = listing.checkpoints[0].files if listing.checkpoints else ()
-    told = repr([(file.name, file.size, file.modification_time) for file in files])
-    return hashlib.sha256(told.encode()).hexdigest()[:40]
+    identity = repr([(file.name, file.size, file.modification_time) for file in files])
+    return hashlib.sha256(identity.encode()).hexdigest()[:40]

@@ -10,7 +10,7 @@ from deltasnap_core.storage.urls import redacted
 _log = logger_of(__name__)
 
 # The file may list every file of a small table. Reading a larger one costs more than reading the log itself.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 def read_checksum(store: LogStore, file: FileStatus | None) -> VersionChecksum | None:
@@ -23,8 +23,8 @@ def read_checksum(store: LogStore, file: FileStatus | None) -> VersionChecksum |
     if file is None:
         return None
     try:
-        if file.size > _MOST_BYTES:
-            raise ValueError(f"expected {_MOST_BYTES} bytes at most, found {file.size}")
+        if file.size > _MAX_BYTES:
+            raise ValueError(f"expected {_MAX_BYTES} bytes at most, found {file.size}")
         return VersionChecksum.parse(store.read_bytes(file.path))
     except FileNotFoundError:
         return None

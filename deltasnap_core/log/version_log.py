@@ -122,9 +122,9 @@ class VersionLog:
     @property
     def protocol_and_metadata(self) -> tuple[Protocol | None, Metadata | None]:
         """Protocol and metadata; None: the log has none."""
-        told = self._told
-        if told is not None and told.protocol is not None and told.metadata is not None:
-            return told.protocol, told.metadata
+        checksum = self._checksum
+        if checksum is not None and checksum.protocol is not None and checksum.metadata is not None:
+            return checksum.protocol, checksum.metadata
         try:
             return self.loaded.non_file.protocol, self.loaded.non_file.metadata
         except CorruptLogError:
@@ -169,9 +169,13 @@ class VersionLog:
 
         Errors: CorruptLogError naming a commit without a required timestamp. See `version_timestamps`.
         """
-        configuration, told = self.configuration, self._told
-        if told is not None and told.in_commit_timestamp is not None and in_commit_timestamps_enabled(configuration):
-            return told.in_commit_timestamp
+        configuration, checksum = self.configuration, self._checksum
+        if (
+            checksum is not None
+            and checksum.in_commit_timestamp is not None
+            and in_commit_timestamps_enabled(configuration)
+        ):
+            return checksum.in_commit_timestamp
         return version_timestamps(self._loader.store, [self.segment], lambda _: configuration)[self.version]
 
     @once
@@ -195,19 +199,19 @@ class VersionLog:
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
         """The newest transaction of each application that has not expired, ordered by application id."""
-        told = self._told
+        checksum = self._checksum
         # A checksum may list expired transactions: use it only if none can expire.
         keeps_all = set_transaction_retention_ms(self.configuration) is None
-        if told is not None and told.set_transactions is not None and keeps_all:
-            return tuple(sorted(told.set_transactions, key=lambda txn: txn.app_id))
+        if checksum is not None and checksum.set_transactions is not None and keeps_all:
+            return tuple(sorted(checksum.set_transactions, key=lambda txn: txn.app_id))
         return tuple(txn for _, txn in sorted(self.non_file.transactions.items()))
 
     @property
     def domains(self) -> dict[str, str]:
         """The configuration of each domain that is not removed, by domain name."""
-        told = self._told
-        if told is not None and told.domain_metadata is not None:
-            return {domain.domain: domain.configuration for domain in told.domain_metadata if not domain.removed}
+        checksum = self._checksum
+        if checksum is not None and checksum.domain_metadata is not None:
+            return {domain.domain: domain.configuration for domain in checksum.domain_metadata if not domain.removed}
         return {name: domain.configuration for name, domain in sorted(self.non_file.domains.items())}
 
     @property
@@ -221,7 +225,7 @@ class VersionLog:
         return self.log_if_loaded or self._known
 
     @property
-    def _told(self) -> VersionChecksum | None:
+    def _checksum(self) -> VersionChecksum | None:
         """The checksum, until the log itself is read."""
         return None if self.log_if_loaded is not None else self.checksum
 

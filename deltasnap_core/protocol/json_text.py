@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-MOST_NESTING = 500
+MAX_NESTING = 500
 """The maximum depth of nesting: Python's parser is recursive, and Spark's fails from 1,000 levels on."""
 
 _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -18,12 +18,12 @@ def decode_json(text: str | bytes, **hooks: Any) -> Any:
 
     hooks: as for `json.loads`.
     Errors: ValueError for invalid UTF-8, NaN or Infinity, a lone surrogate (UTF-8 cannot encode it), a number with too
-    many digits for Python, or nesting deeper than MOST_NESTING.
+    many digits for Python, or nesting deeper than MAX_NESTING.
     """
     if isinstance(text, bytes):
         text = text.decode()
-    if nesting(text) > MOST_NESTING:
-        raise ValueError(f"nested deeper than {MOST_NESTING} levels")
+    if nesting(text) > MAX_NESTING:
+        raise ValueError(f"nested deeper than {MAX_NESTING} levels")
     try:
         value = json.loads(text, parse_constant=_refuse_constant, **hooks)
     except RecursionError as error:
@@ -35,9 +35,9 @@ def decode_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 def nesting(text: str) -> int:
-    """Return the maximum number of open objects and arrays; if it cannot exceed MOST_NESTING, an upper bound of it."""
+    """Return the maximum number of open objects and arrays; if it cannot exceed MAX_NESTING, an upper bound of it."""
     most_possible = text.count("{") + text.count("[")
-    if most_possible <= MOST_NESTING:
+    if most_possible <= MAX_NESTING:
         return most_possible
     depth = most = 0
     for token in _BRACKET_OR_STRING.finditer(text):

@@ -21,10 +21,10 @@ NAMED_FILES = 5
 KEPT_FILES = 50
 """The largest and smallest files that are kept, so that some can be removed before a new count is necessary."""
 
-MOST_PARTITIONS = 5_000
+MAX_PARTITIONS = 5_000
 """With more partitions, a breakdown has only the largest. It cannot be updated then."""
 
-MOST_TIMES = 5_000
+MAX_TIMES = 5_000
 """With more times of deletion, a breakdown has none of them."""
 
 NEGATIVE_SIZE = -1
@@ -163,10 +163,10 @@ class FileBreakdown:
     """The live files and tombstones of a version in groups.
 
     sizes:          by bin, ascending; only bins with files. -1: negative sizes, which only a damaged log has.
-    partitions:     by values, the partitions with files, at most MOST_PARTITIONS, those with the most bytes.
+    partitions:     by values, the partitions with files, at most MAX_PARTITIONS, those with the most bytes.
     num_partitions: the number of all partitions with files.
     deletions:      by time of deletion (ms; 0: not stated), ascending, the tombstones that the version keeps; None:
-                    more than MOST_TIMES times.
+                    more than MAX_TIMES times.
     largest, smallest: path and bytes, the largest or smallest first; at least NAMED_FILES, if there are as many.
     """
 
@@ -244,7 +244,7 @@ class FileBreakdown:
             smallest=self.smallest.updated(live),
         )
         found = replace(found, num_partitions=len(found.partitions))
-        return found if found.can_be_updated and found.num_partitions <= MOST_PARTITIONS else None
+        return found if found.can_be_updated and found.num_partitions <= MAX_PARTITIONS else None
 
     def _updated_deletions(self, changes: Iterable[FileGroup]) -> Mapping[int, TombstoneSums] | None:
         if self.deletions is None:
@@ -255,8 +255,8 @@ class FileBreakdown:
     def check(self, *, num_of_files: int, size_in_bytes: int, num_of_removes: int) -> None:
         """Compare with the computed state of the same version. Errors: InconsistentBreakdownError."""
         expected = FileSums(num_of_files, size_in_bytes)
-        told = [self.sizes] + ([self.partitions] if len(self.partitions) == self.num_partitions else [])
-        for sums in told:
+        complete = [self.sizes] + ([self.partitions] if len(self.partitions) == self.num_partitions else [])
+        for sums in complete:
             found = FileSums(sum(each.files for each in sums.values()), sum(each.size for each in sums.values()))
             if found != expected:
                 raise InconsistentBreakdownError(f"expected {expected}, found {found}")
@@ -331,14 +331,14 @@ def _tombstones(group: FileGroup) -> TombstoneSums:
 
 
 def _most_bytes(partitions: Mapping[PartitionValues, FileSums]) -> dict[PartitionValues, FileSums]:
-    """Return at most MOST_PARTITIONS partitions: those with the most bytes."""
-    if len(partitions) <= MOST_PARTITIONS:
+    """Return at most MAX_PARTITIONS partitions: those with the most bytes."""
+    if len(partitions) <= MAX_PARTITIONS:
         return dict(partitions)
-    return dict(heapq.nsmallest(MOST_PARTITIONS, partitions.items(), key=lambda each: -each[1].size))
+    return dict(heapq.nsmallest(MAX_PARTITIONS, partitions.items(), key=lambda each: -each[1].size))
 
 
 def _within_limit(deletions: Mapping[int, TombstoneSums]) -> Mapping[int, TombstoneSums] | None:
-    return _ascending(deletions) if len(deletions) <= MOST_TIMES else None
+    return _ascending(deletions) if len(deletions) <= MAX_TIMES else None
 
 
 def _ascending(sums: Mapping[int, Any]) -> dict[int, Any]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
-from deltasnap_core.protocol.json_text import MOST_NESTING
+from deltasnap_core.protocol.json_text import MAX_NESTING
 
 BLANK = " \t\r"
 """White space that may surround the object of a line."""
@@ -75,11 +75,11 @@ def are_safe(texts: pa.ChunkedArray) -> bool:
         return False
     if any(_occurs(pattern, content) for pattern in _MAYBE_NO_NUMBER) and _occurs(_NO_NUMBER, content):
         return False
-    if _longest(texts) <= 2 * MOST_NESTING:  # each level of nesting takes two characters
+    if _longest(texts) <= 2 * MAX_NESTING:  # each level of nesting takes two characters
         return True
-    long = texts.filter(pc.greater(pc.binary_length(texts), 2 * MOST_NESTING))
+    long = texts.filter(pc.greater(pc.binary_length(texts), 2 * MAX_NESTING))
     brackets = pc.add(pc.count_substring(long, "{"), pc.count_substring(long, "["))
-    return not pc.any(pc.greater(brackets, MOST_NESTING)).as_py()
+    return not pc.any(pc.greater(brackets, MAX_NESTING)).as_py()
 
 
 def _all(values: pa.ChunkedArray) -> bool:

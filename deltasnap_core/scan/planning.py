@@ -81,9 +81,9 @@ def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | No
     by_statistics = _by_statistics(skipping, parsed=PARSED in files.columns) or "true"
     if totals is not None:
         files, by_partitions = files.where(by_partitions), "true"
-    judged = files.selectExpr("size", f"{by_partitions} as in_partitions", f"{by_statistics} as in_statistics")
+    tested = files.selectExpr("size", f"{by_partitions} as in_partitions", f"{by_statistics} as in_statistics")
     kept = "in_partitions and in_statistics"
-    (row,) = judged.agg(
+    (row,) = tested.agg(
         F.count(F.lit(1)).alias("files"),
         F.expr("coalesce(sum(size), 0)").alias("bytes_in_files"),
         F.expr("count_if(in_partitions)").alias("files_after_partitions"),

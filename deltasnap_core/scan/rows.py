@@ -46,7 +46,7 @@ _DELETED, _CHOSEN = "left_anti", "left_semi"
 
 _NONE = "null"
 _ROW_BITS = 40
-_MOST_BROADCAST_ROWS = 2_000_000
+_MAX_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
 
 
@@ -241,7 +241,7 @@ class RowReader:
         table = pa.table({_NUMBER: pa.array(range(len(files)), pa.int64()), _ROW: indexes})
         exploded = self.table.spark.createDataFrame(table).select(_NUMBER, F.explode(_ROW).alias(_ROW))
         keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW} as {_LISTED}")
-        is_small = sum(map(len, found)) <= _MOST_BROADCAST_ROWS
+        is_small = sum(map(len, found)) <= _MAX_BROADCAST_ROWS
         key = F.expr(f"(shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW}) = {_LISTED}")
         return rows.join(keys.hint("broadcast" if is_small else "merge"), key, listed)
 

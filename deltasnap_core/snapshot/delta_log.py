@@ -44,7 +44,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url, redacted
 from deltasnap_core.storage.writable_files import WritableFiles
 
-_MOST_TABLES_KEPT = 100
+_MAX_TABLES_KEPT = 100
 
 
 @safe_repr
@@ -108,7 +108,7 @@ class DeltaLog:
                 cls._all[key] = log
             cls._kept[key] = log
             cls._kept.move_to_end(key)
-            while len(cls._kept) > _MOST_TABLES_KEPT:
+            while len(cls._kept) > _MAX_TABLES_KEPT:
                 cls._kept.popitem(last=False)
             return log
 

@@ -65,7 +65,7 @@ class SnapshotLoader:
 _STARTING_FROM = " starting from checkpoint %d"
 
 
-def tell_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
+def warn_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
     """Log a warning if the new log does not continue the old one: recreated, restored, rewritten or cut off."""
     before, after = old.log_segment, new.log_segment
     path = redacted(before.log_path)

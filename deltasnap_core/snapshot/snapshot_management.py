@@ -19,7 +19,7 @@ from deltasnap_core.snapshot.segment_refresh import (
     updated_segment,
 )
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader, tell_of_replaced_log
+from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader, warn_of_replaced_log
 from deltasnap_core.storage.log_store import FileStatus
 
 _log = logger_of(__name__)
@@ -193,7 +193,7 @@ class SnapshotManagement:
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
         if snapshot is not previous:
-            tell_of_replaced_log(previous, snapshot)
+            warn_of_replaced_log(previous, snapshot)
             previous.close(successor=snapshot)
             _log.info("Updated snapshot to %s", snapshot)
         return snapshot

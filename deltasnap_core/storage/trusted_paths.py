@@ -14,7 +14,7 @@ from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.redaction import redacted
 from deltasnap_core.storage.urls import is_local, is_url, join_url, to_url
 
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 
 
 def resolve_path(
@@ -67,5 +67,5 @@ def _absolute(root: str, base: str, path: str) -> str:
 
 def _refused(named_in: str, path: str, problem: str) -> CorruptLogError:
     shown = ascii(redacted(path))
-    shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
+    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
     return CorruptLogError(path=named_in, reason=f"the path {shown} {problem}, and is not opened")

@@ -8,7 +8,7 @@ import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.sensors import MOST_SENSORS
+from deltasnap_assets.runs.sensors import MAX_SENSORS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -42,7 +42,7 @@ def test_definitions_load_and_have_the_promised_names(defs: dg.Definitions) -> N
     assert defs.resolve_schedule_def("events_refresh").cron_schedule == "0 * * * *"
 
 
-@pytest.mark.parametrize("count", [1, MOST_SENSORS + 1], ids=["own sensor", "shared sensor"])
+@pytest.mark.parametrize("count", [1, MAX_SENSORS + 1], ids=["own sensor", "shared sensor"])
 def test_every_asset_of_a_table_is_executed_by_a_job_that_its_sensor_targets(count: int) -> None:
     tables = tuple(TableSettings(name=f"t{number}", path=f"/{number}", refresh=None) for number in range(count))
     defs = build_definitions(Settings(storage="/s", tables=tables))

@@ -22,7 +22,7 @@ from tests.oracle import comparable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_VERSIONS = 3
+MAX_VERSIONS = 3
 OF_A_VERSION = {"timestamp", "protocol", "metadata", "transactions", "domains"}
 # An answer that is a DataFrame fails when it is collected.
 FRAMES = {"state", "all files", "tombstones", "scan files"}
@@ -60,7 +60,7 @@ def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
     with tempfile.TemporaryDirectory() as folder:
         table = make_table(Path(folder, "a table"), rng)
         mutations = mutated(table, rng)
-        versions = sorted(rng.sample(table.versions, min(MOST_VERSIONS, len(table.versions))))
+        versions = sorted(rng.sample(table.versions, min(MAX_VERSIONS, len(table.versions))))
         vanishing = {file: after for mutation in mutations for file, after in mutation.vanishing.items()}
         check_pages = rng.random() < 0.5
         if spark is None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 DEFAULT_LIMIT = 20
-MOST_TABLE_ROWS = 1_000
+MAX_TABLE_ROWS = 1_000
 
 
 class RowFormat(StrEnum):
@@ -34,7 +34,7 @@ FormatOption = Annotated[
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-O", metavar="FILE", help="Write to a file, replacing it. Default: stdout.")
 ]
-_LIMIT_HELP = f"The maximum number of rows; 0: all (format table: {MOST_TABLE_ROWS:,}). Default: {DEFAULT_LIMIT}."
+_LIMIT_HELP = f"The maximum number of rows; 0: all (format table: {MAX_TABLE_ROWS:,}). Default: {DEFAULT_LIMIT}."
 LimitOption = Annotated[
     int | None,
     typer.Option("--limit", "-n", min=0, help=_LIMIT_HELP),
@@ -66,7 +66,7 @@ class RowDestination:
     @property
     def is_full_table(self) -> bool:
         """Whether the limit is the maximum of a table for people, which takes long to align."""
-        return self.form is RowFormat.TABLE and self.limit == MOST_TABLE_ROWS
+        return self.form is RowFormat.TABLE and self.limit == MAX_TABLE_ROWS
 
 
 def row_destination(form: RowFormat | None, out: Path | None, limit: int | None) -> RowDestination:
@@ -79,6 +79,6 @@ def row_destination(form: RowFormat | None, out: Path | None, limit: int | None)
     if out is not None and not out.absolute().parent.is_dir():
         raise typer.BadParameter(f"There is no folder {out.absolute().parent}.", param_hint="--out")
     rows = DEFAULT_LIMIT if limit is None else limit
-    if chosen is RowFormat.TABLE and not 0 < rows <= MOST_TABLE_ROWS:
-        rows = MOST_TABLE_ROWS
+    if chosen is RowFormat.TABLE and not 0 < rows <= MAX_TABLE_ROWS:
+        rows = MAX_TABLE_ROWS
     return RowDestination(form=chosen, out=out, limit=rows or None, is_default_limit=limit is None)

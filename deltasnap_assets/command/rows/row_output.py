@@ -71,8 +71,8 @@ def write_collected(collected: CollectedRows, destination: RowDestination) -> No
     write_rows(collected.rows, destination.form, destination.out)
     if collected.is_cut and (destination.is_default_limit or destination.is_full_table):
         more = "--format csv --limit 0 shows all" if destination.is_full_table else "--limit 0 shows all"
-        told = f"Only {destination.limit:,} rows are shown; there are more. {more}."
-        Console(stderr=True).print(shown(told), soft_wrap=True, highlight=False)
+        text = f"Only {destination.limit:,} rows are shown; there are more. {more}."
+        Console(stderr=True).print(shown(text), soft_wrap=True, highlight=False)
 
 
 def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:

@@ -41,10 +41,10 @@ def condition_of(path: str, storage_options: Mapping[str, Any]) -> TableConditio
 def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
     """Yield for each fault its mark, and one line with the fault and the advice."""
     for fault in condition.faults:
-        told = fault_line(fault)
+        text = fault_line(fault)
         if fault.mark == "error" and condition.loadable:
-            told += f" Loadable: {counted_versions(condition.loadable)}."
-        yield fault.mark, told
+            text += f" Loadable: {counted_versions(condition.loadable)}."
+        yield fault.mark, text
 
 
 def fault_line(fault: Fault) -> str:
@@ -59,8 +59,8 @@ def counted_versions(versions: Any) -> str:
 
 def print_condition(condition: TableCondition) -> None:
     """Print the faults of a table on stderr, one line each."""
-    for mark, told in condition_lines(condition):
-        print_problem(Console(stderr=True), mark, told)
+    for mark, text in condition_lines(condition):
+        print_problem(Console(stderr=True), mark, text)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
 from deltasnap_core import ChangedFile, DeltaSnapError, TableLog, VersionGapError, commit_file, read_commits
 
-_MOST_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 class LargeCommitError(DeltaSnapError):
@@ -92,10 +92,10 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
     for sign, files in (("+", diff.added), ("-", diff.removed)):
         size = bytes_text(sum(file.size or 0 for file in files))
         console.print(f"  {sign} {counted(len(files), 'file')}, {size}")
-        for file in files[:_MOST_SHOWN]:
+        for file in files[:_MAX_SHOWN]:
             console.print(shown(f"      {file.path}"))
-        if len(files) > _MOST_SHOWN:
-            console.print(f"      and {len(files) - _MOST_SHOWN:,} more; --json has all of them")
+        if len(files) > _MAX_SHOWN:
+            console.print(f"      and {len(files) - _MAX_SHOWN:,} more; --json has all of them")
 
 
 def _of_both(

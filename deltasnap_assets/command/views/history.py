@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import counted_versions, fault_of_commit
+from deltasnap_assets.quantities import iso_time, time_text
 from deltasnap_core import CorruptLogError, DeltaHistory, DeltaTableNotFoundError, Fault, LogListing, TableLog
 
 _LEAST_WIDTH = 30
@@ -88,13 +88,13 @@ def history_table(history: Sequence[Entry]) -> Table:
         if isinstance(entry, LostCommits):
             table.add_row(lost_versions(entry), "", "", shown(entry.text), style="red")
             continue
-        told = ", ".join(f"{name}={value}" for name, value in _counts(entry.operation_metrics or {}))
+        counts = ", ".join(f"{name}={value}" for name, value in _counts(entry.operation_metrics or {}))
         operation = entry.operation or "unknown"
         table.add_row(
             str(entry.version),
-            iso_time(entry.timestamp).removesuffix("+00:00").replace("T", " "),
+            time_text(entry.timestamp).removesuffix(" UTC"),
             shown(entry.user_name or entry.user_id or entry.engine_info or ""),
-            shown(f"{operation}: {told}" if told else operation),
+            shown(f"{operation}: {counts}" if counts else operation),
         )
     return table
 
@@ -127,11 +127,3 @@ def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
         is_count = value is not None and value.isdecimal() and int(value) > 0
         if is_count and "time" not in name.lower():
             yield name, str(value)
-
-
-def iso_time(timestamp_ms: int) -> str:
-    """Return a time as ISO 8601 in UTC; the number of ms if it is outside the calendar's range."""
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp_ms} ms"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.history import Entry, LostCommits, lost_versions, read_history
-from deltasnap_assets.quantities import bytes_text, counted
+from deltasnap_assets.quantities import bytes_text, counted, time_text
 from deltasnap_core import (
     DeltaHistory,
     LogSegment,
@@ -27,9 +26,9 @@ from deltasnap_core import (
 
 _Rows = list[tuple[str, str]]
 
-_MOST_ROWS = 200
-_MOST_OF_A_VALUE = 2000
-_MOST_OF_PARAMETERS = 100
+_MAX_ROWS = 200
+_MAX_VALUE_LENGTH = 2000
+_MAX_PARAMETERS_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,18 +123,10 @@ def show_state(console: Console, answer: Counted) -> None:
     console.print(_pairs(rows))
 
 
-def time_text(timestamp_ms: int) -> str:
-    """Return a timestamp in UTC, to the second; the number of ms if it is outside the calendar's range."""
-    try:
-        return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp_ms} ms"
-
-
 def _most(rows: _Rows) -> _Rows:
     """Return the first of many rows, and the number of rows left out."""
-    left_out = len(rows) - _MOST_ROWS
-    return rows if left_out <= 0 else [*rows[:_MOST_ROWS], ("...", f"and {left_out:,} more")]
+    left_out = len(rows) - _MAX_ROWS
+    return rows if left_out <= 0 else [*rows[:_MAX_ROWS], ("...", f"and {left_out:,} more")]
 
 
 def _pairs(rows: _Rows) -> Table:
@@ -143,7 +134,7 @@ def _pairs(rows: _Rows) -> Table:
     grid.add_column(style="dim", min_width=14)
     grid.add_column(overflow="fold")
     for name, value in rows:
-        grid.add_row(shown(name), shown(value, _MOST_OF_A_VALUE))
+        grid.add_row(shown(name), shown(value, _MAX_VALUE_LENGTH))
     return grid
 
 
@@ -193,12 +184,12 @@ def _schema(metadata: Metadata) -> RenderableType:
         fields = parse_schema(metadata.schema_string).fields
     except (ValueError, RecursionError) as error:
         return Text.assemble(("schema", "italic"), " cannot be read: ", shown(error or type(error).__name__))
-    for field in fields[:_MOST_ROWS]:
+    for field in fields[:_MAX_ROWS]:
         partition = " (partition)" if field.name in metadata.partition_columns else ""
         kind = shown(field.dataType.simpleString())
         table.add_row(shown(field.name + partition), kind, "yes" if field.nullable else "no")
-    if len(fields) > _MOST_ROWS:
-        table.add_row("...", f"and {len(fields) - _MOST_ROWS:,} more")
+    if len(fields) > _MAX_ROWS:
+        table.add_row("...", f"and {len(fields) - _MAX_ROWS:,} more")
     return table
 
 
@@ -214,7 +205,7 @@ def _history(history: tuple[Entry, ...]) -> RenderableType:
             time_text(entry.timestamp).removesuffix(" UTC"),
             shown(entry.operation or "unknown"),
             shown(entry.user_name or entry.engine_info or ""),
-            shown(_parameters_text(entry.operation_parameters or {}), _MOST_OF_PARAMETERS),
+            shown(_parameters_text(entry.operation_parameters or {}), _MAX_PARAMETERS_LENGTH),
         )
     title = Text(f"last {counted(len(history), 'commit')}", style="italic")
     return Group(title, table)

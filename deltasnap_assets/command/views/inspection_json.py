@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltasnap_assets.command.views.history import history_json, iso_time
+from deltasnap_assets.command.views.history import history_json
 from deltasnap_assets.command.views.inspection import Counted, TableFacts
+from deltasnap_assets.quantities import iso_time
 from deltasnap_core import TableCondition
 
 

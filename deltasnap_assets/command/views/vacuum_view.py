@@ -27,7 +27,7 @@ from deltasnap_core import (
     deleted_file_retention_ms,
 )
 
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 _HOUR_MS = 3_600_000
 _AGES: dict[int | None, str] = {first: f"{first} to {then} days" for first, then in pairwise(AGES_DAYS)}
 _AGES[None] = "unknown"
@@ -90,11 +90,11 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
     else:
         _print(Console(), report)
     if summary.retention_ms < report.table_retention_ms:
-        told = (
+        text = (
             f"A retention of {_hours(summary.retention_ms)} is shorter than that of the table, "
             f"{_hours(report.table_retention_ms)}: VACUUM could delete files that running queries and writers need."
         )
-        print_problem(Console(stderr=True), "warning", told)
+        print_problem(Console(stderr=True), "warning", text)
 
 
 def _report(path: str, table: TableLog, snapshot: Snapshot, summary: VacuumSummary) -> VacuumReport:
@@ -109,8 +109,8 @@ def _report(path: str, table: TableLog, snapshot: Snapshot, summary: VacuumSumma
 
 def _print(console: Console, report: VacuumReport) -> None:
     summary = report.summary
-    told = f"VACUUM would delete {_files_text(summary.deleted)} (retention {_hours(summary.retention_ms)})."
-    console.print(shown(told), soft_wrap=True, highlight=False)
+    sentence = f"VACUUM would delete {_files_text(summary.deleted)} (retention {_hours(summary.retention_ms)})."
+    console.print(shown(sentence), soft_wrap=True, highlight=False)
     if summary.deleted:
         console.print(_table(summary.deleted))
     for line in _notes(report):
@@ -136,13 +136,13 @@ def _table(groups: tuple[VacuumGroup, ...]) -> Table:
     table = Table("folder", "age", "reason", box=None, header_style="dim")
     table.add_column("files", justify="right")
     table.add_column("size", justify="right")
-    for group in groups[:_MOST_ROWS]:
+    for group in groups[:_MAX_ROWS]:
         age = _AGES.get(group.age_days, f"over {group.age_days} days")
         table.add_row(
             shown(group.folder or "."), age, shown(group.reason), f"{group.num_files:,}", _size_text((group,))
         )
-    if len(groups) > _MOST_ROWS:
-        rest = groups[_MOST_ROWS:]
+    if len(groups) > _MAX_ROWS:
+        rest = groups[_MAX_ROWS:]
         files = sum(group.num_files for group in rest)
         table.add_row(f"and {len(rest):,} more", "", "", f"{files:,}", _size_text(rest))
     return table

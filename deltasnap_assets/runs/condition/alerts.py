@@ -16,13 +16,13 @@ from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.runs.planning.plan import delta_log_key
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, visible, without_secrets
-from deltasnap_core import Judgement, TableLevel, redacted
+from deltasnap_core import TableLevel, TableStatus, redacted
 
 ALERTS_SENSOR = "deltasnap_alerts"
 
 _EVERY_SECONDS = 60
-_MOST_SECONDS = 30  # a tick may take a minute; the rest of the messages goes with the next one
-_MOST_OF_A_TEXT = 2000
+_MAX_SECONDS = 30  # a tick may take a minute; the rest of the messages goes with the next one
+_MAX_TEXT_LENGTH = 2000
 
 Level = Literal["ok", "warn", "error"]
 
@@ -51,19 +51,19 @@ class Alert:
     text: str
 
 
-def alert_of(table: str, judgement: Judgement, told: str, settings: AlertSettings) -> Alert | None:
+def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSettings) -> Alert | None:
     """Return the message that is due; None: none is.
 
-    told: the worst level reported since the table was last well; `ok`: none. There is one message when the table gets
-    worse than that, one when it is well again, and none in between: a table that alternates between a warning and an
-    error is reported twice.
+    reported: the worst level reported since the table was last well; `ok`: none. There is one message when the table
+    gets worse than that, one when it is well again, and none in between: a table that alternates between a warning and
+    an error is reported twice.
     """
-    level = _LEVELS[judgement.level]
-    if _RANKS[level] > _RANKS.get(told, 0) and level in settings.on:
-        what = _WHAT[judgement.level]
-        text = _message(table, what, f"{judgement.reason} {judgement.advice}".strip(), settings)
+    level = _LEVELS[status.level]
+    if _RANKS[level] > _RANKS.get(reported, 0) and level in settings.on:
+        what = _WHAT[status.level]
+        text = _message(table, what, f"{status.reason} {status.advice}".strip(), settings)
         return Alert(table=table, level=level, text=text)
-    if level == "ok" and _RANKS.get(told, 0) > 0:
+    if level == "ok" and _RANKS.get(reported, 0) > 0:
         text = _message(table, "has recovered", "All checks passed.", settings)
         return Alert(table=table, level="ok", text=text)
     return None
@@ -99,17 +99,17 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
     names = [table.name for table in settings.tables]
     looks = store_of(settings).looks
-    judgements = looks.judge(names, time.time_ns() // 1_000_000)
+    statuses = looks.statuses(names, time.time_ns() // 1_000_000)
     keys = {table.name: _key(table) for table in settings.tables}
-    told = instance.daemon_cursor_storage.get_cursor_values({*keys.values()})
+    reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values()})
     sent, refused = 0, list[WebhookError]()
-    for name, judgement in judgements.items():
-        if judgement is None:  # not looked at yet: it did not get worse
+    for name, status in statuses.items():
+        if status is None:  # not looked at yet: it did not get worse
             continue
-        alert = alert_of(name, judgement, told.get(keys[name], "ok"), settings.alerts)
+        alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
         if alert is None:
             continue
-        if time.monotonic() - started > _MOST_SECONDS:
+        if time.monotonic() - started > _MAX_SECONDS:
             return f"Sent {counted(sent, 'message')}. The others follow with the next tick."
         try:
             send(url, alert.text)
@@ -129,14 +129,14 @@ def _key(table: TableSettings) -> str:
     return f"deltasnap/alerts/{table.name}/{digest[:16]}"
 
 
-def _message(table: str, what: str, told: str, settings: AlertSettings) -> str:
+def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
     link = f"{settings.ui}/assets/{'/'.join(delta_log_key(table).path)}"
-    return f"Table {table} {what}. {_plain(told)} {link}"
+    return f"Table {table} {what}. {_plain(text)} {link}"
 
 
 def _plain(text: str) -> str:
     """Return a text from a log so that a chat shows it as it is: it cannot mention anybody, or hide a link."""
-    shown = visible(without_secrets(text), _MOST_OF_A_TEXT)
+    shown = visible(without_secrets(text), _MAX_TEXT_LENGTH)
     for character, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         shown = shown.replace(character, escaped)
     return shown

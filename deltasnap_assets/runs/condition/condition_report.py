@@ -29,7 +29,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible, without_secrets
 from deltasnap_core import Fault, TableCondition, TableProblem, redacted
 
-MOST_OF_A_TEXT = 2000
+MAX_TEXT_LENGTH = 2000
 FAILED_RUN = "failed_run"
 FAULT_ENTRIES = ("health", FAILED_RUN, "cannot_be_loaded", "can_be_loaded", "numbers_of", "checks_not_evaluated")
 """The keys of a page that describe faults. The other keys describe the last good version."""
@@ -48,7 +48,7 @@ class FailedRun:
 
 def plain_text(text: str) -> str:
     """Return a text as Markdown that shows it unchanged, and that is readable without rendering too."""
-    shown = _ACTIVE.sub(r"\\\1", visible(without_secrets(text), MOST_OF_A_TEXT))
+    shown = _ACTIVE.sub(r"\\\1", visible(without_secrets(text), MAX_TEXT_LENGTH))
     return _LINK.sub(r"\1\\://", shown)
 
 
@@ -68,14 +68,14 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
             TableProblem(
                 check=LOG,
                 severity="error" if fault.mark == "error" else "warning",
-                text=visible(without_secrets(fault.text), MOST_OF_A_TEXT),
-                advice=visible(without_secrets(fault.advice), MOST_OF_A_TEXT),
+                text=visible(without_secrets(fault.text), MAX_TEXT_LENGTH),
+                advice=visible(without_secrets(fault.advice), MAX_TEXT_LENGTH),
             )
             for fault in condition.faults
         )
     if failed is not None and not any(_says(condition, failed.reason)):
-        told = visible(without_secrets(f"The last run failed: {failed.reason}"), MOST_OF_A_TEXT)
-        problems[RUN] = (TableProblem(check=RUN, severity="warning", text=told, advice="Refresh the table to retry."),)
+        text = visible(without_secrets(f"The last run failed: {failed.reason}"), MAX_TEXT_LENGTH)
+        problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice="Refresh the table to retry."),)
     return problems
 
 
@@ -170,8 +170,8 @@ def report_condition(
 
 def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
     """Return a tag value that identifies the current faults; None: no fault."""
-    told = "\n".join([*lines, "" if failed is None else failed.run_id]).strip()
-    return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:40] if told else None
+    text = "\n".join([*lines, "" if failed is None else failed.run_id]).strip()
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:40] if text else None
 
 
 def _report_checks(
@@ -201,7 +201,7 @@ def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.Asse
         check_name=check.name,
         passed=verdict.passed,
         severity=severity_of(check, verdict),
-        description=check.text_of(verdict, visible(without_secrets(verdict.description), MOST_OF_A_TEXT)),
+        description=check.text_of(verdict, visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)),
         metadata=dict(verdict.numbers),
     )
 

@@ -15,7 +15,7 @@ import dagster as dg
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 
 # Deleting and adding a key takes 4 to 8 ms on SQLite. A sensor tick may take a minute.
-MOST_MOVES = 2_000
+MAX_MOVES = 2_000
 
 
 def versions_to_move(keys: Sequence[str]) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ def versions_to_move(keys: Sequence[str]) -> tuple[int, ...]:
     return versions[in_order:] if in_order < len(versions) or places[-1] == len(keys) - 1 else versions[-1:]
 
 
-def sort_partitions(instance: dg.DagsterInstance, table_name: str, most: int = MOST_MOVES) -> int:
+def sort_partitions(instance: dg.DagsterInstance, table_name: str, most: int = MAX_MOVES) -> int:
     """Sort the partitions of a table with at most `most` moves. Return the number of moves.
 
     Moves one key at a time. After an interruption, the next call continues, and at most one key is missing and has to

@@ -27,13 +27,13 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
         first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
         if first == last:
             return [key_of(first)]
-        held, asked = _held_keys.get(), (self.name, first, last)
-        if held is not None and asked in held:
-            return held[asked]
+        held, key = _held_keys.get(), (self.name, first, last)
+        if held is not None and key in held:
+            return held[key]
         known = known_versions(self.get_partition_keys())
         found = [key_of(version) for version in known if first <= version <= last]
         if held is not None:
-            held[asked] = found
+            held[key] = found
         return found
 
 

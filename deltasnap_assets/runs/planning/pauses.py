@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 
 _FIRST_PAUSE_SECONDS = 60.0  # doubled after each look that finds the table still broken
-_LONGEST_PAUSE_SECONDS = 600.0
+_MAX_PAUSE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,10 @@ class Followed:
     def pause_left(self) -> float:
         """Return how many seconds to wait before the next look."""
         # At most the longest pause: the clock may have been wrong.
-        return min(self.next_look - time.time(), _LONGEST_PAUSE_SECONDS) if self.fault is not None else 0.0
+        return min(self.next_look - time.time(), _MAX_PAUSE_SECONDS) if self.fault is not None else 0.0
 
     def broken(self, fault: str, cursor: str | None = None) -> Followed:
         """Return the state after a look that found a fault. The pauses between looks grow."""
         looks = self.looks + 1
-        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** (looks - 1), _LONGEST_PAUSE_SECONDS)
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** (looks - 1), _MAX_PAUSE_SECONDS)
         return Followed(cursor=cursor or self.cursor, fault=fault, looks=looks, next_look=time.time() + pause)

@@ -240,10 +240,10 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
     seen = _observation(table, status, known.began_after, known.forks)
     tags = {**seen.tags, _GENERATION: known.generation or seen.tags[_GENERATION]}
     is_known = last is not None and _version_tags(last) == tags
-    told = last if last is not None and is_known else seen
+    observed = last if last is not None and is_known else seen
     kept = {} if last is None else {k: v for k, v in last.tags.items() if k in (CONDITION_TAG, CHECKPOINT_TAG)}
     return dg.AssetObservation(
-        told.asset_key, description=told.description, metadata=told.metadata, tags={**tags, **kept}
+        observed.asset_key, description=observed.description, metadata=observed.metadata, tags={**tags, **kept}
     )
 
 
@@ -304,16 +304,16 @@ def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[st
 
 def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[str, str]) -> None:
     """Store the identity of the table whose versions these are: a run may fail before it observes anything."""
-    told = {name: tag for name, tag in tags.items() if name in _IDENTITY}
-    if told != _known_identity(instance, table_name):
+    identity = {name: tag for name, tag in tags.items() if name in _IDENTITY}
+    if identity != _known_identity(instance, table_name):
         key = f"{_GENERATION}/{table_name}"
-        instance.daemon_cursor_storage.set_cursor_values({key: json.dumps(told)})
+        instance.daemon_cursor_storage.set_cursor_values({key: json.dumps(identity)})
 
 
 def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
     """Return the tags of a run that materializes the versions first to last. attempt: the number of the attempt."""
-    told = key_of(first) if first == last else f"{first} to {last}"
-    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name, VERSIONS_TAG: told}
+    versions = key_of(first) if first == last else f"{first} to {last}"
+    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name, VERSIONS_TAG: versions}
     return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}
 
 

@@ -19,7 +19,7 @@ FLEET_SENSOR = "deltasnap_fleet_after_refreshes"
 
 _HOURLY = "30 * * * *"
 _EVERY_SECONDS = 300
-_MOST_RUNS = 50
+_MAX_RUNS = 50
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 _UNFINISHED = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
@@ -95,6 +95,6 @@ def fleet_sensor() -> dg.SensorDefinition:
 
 def _last_ended(instance: dg.DagsterInstance) -> str | None:
     """Return the id of the run of a table that ended last; None: none of the latest runs is of a table."""
-    records = instance.get_run_records(dg.RunsFilter(statuses=_ENDED), limit=_MOST_RUNS, order_by="update_timestamp")
+    records = instance.get_run_records(dg.RunsFilter(statuses=_ENDED), limit=_MAX_RUNS, order_by="update_timestamp")
     runs = (record.dagster_run for record in records)
     return next((run.run_id for run in runs if TABLE_TAG in run.tags), None)

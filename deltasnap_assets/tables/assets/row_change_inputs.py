@@ -89,7 +89,7 @@ class StoredRowChanges:
     since: int | None
     last: int
     selection: ChangeSelection
-    from_log: bool = False
+    from_log: bool
 
     def value(self) -> DataFrame:
         """Return the changes as a Spark DataFrame.
@@ -129,7 +129,7 @@ def row_changes_of(
         return {
             version: StoredRowChanges(
                 snapshots=snapshots, table=table, since=version - 1 if version else None, last=version,
-                selection=selection,
+                selection=selection, from_log=False,
             )
             for version in versions
         }  # fmt: skip

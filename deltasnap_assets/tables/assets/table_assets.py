@@ -80,7 +80,7 @@ class _VersionAsset:
     after: str
     kinds: frozenset[str]
     description: str
-    tell: Callable[[_Run], dict[int, Entries]]
+    describe: Callable[[_Run], dict[int, Entries]]
     columns: dg.TableSchemaMetadataValue | None = None
 
 
@@ -91,40 +91,40 @@ def _log_segment(run: _Run) -> dict[int, Entries]:
 
 def _reconstructed_state(run: _Run) -> dict[int, Entries]:
     manifests, states = run.snapshots.stored(run.table, run.versions, run.report), run.states()
-    told = {}
+    entries_of = {}
     for version, manifest in manifests.items():
         commit = manifest.commit or CommitSummary()
         before = states.get(version - 1) or run.snapshots.stored_state(run.table, version - 1)
         changed = changes_page(before, states[version]) | stored_metadata(manifest)
         sample = sample_metadata(commit.sample)
-        told[version] = commit_metadata(commit.info) | changed | sample | operation_metadata(commit.info)
-    return told
+        entries_of[version] = commit_metadata(commit.info) | changed | sample | operation_metadata(commit.info)
+    return entries_of
 
 
 def _computed_state(run: _Run) -> dict[int, Entries]:
     states, computed_by = run.states(), run.computed_by()
     newest = max(states)
     facts = run.snapshots.file_facts(run.table, newest, run.report)
-    told = {version: computed_by[version] | computed_state_metadata(state) for version, state in states.items()}
-    return {v: state_page(states[v], facts if v == newest else None) | entries for v, entries in told.items()}
+    entries_of = {version: computed_by[version] | computed_state_metadata(state) for version, state in states.items()}
+    return {v: state_page(states[v], facts if v == newest else None) | entries for v, entries in entries_of.items()}
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:
     computed_by = run.computed_by()
-    told = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
-    newest = max(told)
-    told[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest, run.report))
-    return told
+    entries_of = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
+    newest = max(entries_of)
+    entries_of[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest, run.report))
+    return entries_of
 
 
 def _tombstones(run: _Run) -> dict[int, Entries]:
     computed_by = run.computed_by()
-    told = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
-    newest = max(told)
+    entries_of = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
+    newest = max(entries_of)
     vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
     gone = run.snapshots.tombstone_facts(run.table, newest, run.report)
-    told[newest] |= tombstones_page(gone, last_vacuum_ms=vacuum)
-    return told
+    entries_of[newest] |= tombstones_page(gone, last_vacuum_ms=vacuum)
+    return entries_of
 
 
 _ASSETS = (
@@ -133,28 +133,28 @@ _ASSETS = (
         after="delta_log",
         kinds=frozenset({"json"}),
         description="The files of the log that make up a version.",
-        tell=_log_segment,
+        describe=_log_segment,
     ),
     _VersionAsset(
         name="reconstructed_state",
         after="log_segment",
         kinds=frozenset({"pyspark", "parquet"}),
         description="The actions in force at a version: files, tombstones, protocol, metadata, transactions, domains.",
-        tell=_reconstructed_state,
+        describe=_reconstructed_state,
     ),
     _VersionAsset(
         name="computed_state",
         after="reconstructed_state",
         kinds=frozenset({"json"}),
         description="The summary of a version: files, bytes, records, histograms, transactions, protocol and schema.",
-        tell=_computed_state,
+        describe=_computed_state,
     ),
     _VersionAsset(
         name="all_files",
         after="reconstructed_state",
         kinds=frozenset({"pyspark", "table"}),
         description="The live files of a version, with the columns of Delta's `add` action.",
-        tell=_all_files,
+        describe=_all_files,
         columns=column_schema(ALL_FILES_SCHEMA, FILE_COLUMNS),
     ),
     _VersionAsset(
@@ -162,11 +162,11 @@ _ASSETS = (
         after="reconstructed_state",
         kinds=frozenset({"pyspark", "table"}),
         description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
-        tell=_tombstones,
+        describe=_tombstones,
         columns=column_schema(TOMBSTONES_SCHEMA, FILE_COLUMNS),
     ),
 )
-_TELLS_OF_THE_TABLE = "all_files"  # the last asset that reads the store: its materialization completes the page
+_SHOWS_THE_TABLE = "all_files"  # the last asset that reads the store: its materialization completes the page
 
 
 def table_assets(table: TableSettings) -> list[dg.AssetsDefinition]:
@@ -196,18 +196,18 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         versions, snapshots = versions_of(context.partition_keys), context.resources.snapshots
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
-            told = asset.tell(run)
-            page = _page(context.instance, run) if asset.name == _TELLS_OF_THE_TABLE else None
+            entries_of = asset.describe(run)
+            page = _page(context.instance, run) if asset.name == _SHOWS_THE_TABLE else None
         with keys_read_once():
-            for version, entries in told.items():
+            for version, entries in entries_of.items():
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
         # Dagster shows the event recorded last, so the newest version of the table goes last.
-        if (again := newest_again(context.instance, context.asset_key, told)) is not None:
+        if (again := newest_again(context.instance, context.asset_key, entries_of)) is not None:
             context.log_event(again)
         if page is not None:
             context.log_event(page)
-        if asset.name == _TELLS_OF_THE_TABLE:
+        if asset.name == _SHOWS_THE_TABLE:
             _write_due_checkpoint(context, run)
 
     return asset_step(spec, materialize)
@@ -223,9 +223,9 @@ def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None
 
 def _write_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> None:
     with secrets_hidden(), using_spark(run.table.name):
-        told = write_due_checkpoint(run.snapshots, run.table, max(run.versions))
-    if told is not None:
-        message, is_well = told
+        written = write_due_checkpoint(run.snapshots, run.table, max(run.versions))
+    if written is not None:
+        message, is_well = written
         (context.log.info if is_well else context.log.warning)(message)
 
 

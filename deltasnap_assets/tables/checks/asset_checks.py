@@ -13,7 +13,7 @@ from deltasnap_assets.checks.condition_check import unsupported
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
-from deltasnap_assets.runs.condition.condition_report import MOST_OF_A_TEXT, check_evaluation, severity_of
+from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, check_evaluation, severity_of
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.runs.planning.plan import RANGE_END_TAG, RANGE_START_TAG, checkpoint_read
 from deltasnap_assets.settings.config import TableSettings
@@ -93,7 +93,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 results.append(_result(table.name, check, verdict))
                 yield results[-1]
             else:  # Dagster shows it as skipped
-                context.log.warning(f"{check.name}: {visible(without_secrets(verdict.description), MOST_OF_A_TEXT)}")
+                context.log.warning(f"{check.name}: {visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)}")
         note_table_checks(snapshots, table, results)
 
     return checks_step(f"{table.name}_expectations", specs, expectations)
@@ -122,7 +122,7 @@ def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.Ass
         asset_key=[table_name, check.asset],
         passed=verdict.passed,
         severity=severity_of(check, verdict),
-        description=check.text_of(verdict, visible(without_secrets(verdict.description), MOST_OF_A_TEXT)),
+        description=check.text_of(verdict, visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)),
         metadata=dict(verdict.numbers),
     )
 

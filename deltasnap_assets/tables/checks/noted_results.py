@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.condition_report import MOST_OF_A_TEXT, problems_of
+from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, problems_of
 from deltasnap_assets.runs.condition.looks import CHECKS, Found, found_by_checks, note
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -38,7 +38,7 @@ def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Se
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:
         _log.warning("The condition of table %s cannot be noted: %s", table.name, error)
-        text = visible(without_secrets(str(error)), MOST_OF_A_TEXT)
+        text = visible(without_secrets(str(error)), MAX_TEXT_LENGTH)
         unread = TableProblem(check=CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
         note(snapshots.store, table, Found(problems={**found.problems, CHECKS: (unread,)}))
 

@@ -23,7 +23,7 @@ from deltasnap_core import (
     read_checksum,
 )
 
-_MOST_COMMITS = 30
+_MAX_COMMITS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +94,10 @@ class RunFacts:
         manifests = self.snapshots.manifests(table, self.versions)
         segments = self.snapshots.store.log_segments(table.name, manifests.values())
         checksums = {v: read_checksum(log_store, segment.checksum_file) for v, segment in segments.items()}
-        told = {version: checksum for version, checksum in checksums.items() if checksum is not None}
-        states = self.snapshots.states_of(table, list(told))
+        found = {version: checksum for version, checksum in checksums.items() if checksum is not None}
+        states = self.snapshots.states_of(table, list(found))
         differences = {}
-        for version, checksum in told.items():
+        for version, checksum in found.items():
             state = states[version]
             has_own_time = state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration)
             timestamp = manifests[version].timestamp if has_own_time else None
@@ -115,7 +115,7 @@ def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) 
     return VersionFacts(versions=versions, states=states, schema_changes=changes)
 
 
-def recent_commit_times(history: DeltaHistoryManager, most: int = _MOST_COMMITS) -> list[int]:
+def recent_commit_times(history: DeltaHistoryManager, most: int = _MAX_COMMITS) -> list[int]:
     """Return the times of the last commits of a table (ms since the epoch), ascending."""
     return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())
 

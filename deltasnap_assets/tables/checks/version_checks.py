@@ -30,7 +30,7 @@ from deltasnap_core import DeltaSnapError
 HISTORY = 30
 """The number of versions before a run's first version that define the usual range."""
 
-_MOST_SETTLED = 100
+_MAX_SETTLED = 100
 
 
 def version_checks(
@@ -86,8 +86,8 @@ def version_checks(
 
 
 def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:
-    told = f"The check could not be evaluated: {visible(without_secrets(str(error)))}"
-    return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=told)
+    text = f"The check could not be evaluated: {visible(without_secrets(str(error)))}"
+    return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=text)
 
 
 def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
@@ -113,17 +113,17 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
     Dagster shows a check as failed while any of its partitions is failed. An old failure should not stay visible.
     """
     storage, failed = context.instance.event_log_storage, AssetCheckExecutionRecordStatus.FAILED
-    records = storage.get_asset_check_execution_history(key, limit=_MOST_SETTLED, status={failed})
-    told = {
+    records = storage.get_asset_check_execution_history(key, limit=_MAX_SETTLED, status={failed})
+    descriptions = {
         record.partition: (record.evaluation.description or "").partition("\n")[0]
         for record in reversed(records)
         if record.partition is not None and record.evaluation is not None and record.run_id != context.run.run_id
     }
-    earlier = [key_of(version) for version in known_versions(told) if version < newest]
+    earlier = [key_of(version) for version in known_versions(descriptions) if version < newest]
     infos = storage.get_asset_check_partition_info([key], partition_keys=earlier) if earlier else ()
     return {
         version_of(info.partition_key): Verdict(
-            passed=True, description=f"{told[info.partition_key]} Version {newest} passes again."
+            passed=True, description=f"{descriptions[info.partition_key]} Version {newest} passes again."
         )
         for info in infos
         if info.partition_key is not None and info.latest_execution_status == failed

@@ -12,11 +12,10 @@ from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
-from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, text_value, time_value
-from deltasnap_assets.tables.pages.metadata import _noting_problems as noting_problems
+from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, noting_problems, text_value, time_value
 from deltasnap_assets.tables.pages.pictures import (
-    MOST_BARS,
-    MOST_CHARACTERS,
+    MAX_BARS,
+    MAX_CHARACTERS,
     Bar,
     VersionStep,
     file_sizes_picture,
@@ -24,11 +23,11 @@ from deltasnap_assets.tables.pages.pictures import (
     sizes_picture,
     versions_picture,
 )
-from deltasnap_assets.tables.pages.table_columns import MOST_COLUMNS, columns_of, table_schema
+from deltasnap_assets.tables.pages.table_columns import MAX_COLUMNS, columns_of, table_schema
 from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
 from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
 
-_MOST_PROPERTIES = 100
+_MAX_PROPERTIES = 100
 
 
 @noting_problems
@@ -90,7 +89,7 @@ def _largest_and_smallest(facts: FileFacts) -> str:
             ("", "size", "file"),
             [(what, bytes_text(size), markdown_code(without_secrets(path))) for what, path, size in rows],
         )
-        if len(table) <= MOST_CHARACTERS:
+        if len(table) <= MAX_CHARACTERS:
             break
     return table
 
@@ -105,9 +104,9 @@ def partitions_picture(facts: FileFacts) -> str | None:
             value=partition.size_in_bytes,
             text=f"{bytes_text(partition.size_in_bytes)}, {counted(partition.num_files, 'file')}",
         )
-        for partition in facts.partitions[:MOST_BARS]
+        for partition in facts.partitions[:MAX_BARS]
     ]
-    picture, shown = most_bars_picture("bytes by partition", bars, MOST_CHARACTERS - 50)
+    picture, shown = most_bars_picture("bytes by partition", bars, MAX_CHARACTERS - 50)
     more = facts.num_partitions - shown
     return f"{picture}\n\nand {more:,} smaller ones" if more else picture
 
@@ -175,8 +174,8 @@ def table_page(
     files.
     gone: of the tombstones. condition: of the log; None: not known.
     """
-    told = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition)
-    entries: Entries = {"health": dg.MetadataValue.md(told)}
+    text = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition)
+    entries: Entries = {"health": dg.MetadataValue.md(text)}
     if condition is not None:
         last_good = None if condition.is_readable else segment.version
         entries |= fault_entries(condition, None, last_good)
@@ -195,7 +194,7 @@ def table_page(
         entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
         entries["operations"] = dg.MetadataValue.md(_operations(steps))
     if state.metadata is not None:
-        entries |= _schema_told(state.metadata) | _described(state.metadata)
+        entries |= _schema_entries(state.metadata) | _described(state.metadata)
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
     links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
@@ -239,10 +238,10 @@ def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
 
 
 @noting_problems
-def _schema_told(metadata: Metadata) -> Entries:
+def _schema_entries(metadata: Metadata) -> Entries:
     """Return the columns twice: Dagster shows its own column view only for materializations."""
     rows = []
-    for column in columns_of(metadata)[:MOST_COLUMNS]:
+    for column in columns_of(metadata)[:MAX_COLUMNS]:
         remarks = [
             *(["partition column"] if column.is_partition else []),
             *([column.comment] if column.comment else []),
@@ -261,7 +260,7 @@ def _described(metadata: Metadata) -> Entries:
         entries["description"] = text_value(metadata.description)
     if metadata.configuration:
         rows = [(markdown_code(name), markdown_code(value)) for name, value in sorted(metadata.configuration.items())]
-        entries["properties"] = dg.MetadataValue.md(markdown_table(("property", "value"), rows[:_MOST_PROPERTIES]))
+        entries["properties"] = dg.MetadataValue.md(markdown_table(("property", "value"), rows[:_MAX_PROPERTIES]))
     return entries
 
 
@@ -279,4 +278,4 @@ def _operations(steps: Iterable[VersionStep]) -> str:
         )
         for name, found in sorted(by_name.items(), key=lambda each: -len(each[1]))
     ]
-    return markdown_table(("operation", "versions", "added", "removed"), rows[:MOST_BARS])
+    return markdown_table(("operation", "versions", "added", "removed"), rows[:MAX_BARS])

@@ -18,15 +18,15 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     version_text,
 )
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table
-from deltasnap_assets.tables.pages.pictures import MOST_BARS, MOST_CHARACTERS, Bar, most_bars_picture
+from deltasnap_assets.tables.pages.pictures import MAX_BARS, MAX_CHARACTERS, Bar, most_bars_picture
 from deltasnap_assets.texts import markdown_text, without_secrets
 from deltasnap_core import TableLevel
 
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 
-_MOST_WORST = 10
-_MOST_OF_A_REASON = 200
-_MOST_OF_A_WORST_REASON = 80
+_MAX_WORST = 10
+_MAX_REASON_LENGTH = 200
+_MAX_SHORT_REASON_LENGTH = 80
 _HEADER = (
     "table",
     "condition",
@@ -59,7 +59,7 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
     for name, column in (("largest", "size_in_bytes"), ("fastest_growing", "growth_7d_bytes")):
         bars = [
             Bar(label=row["table"], value=row[column], text=bytes_text(row[column]))
-            for row in largest(rows, column, MOST_BARS)
+            for row in largest(rows, column, MAX_BARS)
         ]
         if bars:
             entries[name] = dg.MetadataValue.md(most_bars_picture(name.replace("_", " "), bars)[0])
@@ -70,10 +70,10 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
 
 def worst_markdown(rows: Sequence[Row]) -> str:
     """Return the first rows and columns of the table: as many rows as Dagster shows without a click."""
-    ordered = in_order(rows, FleetOrder.CONDITION)[:_MOST_WORST]
-    lines = [_cells(row, _MOST_OF_A_WORST_REASON)[: len(_WORST)] for row in ordered]
+    ordered = in_order(rows, FleetOrder.CONDITION)[:_MAX_WORST]
+    lines = [_cells(row, _MAX_SHORT_REASON_LENGTH)[: len(_WORST)] for row in ordered]
     for count in range(len(lines), 1, -1):
-        if len(table := markdown_table(_WORST, lines[:count])) <= MOST_CHARACTERS:
+        if len(table := markdown_table(_WORST, lines[:count])) <= MAX_CHARACTERS:
             return table
     return markdown_table(_WORST, lines[:1])
 
@@ -81,18 +81,18 @@ def worst_markdown(rows: Sequence[Row]) -> str:
 def fleet_markdown(rows: Sequence[Row]) -> str:
     """Return a Markdown table with one row for each table, the worst first."""
     ordered = in_order(rows, FleetOrder.CONDITION)
-    table = markdown_table(_HEADER, (_cells(row) for row in ordered[:MOST_ROWS]))
-    left = len(ordered) - MOST_ROWS
+    table = markdown_table(_HEADER, (_cells(row) for row in ordered[:MAX_ROWS]))
+    left = len(ordered) - MAX_ROWS
     return f"{table}\n\nand {left:,} more: `deltasnap fleet`" if left > 0 else table
 
 
-def _cells(row: Row, most_of_a_reason: int = _MOST_OF_A_REASON) -> list[str]:
+def _cells(row: Row, max_reason_length: int = _MAX_REASON_LENGTH) -> list[str]:
     level = TableLevel(row["condition"])
     name = row["table"]
     return [
         f"[{markdown_text(name)}](/assets/{name}/delta_log)",
         level.value,
-        markdown_text(without_secrets(row["reason"]), most_of_a_reason),
+        markdown_text(without_secrets(row["reason"]), max_reason_length),
         age_text(row),
         version_text(row),
         count_text(row["num_records"]),

@@ -33,14 +33,14 @@ from deltasnap_core import (
 
 Entries = dict[str, dg.MetadataValue]
 
-_MOST_PARTS = 100
-_MOST_LEVELS = 10
-_MOST_OF_A_NUMBER = 1 << 63
+_MAX_PARTS = 100
+_MAX_LEVELS = 10
+_MAX_NUMBER = 1 << 63
 
 P = ParamSpec("P")
 
 
-def _noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
+def noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
     """Wrap a function that makes metadata: if it fails, return a note with the reason, so the asset does not fail."""
 
     @wraps(make)
@@ -55,7 +55,7 @@ def _noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
     return noting
 
 
-@_noting_problems
+@noting_problems
 def log_segment_metadata(segment: LogSegment) -> Entries:
     """Return the files to read for a version."""
     checkpoint = segment.checkpoint_provider
@@ -74,7 +74,7 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
     }
 
 
-@_noting_problems
+@noting_problems
 def commit_metadata(commit: CommitInfo | None) -> Entries:
     """Return who made a version and with which engine; empty if its commit is gone or has no such information."""
     if commit is None:
@@ -88,7 +88,7 @@ def commit_metadata(commit: CommitInfo | None) -> Entries:
     return {name: text_value(text) for name, text in texts.items() if text}
 
 
-@_noting_problems
+@noting_problems
 def operation_metadata(commit: CommitInfo | None) -> Entries:
     """Return the parameters and metrics of the operation that made a version, as the writer recorded them."""
     if commit is None:
@@ -97,7 +97,7 @@ def operation_metadata(commit: CommitInfo | None) -> Entries:
     return {name: dg.MetadataValue.json(_decoded(values)) for name, values in objects.items() if values}
 
 
-@_noting_problems
+@noting_problems
 def stored_metadata(manifest: VersionManifest) -> Entries:
     """Return the changes of a version, and its size in the store."""
     entries: Entries = {"committed_at": time_value(manifest.timestamp)}
@@ -124,7 +124,7 @@ def computed_by_metadata(manifest: VersionManifest) -> Entries:
     return {} if manifest.computed_by is None else {"computed_by": text_value(manifest.computed_by)}
 
 
-@_noting_problems
+@noting_problems
 def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
     """Return a sample of the files that a commit added and removed."""
     if not files:
@@ -136,7 +136,7 @@ def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
     return {"sample_of_changes": dg.MetadataValue.md(markdown_table(("", "file", "size"), rows))}
 
 
-@_noting_problems
+@noting_problems
 def computed_state_metadata(state: SnapshotState) -> Entries:
     """Return the numbers of a version, the most important first, its protocol, schema and properties.
 
@@ -162,7 +162,7 @@ def computed_state_metadata(state: SnapshotState) -> Entries:
     return entries
 
 
-@_noting_problems
+@noting_problems
 def all_files_metadata(state: SnapshotState) -> Entries:
     """Return the number of live files, and their total size."""
     return {
@@ -171,13 +171,13 @@ def all_files_metadata(state: SnapshotState) -> Entries:
     }
 
 
-@_noting_problems
+@noting_problems
 def tombstones_metadata(state: SnapshotState) -> Entries:
     """Return the number of tombstones."""
     return {"dagster/partition_row_count": dg.MetadataValue.int(state.num_of_removes)}
 
 
-@_noting_problems
+@noting_problems
 def protocol_metadata(protocol: Protocol) -> Entries:
     """Return the protocol versions and features that a table requires."""
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
@@ -188,7 +188,7 @@ def protocol_metadata(protocol: Protocol) -> Entries:
     }
 
 
-@_noting_problems
+@noting_problems
 def table_metadata(metadata: Metadata) -> Entries:
     """Return the id, the schema, the partitioning and the properties of a table."""
     entries = {"table_id": text_value(metadata.id), **_schema_metadata(metadata)}
@@ -199,7 +199,7 @@ def table_metadata(metadata: Metadata) -> Entries:
     return entries
 
 
-@_noting_problems
+@noting_problems
 def _schema_metadata(metadata: Metadata) -> Entries:
     schema = parse_schema(metadata.schema_string)
     return {
@@ -256,7 +256,7 @@ def _decoded(values: Mapping[str, str | None]) -> dict[str, object]:
 
 def _bounded_object(values: Mapping[str, object], depth: int = 0) -> dict[str, object]:
     """Return a JSON object, truncated for display and limited in depth, because Dagster writes JSON recursively."""
-    kept = {visible(name): _bounded(part, depth + 1) for name, part in islice(values.items(), _MOST_PARTS)}
+    kept = {visible(name): _bounded(part, depth + 1) for name, part in islice(values.items(), _MAX_PARTS)}
     left_out = len(values) - len(kept)
     return {**kept, "...": f"and {left_out:,} more"} if left_out else kept
 
@@ -265,12 +265,12 @@ def _bounded(value: object, depth: int) -> object:
     match value:
         case None | bool():
             return value
-        case int() | float() if abs(value) < _MOST_OF_A_NUMBER:
+        case int() | float() if abs(value) < _MAX_NUMBER:
             return value
-        case Mapping() if depth < _MOST_LEVELS:
+        case Mapping() if depth < _MAX_LEVELS:
             return _bounded_object(value, depth)
-        case list() if depth < _MOST_LEVELS:
-            parts = [_bounded(part, depth + 1) for part in value[:_MOST_PARTS]]
+        case list() if depth < _MAX_LEVELS:
+            parts = [_bounded(part, depth + 1) for part in value[:_MAX_PARTS]]
             return [*parts, f"and {len(value) - len(parts):,} more"] if len(value) > len(parts) else parts
         case Mapping() | list():
             return "..."

@@ -18,12 +18,12 @@ from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.texts import visible
 from deltasnap_core import FileSizeHistogram
 
-MOST_CHARACTERS = 999
-MOST_BARS = 10
-MOST_STEPS = 30
+MAX_CHARACTERS = 999
+MAX_BARS = 10
+MAX_STEPS = 30
 
 _LABEL_WIDTH, _BAR_WIDTH, _TEXT_WIDTH, _ROW = 120, 150, 120, 17
-_MOST_LABEL = 20
+_MAX_LABEL_LENGTH = 20
 _CHART_WIDTH, _HALF_HEIGHT = 360, 45
 
 
@@ -59,9 +59,9 @@ def bars_picture(title: str, bars: Sequence[Bar]) -> str:
     return _image(title, lines, width=_LABEL_WIDTH + _BAR_WIDTH + _TEXT_WIDTH, height=len(bars) * _ROW)
 
 
-def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MOST_CHARACTERS) -> tuple[str, int]:
+def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MAX_CHARACTERS) -> tuple[str, int]:
     """Return a picture of the first bars that fit into `most` characters, at least one, and their number."""
-    for count in range(min(len(bars), MOST_BARS), 1, -1):
+    for count in range(min(len(bars), MAX_BARS), 1, -1):
         if len(picture := bars_picture(title, bars[:count])) <= most:
             return picture, count
     return bars_picture(title, bars[:1]), len(bars[:1])
@@ -72,11 +72,11 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
 
     The heights are square roots, so that a few kilobytes stay visible beside a gigabyte.
     """
-    shown = steps[-MOST_STEPS:]
+    shown = steps[-MAX_STEPS:]
     if not shown:
         return "no changes"
     highest = max(max(step.added, step.removed) for step in shown) or 1
-    width = max(_CHART_WIDTH // MOST_STEPS, 1) - 1
+    width = max(_CHART_WIDTH // MAX_STEPS, 1) - 1
     lines = []
     for colour, sign, values in (
         ("seagreen", "-", [step.added for step in shown]),
@@ -90,8 +90,8 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
     added, removed = (
         bytes_text(sum(values)) for values in zip(*((each.added, each.removed) for each in shown), strict=True)
     )
-    told = f"versions {shown[0].version} to {shown[-1].version}: {added} added, {removed} removed"
-    lines.append(f"<text y='{bottom}'>{told}</text>")
+    caption = f"versions {shown[0].version} to {shown[-1].version}: {added} added, {removed} removed"
+    lines.append(f"<text y='{bottom}'>{caption}</text>")
     return _image(title, lines, width=_CHART_WIDTH, height=bottom + 4)
 
 
@@ -105,15 +105,15 @@ def file_sizes_picture(histogram: FileSizeHistogram) -> str:
 def sizes_picture(bins: Sequence[SizeBin]) -> str:
     """Return the bins as bars; neighbours are merged if there are many. bins: ascending, without gaps."""
     picture = "no files"
-    for most in range(MOST_BARS, 0, -1):
+    for most in range(MAX_BARS, 0, -1):
         fitted = fitted_bins(bins, most)
         bars = [Bar(label=_range_text(each), value=each.count, text=f"{each.count:,}") for each in fitted]
-        if fitted and len(picture := bars_picture("file sizes", bars)) <= MOST_CHARACTERS:
+        if fitted and len(picture := bars_picture("file sizes", bars)) <= MAX_CHARACTERS:
             break
     return picture
 
 
-def fitted_bins(bins: Sequence[SizeBin], most: int = MOST_BARS) -> tuple[SizeBin, ...]:
+def fitted_bins(bins: Sequence[SizeBin], most: int = MAX_BARS) -> tuple[SizeBin, ...]:
     """Return the bins from the first to the last that has files; neighbours are merged until at most `most` remain."""
     filled = [index for index, each in enumerate(bins) if each.count]
     if not filled:
@@ -132,7 +132,7 @@ def _range_text(each: SizeBin) -> str:
 
 
 def _xml(text: str) -> str:
-    return escape(visible(text if len(text) <= _MOST_LABEL else f"{text[: _MOST_LABEL - 2]}.."))
+    return escape(visible(text if len(text) <= _MAX_LABEL_LENGTH else f"{text[: _MAX_LABEL_LENGTH - 2]}.."))
 
 
 def _image(title: str, lines: Iterable[str], *, width: int, height: int) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from deltasnap_assets.texts import visible
 from deltasnap_core import Metadata, parse_schema
 
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def columns_of(metadata: Metadata) -> tuple[Column, ...]:
 def table_schema(metadata: Metadata) -> dg.TableSchemaMetadataValue:
     """Return the columns of a table as Dagster's table schema."""
     return dg.MetadataValue.table_schema(
-        dg.TableSchema(columns=[_shown(column) for column in columns_of(metadata)[:MOST_COLUMNS]])
+        dg.TableSchema(columns=[_shown(column) for column in columns_of(metadata)[:MAX_COLUMNS]])
     )
 
 

@@ -17,17 +17,17 @@ from deltasnap_assets.runs.planning.plan import (
 )
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import table_page
-from deltasnap_assets.tables.pages.pictures import MOST_STEPS, VersionStep
+from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id
 from deltasnap_core import DeltaHistory, FaultKind
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
     """Return the last stored commits up to a version, newest first."""
-    stored = [v for v in snapshots.stored_versions(table) if version - MOST_STEPS < v <= version]
+    stored = [v for v in snapshots.stored_versions(table) if version - MAX_STEPS < v <= version]
     manifests = snapshots.manifests(table, stored)
     return tuple(
-        DeltaHistory.of(v, manifests[v].timestamp, None if (told := manifests[v].commit) is None else told.info)
+        DeltaHistory.of(v, manifests[v].timestamp, None if (commit := manifests[v].commit) is None else commit.info)
         for v in reversed(stored)
     )
 
@@ -57,7 +57,7 @@ def table_observation(
     condition = snapshots.condition(table, before)
     state = snapshots.states_of(table, [version])[version]
     (manifest,) = snapshots.manifests(table, [version]).values()
-    told = table_page(
+    page = table_page(
         table,
         state=state,
         segment=snapshots.store.log_segment(table.name, manifest),
@@ -77,7 +77,7 @@ def table_observation(
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {version}",
-        metadata={"health": told["health"], "latest_version": version, **told},  # faults come first
+        metadata={"health": page["health"], "latest_version": version, **page},  # faults come first
         tags=tags,
     )
 
@@ -86,8 +86,8 @@ def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
     """Return the health line of a table's page; None: nothing is recorded yet."""
     for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
         seen = record.asset_observation
-        told = None if seen is None else seen.metadata.get("health")
-        return None if told is None else " ".join(str(told.value).split())
+        line = None if seen is None else seen.metadata.get("health")
+        return None if line is None else " ".join(str(line.value).split())
     return None
 
 

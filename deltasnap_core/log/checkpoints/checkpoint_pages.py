@@ -13,14 +13,14 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, Check
 from deltasnap_core.storage.log_store import LogStore
 
 _BATCH_BYTES = 32 << 20
-_MOST_ROWS = 1 << 16
-_MOST_THREADS = 4
+_MAX_ROWS = 1 << 16
+_MAX_THREADS = 4
 
 
 def read_every_page(store: LogStore, contents: CheckpointContents) -> None:
     """Read every page of a checkpoint, in batches of rows. Errors: CorruptLogError naming the file; StorageError."""
     parts = (*contents.top_level, *contents.sidecars)
-    threads = min(os.cpu_count() or 1, _MOST_THREADS, len(parts))
+    threads = min(os.cpu_count() or 1, _MAX_THREADS, len(parts))
     if threads < 2:
         for part in parts:
             _read(store, part)
@@ -44,6 +44,6 @@ def read_pages(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> Non
     parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
     groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
     row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
-    rows = max(1, min(_MOST_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+    rows = max(1, min(_MAX_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
     for batch in parquet.iter_batches(rows):
         batch.validate(full=True)

@@ -18,7 +18,7 @@ rejected.
 | invalid UTF-8, a lone surrogate (`\\ud800`) | CorruptLogError | UTF-8 cannot encode it |
 | an integer outside its 64 (or 32) bits, or with a fraction | CorruptLogError | PROTOCOL.md, Actions |
 | a field of another type, no `path`, an `add` without `size` | CorruptLogError | PROTOCOL.md, Actions |
-| more than 500 levels of nesting, more than MOST_LINE_BYTES | CorruptLogError | limits of parsers and memory |
+| more than 500 levels of nesting, more than MAX_LINE_BYTES | CorruptLogError | limits of parsers and memory |
 
 Strings may contain escaped NUL and U+10FFFF. NaN is ignored in a field that nobody reads, after a key that ends with a
 backslash. Only a line feed ends a line: a JSON string may contain U+2028 and similar characters.
@@ -44,7 +44,7 @@ from deltasnap_core.rules.file_actions import DELETION_VECTOR
 from deltasnap_core.rules.json_lines import BLANK, are_safe, parsed
 from deltasnap_core.rules.measures import MEASURED_ACTION, measures_of
 
-MOST_LINE_BYTES = 32 << 20
+MAX_LINE_BYTES = 32 << 20
 """A longer line is rejected. No writer produces one, and parsing it holds several copies in memory."""
 
 FILE_ACTIONS = ("add", "remove")
@@ -115,7 +115,7 @@ No action is so short.
 """
 # Possessive and matched in place, not searched: linear even for a text of blanks only.
 _LINE_AFTER_BLANKS = re.compile(rb"[ \t\r\n]*+([^\n]+)")
-_MOST_TEXT_BYTES = 2**31 - 1
+_MAX_TEXT_BYTES = 2**31 - 1
 
 
 def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) -> pa.Table:
@@ -125,11 +125,11 @@ def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) 
     Errors: CorruptLogError naming file and line.
     """
     path_of = {version: path}
-    return judged(path_of, split_lines(path_of, {version: content}, first_line=first_line))
+    return classify_lines(path_of, split_lines(path_of, {version: content}, first_line=first_line))
 
 
 def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, first_line: int = 1) -> pa.Table:
-    """Return the lines of files that are not blank (UNREAD_LINES_SCHEMA), in file order. `judged` parses them.
+    """Return the lines of files that are not blank (UNREAD_LINES_SCHEMA), in file order. `classify_lines` parses them.
 
     It splits all files in one call: one call a file would take longer than parsing the lines of most files.
     path_of, contents: by version, ascending. first_line: the number of the first line of each file.
@@ -153,8 +153,8 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
         places = np.concatenate([np.array(each, np.int64) for _, each in sparse])
     numbers = places + first_line
     lengths = pc.binary_length(text)
-    if (pc.max(lengths).as_py() or 0) > MOST_LINE_BYTES:
-        index = pc.index(pc.greater(lengths, MOST_LINE_BYTES), True).as_py()
+    if (pc.max(lengths).as_py() or 0) > MAX_LINE_BYTES:
+        index = pc.index(pc.greater(lengths, MAX_LINE_BYTES), True).as_py()
         raise too_long(path_of[int(versions[index])], int(numbers[index]))
     columns = {"commit_version": versions, "line_number": numbers.astype(np.int32), "line": text}
     lines = pa.table(columns, schema=UNREAD_LINES_SCHEMA)
@@ -179,7 +179,7 @@ def _without_blank_lines(content: bytes) -> tuple[bytes, list[int]]:
     return b"".join(lines), places
 
 
-def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
+def classify_lines(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
     """Return the parsed lines (LINES_SCHEMA). Lines of an unusual form are rewritten in the usual one.
 
     path_of: the file of each version.
@@ -194,7 +194,9 @@ def judged(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
     if lines.num_rows <= _LINES_TO_READ_EXACTLY:
         return _read_exactly(path_of, lines)
     middle = lines.num_rows // 2
-    return pa.concat_tables([judged(path_of, lines.slice(0, middle)), judged(path_of, lines.slice(middle))])
+    return pa.concat_tables(
+        [classify_lines(path_of, lines.slice(0, middle)), classify_lines(path_of, lines.slice(middle))]
+    )
 
 
 def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
@@ -203,13 +205,13 @@ def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
 
 
 def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return commit_version, line_number and the fields of a schema (without maps), parsed from `judged` lines.
+    """Return commit_version, line_number and the fields of a schema (without maps), parsed from `classify_lines` lines.
 
-    It uses the same parser as `judged`.
+    It uses the same parser as `classify_lines`.
     """
     found = parsed(lines["line"], schema) if lines.num_rows else schema.empty_table()
     if found is None:
-        raise ValueError("expected lines that were judged")
+        raise ValueError("expected classified lines")
     for index, name in enumerate(("commit_version", "line_number")):
         found = found.add_column(index, LINES_SCHEMA.field(name), lines[name])
     return found
@@ -228,7 +230,7 @@ def action_at(path: str, number: int, line: str) -> dict[str, Any]:
 
 def too_long(path: str, number: int) -> CorruptLogError:
     """Return the error for a line that is too long."""
-    return CorruptLogError(path=path, line=number, reason=f"expected a line of at most {MOST_LINE_BYTES} bytes")
+    return CorruptLogError(path=path, line=number, reason=f"expected a line of at most {MAX_LINE_BYTES} bytes")
 
 
 def utf8(path: str, number: int, line: bytes) -> str:
@@ -253,7 +255,7 @@ def actions_in(path: str, number: int, line: str) -> dict[str, Any]:
 
 def _lines_of(content: bytes) -> pa.StringArray:
     """Return the lines of a text, each with its line feed, without copying. Errors: pa.ArrowInvalid."""
-    if len(content) > _MOST_TEXT_BYTES:
+    if len(content) > _MAX_TEXT_BYTES:
         raise pa.ArrowInvalid("more text than can be held")
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
     offsets = np.concatenate([[0], ends]).astype(np.int32)

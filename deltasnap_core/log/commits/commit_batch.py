@@ -29,7 +29,7 @@ LARGE_COMMIT_BYTES = 16 << 20
 SAMPLE_FILES = 20
 """The number of added or removed files that can be shown for any commit."""
 
-_MOST_PIECES = 64
+_MAX_PIECES = 64
 _SAMPLE_SCHEMA = pa.schema(
     [
         ("add", pa.struct([("path", pa.string()), ("size", pa.int64())])),
@@ -216,7 +216,7 @@ def in_one_piece(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Return one table from several, with a limited number of chunks: Spark takes one batch for each chunk."""
     joined = pa.concat_tables([schema.empty_table(), *tables])
     # Combine chunks only now and then, so that an update does not copy all rows.
-    return joined.combine_chunks() if joined.column(0).num_chunks > _MOST_PIECES else joined
+    return joined.combine_chunks() if joined.column(0).num_chunks > _MAX_PIECES else joined
 
 
 def _where(table: pa.Table, version: int, *, above: bool) -> pa.Table:

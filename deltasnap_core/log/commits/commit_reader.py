@@ -21,7 +21,7 @@ from deltasnap_core.log.commits.action_lines import (
     LINES_SCHEMA,
     MEASURED_LINES,
     OTHER_ACTIONS,
-    judged,
+    classify_lines,
     lines_with,
     split_lines,
 )
@@ -87,7 +87,7 @@ def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> It
             rest = read[end:]
         else:
             rest += read
-        if len(rest) > action_lines.MOST_LINE_BYTES:
+        if len(rest) > action_lines.MAX_LINE_BYTES:
             raise action_lines.too_long(path, number)
     if rest:
         yield number, rest
@@ -103,7 +103,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class _Classified:
     """The parsed lines of a piece.
 
     Of commits that are not held, only measures and samples of the file actions are kept.
@@ -192,7 +192,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
                 hashes[version].update(content)
             yield piece
 
-    for found in _in_order(_judge_held if is_held else _judge_streamed, read(), at_once=_at_once(files)):
+    for found in _in_order(_classify_held if is_held else _classify_streamed, read(), at_once=_at_once(files)):
         lines.append(found.lines)
         measured_bytes += found.measures.nbytes
         if measured_bytes <= MEASURED_BYTES:
@@ -279,17 +279,19 @@ def _in_parts(store: LogStore, file: FileStatus) -> Iterator[_Piece]:
         raise CorruptLogError(path=file.path, reason="expected a commit, found no file") from error
 
 
-def _judge_held(piece: _Piece) -> _Judged:
-    lines = judged(piece.path_of, split_lines(piece.path_of, piece.contents, first_line=piece.first_line))
-    return _Judged(lines=lines, counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS)))
+def _classify_held(piece: _Piece) -> _Classified:
+    lines = classify_lines(piece.path_of, split_lines(piece.path_of, piece.contents, first_line=piece.first_line))
+    return _Classified(
+        lines=lines, counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS))
+    )
 
 
-def _judge_streamed(piece: _Piece) -> _Judged:
+def _classify_streamed(piece: _Piece) -> _Classified:
     unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
-    lines = judged(piece.path_of, unread)
+    lines = classify_lines(piece.path_of, unread)
     is_change = pc.is_in(lines["action"], pa.array(FILE_ACTIONS))
     measures = lines.select(MEASURED_LINES.names).filter(is_change)
-    return _Judged(
+    return _Classified(
         lines=lines_with(lines, *OTHER_ACTIONS),
         counts=_counts(measures),
         measures=measures,

@@ -11,9 +11,9 @@ from deltasnap_core.log.commits.commit_batch import ChangedFile, CommitBatch
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.redaction import safe_repr
 
-MOST_FILES = 5
-MOST_CHARACTERS = 2000
-MOST_ENTRIES = 50
+MAX_FILES = 5
+MAX_CHARACTERS = 2000
+MAX_ENTRIES = 50
 
 _NUMBERS = ("version", "in_commit_timestamp", "timestamp", "read_version", "is_blind_append")
 _TEXTS = (
@@ -64,7 +64,7 @@ def summaries(batch: CommitBatch) -> dict[int, CommitSummary]:
 
 
 def _sample(batch: CommitBatch, version: int) -> tuple[ChangedFile, ...]:
-    return tuple(replace(file, path=_cut(file.path)) for file in batch.sample(version, MOST_FILES))
+    return tuple(replace(file, path=_cut(file.path)) for file in batch.sample(version, MAX_FILES))
 
 
 def _bounded(info: CommitInfo | None) -> CommitInfo | None:
@@ -80,9 +80,9 @@ def _bounded(info: CommitInfo | None) -> CommitInfo | None:
 def _first_entries(values: Mapping[str, str | None] | None) -> dict[str, str | None] | None:
     if values is None:
         return None
-    first = islice(values.items(), MOST_ENTRIES)
+    first = islice(values.items(), MAX_ENTRIES)
     return {_cut(name): None if text is None else _cut(text) for name, text in first}
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

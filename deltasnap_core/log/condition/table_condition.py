@@ -220,19 +220,19 @@ def corrupt_checkpoint(
 ) -> Fault:
     """Return the fault of a checkpoint that cannot be read. read_instead: None: nothing can replace it."""
     name = redacted(path).rpartition("/")[2]
-    told = f"The checkpoint of version {version} cannot be read: {name}: {_sentence(redacted(reason))}"
+    text = f"The checkpoint of version {version} cannot be read: {name}: {_sentence(redacted(reason))}"
     if read_instead is None:
-        told += f" Nothing can replace it: {_cannot_load(versions)}."
+        text += f" Nothing can replace it: {_cannot_load(versions)}."
         advice = "Restore the file from a backup of the log."
     else:
-        told += f" deltasnap reads {read_instead} instead. Other readers that use this checkpoint fail."
+        text += f" deltasnap reads {read_instead} instead. Other readers that use this checkpoint fail."
         advice = (
             "Move the damaged checkpoint out of _delta_log, and _last_checkpoint too if it names this version. Then "
             "write a new checkpoint (`deltasnap checkpoint PATH`, or any Delta writer)."
         )
     return Fault(
         kind=FaultKind.CORRUPT_CHECKPOINT,
-        text=told,
+        text=text,
         advice=advice,
         file=redacted(path),
         reason=redacted(reason),

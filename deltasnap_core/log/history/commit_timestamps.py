@@ -77,17 +77,19 @@ def version_timestamps(
     """
     listed = {segment.version: segment for segment in segments}
     timestamps = {version: segment.last_commit_timestamp for version, segment in listed.items()}
-    telling = {
+    with_own_time = {
         version: segment.last_commit_file
         for version, segment in listed.items()
         if segment.last_commit_file is not None and in_commit_timestamps_enabled(configuration_of(version))
     }
-    told = {v: in_commit_timestamp(commit, infos[v]) for v, commit in telling.items() if v in infos}
-    told |= read_in_commit_timestamps(store, [commit for version, commit in telling.items() if version not in infos])
-    for version, commit in telling.items():
-        if version not in told:
+    found = {v: in_commit_timestamp(commit, infos[v]) for v, commit in with_own_time.items() if v in infos}
+    found |= read_in_commit_timestamps(
+        store, [commit for version, commit in with_own_time.items() if version not in infos]
+    )
+    for version, commit in with_own_time.items():
+        if version not in found:
             raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
-    return timestamps | told
+    return timestamps | found
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:

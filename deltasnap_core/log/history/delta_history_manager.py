@@ -47,8 +47,8 @@ class DeltaHistory(CommitInfo):
     @classmethod
     def of(cls, version: int, timestamp: int, info: CommitInfo | None) -> DeltaHistory:
         """Return the history entry of a commit. info: None: the commit has no commitInfo."""
-        told: dict[str, Any] = {field.name: getattr(info or CommitInfo(), field.name) for field in fields(CommitInfo)}
-        return cls(**{**told, "version": version, "timestamp": timestamp})
+        values: dict[str, Any] = {field.name: getattr(info or CommitInfo(), field.name) for field in fields(CommitInfo)}
+        return cls(**{**values, "version": version, "timestamp": timestamp})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +119,9 @@ class DeltaHistoryManager:
         wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
         if own is None:
             return wanted
-        telling = [listing.commits[version] for version in wanted if version >= own.since_version]
-        told = dict(read_in_commit_timestamps(self._store, telling))
-        return {v: told.get(v, t) for v, t in wanted.items() if v < own.since_version or v in told}
+        with_own_time = [listing.commits[version] for version in wanted if version >= own.since_version]
+        found = dict(read_in_commit_timestamps(self._store, with_own_time))
+        return {v: found.get(v, t) for v, t in wanted.items() if v < own.since_version or v in found}
 
     def get_active_commit_at_time(
         self,

@@ -24,7 +24,7 @@ logger = logger_of(__name__)
 _LOOK_BACK_VERSIONS = 1000
 
 # The largest part of a hint is the schema of the checkpoint. A larger file is not a hint.
-_MOST_HINT_BYTES = 16 << 20
+_MAX_HINT_BYTES = 16 << 20
 
 
 class LogSegmentBuilder:
@@ -67,9 +67,9 @@ class LogSegmentBuilder:
         `read_hint` is the version with a fallback.
         """
         with self.store.open(join_url(self.log_path, LAST_CHECKPOINT)) as file:
-            content = file.read(_MOST_HINT_BYTES + 1)
-        if len(content) > _MOST_HINT_BYTES:
-            raise ValueError(f"expected {_MOST_HINT_BYTES} bytes at most")
+            content = file.read(_MAX_HINT_BYTES + 1)
+        if len(content) > _MAX_HINT_BYTES:
+            raise ValueError(f"expected {_MAX_HINT_BYTES} bytes at most")
         return LastCheckpointInfo.parse(content)
 
     def build(
@@ -163,10 +163,10 @@ class _Search:
         prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
     ) -> LogSegment | None:
         """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
-        asked = self._catalog.max_version if version is None else version
-        first = first if asked is None else min(first, asked)
-        listing = self.list(first, asked)
-        target = listing.latest_version if asked is None else asked
+        wanted = self._catalog.max_version if version is None else version
+        first = first if wanted is None else min(first, wanted)
+        listing = self.list(first, wanted)
+        target = listing.latest_version if wanted is None else wanted
         if target is None:
             return None
         if not listing.has_version(target):

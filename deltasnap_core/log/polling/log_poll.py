@@ -15,7 +15,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 # The commit of a cursor is read once for its digest. A larger commit is compared by size and time only.
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 
 
 @safe_repr
@@ -113,7 +113,7 @@ def goes_on_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, 
 
 
 def _digest(store: LogStore, commit: FileStatus) -> str | None:
-    if commit.size > _MOST_BYTES:
+    if commit.size > _MAX_BYTES:
         return None
     try:
         return sha256(store.read_bytes(commit.path)).hexdigest()

@@ -16,7 +16,7 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import join_url
 
 # This many requests for single commits cost about as much as one listing of the folder.
-_MOST_PROBES = 8
+_MAX_PROBES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ def _listed(log: LogSegmentBuilder, version: int) -> NewCommits:
 
 def _asked_by_name(log: LogSegmentBuilder, version: int) -> NewCommits:
     known = commit_of(log.store, log.log_path, version)
-    later = tuple(islice(_probe(log.store, log.log_path, version + 1), _MOST_PROBES))
-    if len(later) == _MOST_PROBES:
-        later = (*later, *_list_contiguous(log.store, log.log_path, version + 1 + _MOST_PROBES))
+    later = tuple(islice(_probe(log.store, log.log_path, version + 1), _MAX_PROBES))
+    if len(later) == _MAX_PROBES:
+        later = (*later, *_list_contiguous(log.store, log.log_path, version + 1 + _MAX_PROBES))
     hint = None if later else log.read_hint()
     return NewCommits(known=known, later=later, is_cut=hint is not None and hint.version > version)
 

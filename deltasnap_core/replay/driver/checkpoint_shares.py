@@ -19,7 +19,7 @@ from deltasnap_core.storage.log_store import LogStore
 
 BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 32 << 20
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -106,7 +106,7 @@ def map_shares(shares: Sequence[S], function: Callable[[S, bool], T]) -> list[T]
 
     The second argument of `function` tells it to read in threads itself: it is True if there are few shares.
     """
-    threads = min(os.cpu_count() or 1, _MOST_THREADS, len(shares))
+    threads = min(os.cpu_count() or 1, _MAX_THREADS, len(shares))
     use_threads = len(shares) < 2 * threads
     if threads < 2:
         return [function(share, use_threads) for share in shares]

@@ -65,7 +65,7 @@ def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = (
 
 
 def decoded(lines: Sequence[str]) -> pa.Table:
-    """Return the file actions (WHOLE) of `judged` lines. Errors: UnusualError."""
+    """Return the file actions (WHOLE) of `classify_lines` lines. Errors: UnusualError."""
     try:
         rows = [{name: actions.get(name) for name in WHOLE.names} for actions in map(decode_json, lines)]
         return pa.Table.from_pylist(rows, schema=WHOLE)

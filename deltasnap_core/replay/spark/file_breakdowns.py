@@ -13,8 +13,8 @@ from deltasnap_core.replay.spark.schemas import ADD, REMOVE
 from deltasnap_core.rules.file_breakdown import (
     COLUMNS,
     KEPT_FILES,
-    MOST_PARTITIONS,
-    MOST_TIMES,
+    MAX_PARTITIONS,
+    MAX_TIMES,
     SUMS,
     FileBreakdown,
     FileGroup,
@@ -31,7 +31,7 @@ BREAKDOWN_FILE_ACTIONS = StructType(
 )
 """The fields of file actions that the measures and a breakdown need."""
 
-_MOST_GROUPS = 50_000
+_MAX_GROUPS = 50_000
 _NEEDED = ("size", "deleted_at")
 
 
@@ -63,15 +63,15 @@ def file_breakdown(files: DataFrame | None, retention: Retention) -> FileBreakdo
     for row in largest.union(smallest).collect():
         named[row.is_largest].append((row.file_path, row.size))
     grouped = rows.selectExpr(*grouping_sql(), "size", "removed_size", "deleted_at")
-    together = _groups(_summed(grouped, "size_bin", "partition", "removed_at").limit(_MOST_GROUPS + 1))
-    if len(together) <= _MOST_GROUPS:
+    together = _groups(_summed(grouped, "size_bin", "partition", "removed_at").limit(_MAX_GROUPS + 1))
+    if len(together) <= _MAX_GROUPS:
         return FileBreakdown.of_groups(together, largest=named[True], smallest=named[False])
     files_only, gone = grouped.where("removed_at is null"), grouped.where("removed_at is not null")
     by_partition = _summed(files_only, "partition").orderBy(F.expr("high_bytes * 4294967296d + low_bytes").desc())
-    partitions = _groups(by_partition.limit(MOST_PARTITIONS + 1))
-    has_all = len(partitions) <= MOST_PARTITIONS
+    partitions = _groups(by_partition.limit(MAX_PARTITIONS + 1))
+    has_all = len(partitions) <= MAX_PARTITIONS
     return FileBreakdown.of_groups(
-        [*_groups(_summed(files_only, "size_bin")), *_groups(_summed(gone, "removed_at").limit(MOST_TIMES + 1))],
+        [*_groups(_summed(files_only, "size_bin")), *_groups(_summed(gone, "removed_at").limit(MAX_TIMES + 1))],
         partitions=partitions,
         num_partitions=None if has_all else _num_partitions(files_only),
         largest=named[True],

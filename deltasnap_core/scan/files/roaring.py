@@ -16,7 +16,7 @@ MAGIC = 1681511377
 _WITH_RUNS = 12347
 _WITHOUT_RUNS = 12346
 _OFFSETS_FROM = 4
-_MOST_IN_ARRAY = 4096
+_MAX_IN_ARRAY = 4096
 
 
 def decode_rows(content: bytes) -> Rows:
@@ -100,7 +100,7 @@ def _container(stream: _Bytes, cardinality: int, *, is_run: bool) -> Rows:
         runs = stream.array("<u2", 2 * stream.number("<H")).reshape(-1, 2)
         ranges = [np.arange(start, start + length + 1, dtype=np.int64) for start, length in runs.tolist()]
         values = np.concatenate(ranges) if ranges else np.empty(0, np.int64)
-    elif cardinality > _MOST_IN_ARRAY:
+    elif cardinality > _MAX_IN_ARRAY:
         bits = np.unpackbits(np.frombuffer(stream.take(8192), np.uint8), bitorder="little")
         values = np.flatnonzero(bits).astype(np.int64)
     else:

@@ -120,9 +120,9 @@ def _parse(where: str) -> exp.Expr:
     try:
         tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
     except ParseError as error:
-        told = error.errors[0] if error.errors else {}
-        reason = told.get("description") or "an empty predicate"
-        raise NotParsedError(predicate=where, position=_offset(where, told), reason=reason) from error
+        details = error.errors[0] if error.errors else {}
+        reason = details.get("description") or "an empty predicate"
+        raise NotParsedError(predicate=where, position=_offset(where, details), reason=reason) from error
     except RecursionError as error:
         raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
     except Exception as error:  # whatever sqlglot does not expect, Spark may accept
@@ -132,8 +132,8 @@ def _parse(where: str) -> exp.Expr:
     return tree
 
 
-def _offset(where: str, told: dict[str, object]) -> int | None:
-    line, highlight, column = told.get("line"), told.get("highlight"), told.get("col")
+def _offset(where: str, details: dict[str, object]) -> int | None:
+    line, highlight, column = details.get("line"), details.get("highlight"), details.get("col")
     if not isinstance(line, int) or not isinstance(column, int):
         return None
     before = sum(len(text) + 1 for text in where.split("\n")[: line - 1])

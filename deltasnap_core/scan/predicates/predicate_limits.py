@@ -13,13 +13,13 @@ from sqlglot import Token, TokenType
 
 from deltasnap_core.errors import PredicateError
 
-MOST_CHARACTERS = 256 * 1024
+MAX_CHARACTERS = 256 * 1024
 """Enough for a list of several thousand values."""
 
-MOST_CONDITIONS = 1_000
+MAX_CONDITIONS = 1_000
 """Conditions joined by AND and OR, or branches of CASE. Spark's optimizer takes minutes for several thousand."""
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Levels of nested brackets, CASE and operators. Spark's stack overflows at about 300 nested function calls."""
 
 OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
@@ -31,20 +31,20 @@ _FLAT = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, Tok
 
 def check_size(where: str) -> None:
     """Raise PredicateError if a text is too long."""
-    if len(where) > MOST_CHARACTERS:
-        raise _beyond(where, None, "characters", MOST_CHARACTERS, len(where))
+    if len(where) > MAX_CHARACTERS:
+        raise _beyond(where, None, "characters", MAX_CHARACTERS, len(where))
 
 
 def check_tokens(where: str, tokens: Sequence[Token]) -> None:
     """Raise PredicateError if a text has too many conditions, or is nested too deeply."""
     joined = [token for token in tokens if token.token_type in _JOINING]
-    if len(joined) >= MOST_CONDITIONS:
-        raise _beyond(where, joined[MOST_CONDITIONS - 1].start, "conditions", MOST_CONDITIONS, len(joined) + 1)
+    if len(joined) >= MAX_CONDITIONS:
+        raise _beyond(where, joined[MAX_CONDITIONS - 1].start, "conditions", MAX_CONDITIONS, len(joined) + 1)
     comments = where.count("/*") - sum(token.text.count("/*") for token in tokens)
-    if comments > MOST_DEPTH:
-        raise _beyond(where, None, "comments", MOST_DEPTH, comments)
+    if comments > MAX_DEPTH:
+        raise _beyond(where, None, "comments", MAX_DEPTH, comments)
     if found := _place_beyond(tokens):
-        raise _beyond(where, found.start, "levels", MOST_DEPTH)
+        raise _beyond(where, found.start, "levels", MAX_DEPTH)
 
 
 def _place_beyond(tokens: Sequence[Token]) -> Token | None:
@@ -69,7 +69,7 @@ def _place_beyond(tokens: Sequence[Token]) -> Token | None:
             depth = outer[-1][1] + 1 if outer else 0
         elif kind not in _FLAT:
             depth += 1
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             return token
     return None
 
@@ -77,8 +77,8 @@ def _place_beyond(tokens: Sequence[Token]) -> Token | None:
 def check_untokenized(where: str) -> None:
     """Raise PredicateError for a text that cannot be split into tokens and that may be nested too deeply."""
     words = re.findall(r"\w+|[^\w\s]", where)
-    if len(words) > MOST_DEPTH:
-        raise _beyond(where, None, "words, where the text cannot be taken apart", MOST_DEPTH, len(words))
+    if len(words) > MAX_DEPTH:
+        raise _beyond(where, None, "words, where the text cannot be taken apart", MAX_DEPTH, len(words))
 
 
 def _beyond(where: str, position: int | None, what: str, limit: int, found: int | None = None) -> PredicateError:

@@ -33,7 +33,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _PARTS = ("this", "expression", "expressions", "low", "high", "negate")
 _NULL_TESTS = ("isnull", "isnotnull")
-_MOST_ALTERNATIVES = 200
+_MAX_ALTERNATIVES = 200
 _PLAIN_NUMBER = re.compile(r"\(?-?\d+(\.\d*)?\)?")
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -207,7 +207,7 @@ class _Rewriting:
         return bounds.compared(operator, value)
 
     def _in(self, node: exp.In, negated: bool) -> str | None:
-        if not 0 < len(node.expressions) <= _MOST_ALTERNATIVES or not self._is_of_one_type(node):
+        if not 0 < len(node.expressions) <= _MAX_ALTERNATIVES or not self._is_of_one_type(node):
             return None
         each = [self._comparison(node.this, "=", item, negated) for item in node.expressions]
         return _and(each) if negated else _or(each)

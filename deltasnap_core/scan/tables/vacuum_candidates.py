@@ -92,13 +92,13 @@ def vacuum_candidates(
         entries = needs.unionByName(_listed(table, keys, listing))
     # One pass over the names: the facts about a key in the log are joined to the files with that key.
     by_key = "over (partition by key)"
-    told = entries.selectExpr(
+    facts = entries.selectExpr(
         *(*_FILE, "size", "by_name"),
         f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
         f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
     ).where("by_name is not null")
     found = (
-        told.groupBy(*_FILE)
+        facts.groupBy(*_FILE)
         .agg(
             F.expr("max(size) as size"),
             F.expr("max(if(by_name = 0, live, null)) as live"),
@@ -132,8 +132,8 @@ def _reason(before: int, *, is_whole: bool) -> str:
         ("modified_at = 0L", UNKNOWN_AGE),
         (f"modified_at > {before}L", "orphan younger than the retention"),
     )
-    told = " ".join(f"when {case} then {'kept' if reason is None else repr(reason)}" for case, reason in cases)
-    return f"case {told} else 'orphan' end"
+    branches = " ".join(f"when {case} then {'kept' if reason is None else repr(reason)}" for case, reason in cases)
+    return f"case {branches} else 'orphan' end"
 
 
 def _is_needed(before: int) -> str:

@@ -336,9 +336,9 @@ def _names_any(content: bytes, sidecars: tuple[FileStatus, ...]) -> bool:
 
 
 def _differences(expected: SnapshotState, found: SnapshotState, *, ignored: tuple[str, ...]) -> list[str]:
-    told = []
+    differences = []
     for field in fields(SnapshotState):
         one, other = getattr(expected, field.name), getattr(found, field.name)
         if field.name not in ignored and one != other:
-            told.append(f"{field.name}: expected {one}, found {other}" if isinstance(one, int) else field.name)
-    return told
+            differences.append(f"{field.name}: expected {one}, found {other}" if isinstance(one, int) else field.name)
+    return differences

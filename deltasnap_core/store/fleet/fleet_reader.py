@@ -14,7 +14,7 @@ from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
 from deltasnap_core.store.fleet.last_look import LastLook
-from deltasnap_core.store.fleet.table_level import Judgement, TableLevel, is_new, judged
+from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, table_status
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
 from deltasnap_core.store.format.manifest import VersionManifest, parsed
@@ -46,13 +46,13 @@ class LastLooks:
         """Return the last look at each table."""
         return dict(zip(tables, self.storage.on_each(self.read, tables), strict=True))
 
-    def judge(self, tables: Sequence[str], now_ms: int) -> dict[str, Judgement | None]:
+    def statuses(self, tables: Sequence[str], now_ms: int) -> dict[str, TableStatus | None]:
         """Return the condition of each table from its last look alone: one small read a table.
 
         None: it is not known yet, because nobody looked, or no run checked the table.
         """
         return {
-            table: None if look is None or is_new(look) else judged(look, look.last_commit_ms, now_ms)
+            table: None if look is None or is_new(look) else table_status(look, look.last_commit_ms, now_ms)
             for table, look in self.read_many(tables).items()
         }
 
@@ -119,7 +119,7 @@ class _TableReader:
         read_growth(self._timeline, self._now_ms)
         return self._timeline.used
 
-    def _row(self, newest: VersionManifest | None, damage: Judgement | None) -> FleetRow:
+    def _row(self, newest: VersionManifest | None, damage: TableStatus | None) -> FleetRow:
         return fleet_row(
             self._stored.name,
             self._look,
@@ -130,7 +130,7 @@ class _TableReader:
             damage=damage,
         )
 
-    def _newest(self) -> tuple[VersionManifest | None, Judgement | None]:
+    def _newest(self) -> tuple[VersionManifest | None, TableStatus | None]:
         if not self._names:
             return None, None
         try:
@@ -168,8 +168,8 @@ def _point(timestamp: object, computed_state: Mapping[str, Any]) -> VersionPoint
     return VersionPoint(timestamp=timestamp, size_in_bytes=size)
 
 
-def _damaged(error: CorruptStoreError) -> Judgement:
-    return Judgement(
+def _damaged(error: CorruptStoreError) -> TableStatus:
+    return TableStatus(
         level=TableLevel.BROKEN,
         reason=str(error),
         check="store",

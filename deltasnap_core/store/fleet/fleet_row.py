@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltasnap_core.protocol.state.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_look import DEFAULT_SMALL_FILE_BYTES, LastLook
-from deltasnap_core.store.fleet.table_level import Judgement, TableLevel, judged
+from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, table_status
 from deltasnap_core.store.fleet.timeline import Timeline
 from deltasnap_core.store.format.manifest import VersionManifest
 
@@ -58,7 +58,7 @@ HISTORY_SCHEMA = pa.schema([pa.field("taken_at_ms", pa.int64(), nullable=False),
 class FleetRow:
     """One table of a fleet. None: unknown. Times are in ms since the epoch, spans in ms, sizes in bytes.
 
-    condition:       a `TableLevel`. reason, check, advice: see `Judgement`.
+    condition:       a `TableLevel`. reason, check, advice: see `TableStatus`.
     last_commit_ms:  of the newest commit that is known. age_ms: since then.
     usual_pause_ms:  the median pause between recent commits. age_ratio: age_ms as a multiple of it.
     latest_version:  of the log, at the last look. stored_version: the newest one. versions_behind: their difference.
@@ -106,7 +106,7 @@ def fleet_row(
     *,
     num_versions: int,
     now_ms: int,
-    damage: Judgement | None = None,
+    damage: TableStatus | None = None,
 ) -> FleetRow:
     """Return the row of a table.
 
@@ -119,13 +119,13 @@ def fleet_row(
     last_commit = _last_commit(look, newest, is_behind=bool(behind))
     age = None if last_commit is None else max(now_ms - last_commit, 0)
     pause, growth_7d, growth_30d = read_growth(timeline, now_ms)
-    judgement = damage or judged(look, last_commit, now_ms)
+    status = damage or table_status(look, last_commit, now_ms)
     return FleetRow(
         table=table,
-        condition=judgement.level.value,
-        reason=judgement.reason,
-        check=judgement.check,
-        advice=judgement.advice,
+        condition=status.level.value,
+        reason=status.reason,
+        check=status.check,
+        advice=status.advice,
         looked_at_ms=None if look is None else look.looked_at_ms,
         last_commit_ms=last_commit,
         age_ms=age,

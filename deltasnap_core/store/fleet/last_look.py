@@ -19,7 +19,7 @@ from deltasnap_core.store.fleet.timeline import Points, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
 FORMAT = 1
-MOST_OF_A_TEXT = 2000
+MAX_TEXT_LENGTH = 2000
 DEFAULT_SMALL_FILE_BYTES = 16 * 1024 * 1024
 
 Severity = Literal["error", "warning"]
@@ -153,7 +153,7 @@ class LastLook:
 
 
 def _stored_text(text: str) -> str:
-    return redacted(text)[:MOST_OF_A_TEXT]
+    return redacted(text)[:MAX_TEXT_LENGTH]
 
 
 def _rule_of(values: object) -> StaleRule:

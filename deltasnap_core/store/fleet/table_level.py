@@ -9,9 +9,9 @@ from enum import StrEnum
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
 
-MOST_LOOK_AGE_MS = 24 * 60 * 60 * 1000
+MAX_LOOK_AGE_MS = 24 * 60 * 60 * 1000
 """A look older than this says nothing about now."""
-MOST_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
+MAX_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
 """The same for an examination of the log, which is due every day."""
 _CLOCK_SKEW_MS = 5 * 60 * 1000
 
@@ -40,7 +40,7 @@ class TableLevel(StrEnum):
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class TableStatus:
     """A level with its reason. check: what found it; None: nothing did. advice: what to do; empty: nothing.
 
     reason: in sentences; empty only if the table is healthy.
@@ -57,13 +57,13 @@ def is_new(look: LastLook) -> bool:
     return look.checked_version is None and not look.problems
 
 
-def judged(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> Judgement:
+def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> TableStatus:
     """Return the condition of a table.
 
     look: the last one; None: never. last_commit_ms: of the latest commit; None: unknown, the table is not stale then.
     """
     if look is None:
-        return Judgement(
+        return TableStatus(
             level=TableLevel.UNKNOWN,
             reason="deltasnap has not read the log of this table yet.",
             advice="Refresh the table, or start its sensor.",
@@ -73,33 +73,33 @@ def judged(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> Ju
         found = _of_problems(TableLevel.BROKEN, errors)
         return replace(found, reason=f"{found.reason} {since}".rstrip())
     if since:
-        return Judgement(level=TableLevel.UNKNOWN, reason=since, advice="Refresh the table, or start its sensor.")
+        return TableStatus(level=TableLevel.UNKNOWN, reason=since, advice="Refresh the table, or start its sensor.")
     if look.problems:
         return _of_problems(TableLevel.WARNED, look.problems)
     if look.checked_version is None:
-        return Judgement(
+        return TableStatus(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
     rule = look.stale_rule
     if rule is not None and last_commit_ms is not None:
         return _freshness(rule, now_ms - last_commit_ms)
-    return Judgement(level=TableLevel.HEALTHY)
+    return TableStatus(level=TableLevel.HEALTHY)
 
 
 def _since(look: LastLook, now_ms: int) -> str:
     """Return why a look says nothing about now; empty: it does."""
     age = now_ms - look.looked_at_ms
-    if age > MOST_LOOK_AGE_MS:
+    if age > MAX_LOOK_AGE_MS:
         return f"deltasnap last read the log of this table {_hours(age)} ago."
     if age < -_CLOCK_SKEW_MS:
         return f"The time of the last look at this table is {_hours(-age)} in the future: a clock was wrong."
-    if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MOST_EXAMINATION_AGE_MS:
+    if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MAX_EXAMINATION_AGE_MS:
         return f"deltasnap last checked the log of this table for damage {_hours(now_ms - look.examined_at_ms)} ago."
     return ""
 
 
-def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> Judgement:
-    return Judgement(
+def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableStatus:
+    return TableStatus(
         level=level,
         reason=" ".join(dict.fromkeys(problem.text for problem in problems)),
         check=problems[0].check,
@@ -107,10 +107,10 @@ def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> Judgeme
     )
 
 
-def _freshness(rule: StaleRule, age_ms: int) -> Judgement:
+def _freshness(rule: StaleRule, age_ms: int) -> TableStatus:
     if age_ms <= rule.patience_ms:
-        return Judgement(level=TableLevel.HEALTHY)
-    return Judgement(
+        return TableStatus(level=TableLevel.HEALTHY)
+    return TableStatus(
         level=TableLevel.STALE,
         reason=f"The last commit is {_hours(age_ms)} old, at most {_hours(rule.patience_ms)} expected.",
         check=rule.check,

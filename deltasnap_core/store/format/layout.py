@@ -27,7 +27,7 @@ _GENERATION_NAME = re.compile(_GENERATION + r"\Z")
 _MANIFEST = re.compile(rf"(?P<generation>{_GENERATION})\.(?P<version>[0-9]{{20}})\.json\Z")
 _FORK_MARKER = re.compile(rf"(?P<generation>{_GENERATION})\.fork\.json\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_ID = 64
+_MAX_ID_LENGTH = 64
 
 
 @safe_repr
@@ -76,7 +76,7 @@ class Fork:
 
 def generation_name(ordinal: int, table_id: str) -> str:
     """Return the name of a generation that starts with a table id. The ordinal sorts the newest last."""
-    safe = _UNSAFE.sub("_", table_id)[:_LONGEST_ID]
+    safe = _UNSAFE.sub("_", table_id)[:_MAX_ID_LENGTH]
     if safe != table_id or not safe:
         safe = f"{safe}-{hashlib.sha256(table_id.encode()).hexdigest()[:8]}"
     return f"{ordinal:06d}-{safe}"

@@ -41,7 +41,7 @@ SINGLE_TASK_ROWS = 50_000
 
 ROWS_A_FILE = 500_000
 
-MOST_KEYS = 256
+MAX_KEYS = 256
 """Up to this many logical files are looked up by key; for more, the whole base is read."""
 
 _DELETION_TIME = StructType([StructField("deletionTimestamp", LongType())])
@@ -95,9 +95,9 @@ class SparkRows:
         stored = self.parquet.read(files, schema)
         if stored is not None and not before.is_within(after):
             keys.append(stored.where(expiring_sql(before, after, "remove.deletionTimestamp")).select(KEY_COLUMN))
-        found = reduce(DataFrame.unionByName, keys).limit(MOST_KEYS * 4).collect() if keys else []
+        found = reduce(DataFrame.unionByName, keys).limit(MAX_KEYS * 4).collect() if keys else []
         distinct = {row[KEY_COLUMN] for row in found}
-        return None if len(found) == MOST_KEYS * 4 or len(distinct) > MOST_KEYS else sorted(distinct)
+        return None if len(found) == MAX_KEYS * 4 or len(distinct) > MAX_KEYS else sorted(distinct)
 
     def urls(self, manifest: VersionManifest, *sets: DataSet) -> list[str]:
         """Return the URLs of the files of a version, and of further sets."""

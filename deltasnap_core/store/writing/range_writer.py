@@ -43,7 +43,7 @@ from deltasnap_core.store.versions.stored_table import StoredTable
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
 
-MOST_ACTIONS_BROKEN_DOWN = 20_000
+MAX_ACTIONS_BROKEN_DOWN = 20_000
 """More file actions do not update a breakdown: each may be a group of its own. It is then counted again."""
 
 _log = logger_of(__name__)
@@ -134,7 +134,7 @@ class RangeWriter:
 
     def _breakdown_to_update(self, previous: VersionManifest, batch: CommitBatch) -> FileBreakdown | None:
         """Return the breakdown of a stored version, to be updated; None: count it again when it is requested."""
-        if batch.measures is None or batch.num_file_actions > MOST_ACTIONS_BROKEN_DOWN:
+        if batch.measures is None or batch.num_file_actions > MAX_ACTIONS_BROKEN_DOWN:
             return None
         found = self.breakdowns.read(previous)
         return found if found is not None and found.can_be_updated else None

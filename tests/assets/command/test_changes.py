@@ -13,7 +13,7 @@ import pytest
 
 from deltasnap_core import DeltaLog
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
-from tests.assets.command.test_looking import run
+from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, remove, write_log
 
 WRONG = {

@@ -15,7 +15,7 @@ from deltasnap_assets.command.arguments import column_names
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_core import DeltaLog, DeltaSnapError
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
-from tests.assets.command.test_looking import run
+from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, write_log
 
 

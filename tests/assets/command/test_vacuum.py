@@ -13,7 +13,7 @@ import pytest
 from deltasnap_assets.command.views.vacuum_view import VacuumReport
 from deltasnap_core import DeltaLog, VacuumGroup, VacuumSummary
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
-from tests.assets.command.test_looking import run
+from tests.assets.command.test_driver_commands import run
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]], ids=["text", "json"])

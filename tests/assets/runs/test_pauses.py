@@ -19,14 +19,14 @@ def test_pauses_double_until_the_longest(now: float) -> None:
     for _ in range(7):
         followed = followed.broken("Version 3 is lost.")
         waits.append(followed.next_look - now)
-    first, longest = pauses._FIRST_PAUSE_SECONDS, pauses._LONGEST_PAUSE_SECONDS
+    first, longest = pauses._FIRST_PAUSE_SECONDS, pauses._MAX_PAUSE_SECONDS
     assert waits == [min(first * 2**number, longest) for number in range(7)]
     assert waits[-1] == longest
 
 
 def test_pause_ends_with_the_longest_one_even_if_the_clock_was_wrong(now: float) -> None:
     followed = Followed(fault="Version 3 is lost.", looks=1, next_look=now + 365 * 86_400)
-    assert followed.pause_left == pauses._LONGEST_PAUSE_SECONDS
+    assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
 
 
 def test_table_without_a_fault_has_no_pause() -> None:

@@ -15,8 +15,8 @@ import pytest
 from deltasnap_assets.runs import sensors
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import MOST_SENSORS, new_commits_sensor, new_commits_sensors
-from deltasnap_assets.runs.table_runs import MOST_ATTEMPTS
+from deltasnap_assets.runs.sensors import MAX_SENSORS, new_commits_sensor, new_commits_sensors
+from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError
@@ -163,17 +163,17 @@ def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(
     write(tmp_path, 0, 2)
     assert ticks.tick() == [("0", "2")]
     now, attempts = time.time(), []
-    for attempt in range(1, MOST_ATTEMPTS):
+    for attempt in range(1, MAX_ATTEMPTS):
         failed_run(ticks.instance, 0, 2, attempt)
         pause = 60 * 2 ** (attempt - 1)
         monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause - 10: at)
         told = ticks.tick()
-        assert f"failed, attempt {attempt} of {MOST_ATTEMPTS} at versions 0 to 2" in told
+        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 0 to 2" in told
         monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause + 30: at)
         assert ticks.tick() == [("0", "2")]
         attempts.append(ticks.tags[ATTEMPT_TAG])
     assert attempts == ["2", "3", "4", "5"]
-    failed_run(ticks.instance, 0, 2, MOST_ATTEMPTS)
+    failed_run(ticks.instance, 0, 2, MAX_ATTEMPTS)
     monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + 7_200)
     assert "The schedule or `deltasnap refresh events` retries them." in ticks.tick()
 
@@ -205,7 +205,7 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
 
 
 def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) -> None:
-    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables[1:]:
         write(Path(table.path), 0, 1)
@@ -215,7 +215,7 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
         assert isinstance(result, dg.SensorResult)
         asked.append({request.job_name for request in result.run_requests or ()})
         cursor = result.cursor
-        if asked == [{f"t{number}_snapshots" for number in range(1, MOST_SENSORS + 1)}]:
+        if asked == [{f"t{number}_snapshots" for number in range(1, MAX_SENSORS + 1)}]:
             write(Path(settings.tables[3].path), 2, 2)
     assert asked[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
@@ -226,13 +226,13 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
 
 
 def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "_LONGEST_TICK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
+    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     asked = []
-    for _ in range(MOST_SENSORS + 2):
+    for _ in range(MAX_SENSORS + 2):
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         assert isinstance(result, dg.SensorResult)
         asked.append([request.job_name for request in result.run_requests or ()])
@@ -243,9 +243,9 @@ def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, m
 def test_table_whose_storage_does_not_answer_delays_no_other_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sensors, "_LONGEST_TICK_SECONDS", 5)
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 5)
     monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     end = Event()
@@ -260,7 +260,7 @@ def test_table_whose_storage_does_not_answer_delays_no_other_table(
         result = sensor(context)
     end.set()
     assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == MOST_SENSORS
+    assert len(result.run_requests or ()) == MAX_SENSORS
     assert json.loads(result.cursor or "{}")["t0"] is None
 
 
@@ -269,7 +269,7 @@ def test_idle_tick_on_s3_asks_each_table_for_one_listing(
     tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
 ) -> None:
     flaky, options = flaky_s3
-    folder, count = f"s3://lake/{tmp_path.name}", MOST_SENSORS + 1
+    folder, count = f"s3://lake/{tmp_path.name}", MAX_SENSORS + 1
     write(tmp_path / "t", 0, 1)
     for number in range(count):
         fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
@@ -290,7 +290,7 @@ def test_idle_tick_on_s3_asks_each_table_for_one_listing(
 def test_shared_sensor_tells_a_failure_without_its_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sensor, settings = many_tables(tmp_path, MOST_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
 
@@ -303,7 +303,7 @@ def test_shared_sensor_tells_a_failure_without_its_credentials(
     with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == MOST_SENSORS
+    assert len(result.run_requests or ()) == MAX_SENSORS
     told = capfd.readouterr().err
     assert "t0 refuses" in told
     assert "hunter2" not in told

@@ -54,7 +54,7 @@ def test_live_files_are_told_by_partition_and_size() -> None:
 
 
 def test_partitions_beyond_those_shown_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_breakdown, "MOST_PARTITIONS", 3)
+    monkeypatch.setattr(file_breakdown, "MAX_PARTITIONS", 3)
     facts = facts_of(*({"path": f"{day}", "size": 10, "partitionValues": {"day": f"{day}"}} for day in range(9)))
     assert (facts.num_partitions, len(facts.partitions)) == (9, 3)
 

@@ -18,7 +18,7 @@ from deltasnap_assets.tables.pages.asset_pages import (
     table_page,
     tombstones_page,
 )
-from deltasnap_assets.tables.pages.pictures import MOST_CHARACTERS, VersionStep
+from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep
 from deltasnap_core import CommitInfo, FileSizeHistogram
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state
@@ -96,7 +96,7 @@ def test_page_of_the_table_begins_with_its_health_and_what_is_in_it_and_ends_wit
     assert "secret" not in str(values)
     for picture in ("file_sizes", "bytes_by_partition", "bytes_by_version"):
         assert values[picture].startswith("![")
-        assert len(values[picture]) <= MOST_CHARACTERS
+        assert len(values[picture]) <= MAX_CHARACTERS
     numbers = [name for name, value in entries.items() if isinstance(value, dg.IntMetadataValue)]
     assert numbers == names[-6:]
     assert numbers[:2] == ["dagster/row_count", "num_of_files"]

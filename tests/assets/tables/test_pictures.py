@@ -8,7 +8,7 @@ import pytest
 
 from deltasnap_assets.checks.facts import SizeBin
 from deltasnap_assets.tables.pages.pictures import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     Bar,
     VersionStep,
     bars_picture,
@@ -51,7 +51,7 @@ def test_many_bins_are_put_together() -> None:
 @pytest.mark.parametrize("sizes", [[1], [5] * 9, [10**n for n in range(13)], [0, 2**40], range(0, 10**6, 7)], ids=str)
 def test_picture_of_file_sizes_is_short_enough_to_be_shown_at_once(sizes: list[int]) -> None:
     picture = file_sizes_picture(FileSizeHistogram.of_sizes(sizes))
-    assert len(picture) <= MOST_CHARACTERS
+    assert len(picture) <= MAX_CHARACTERS
     shown = texts(picture)
     assert sum(int(text.replace(",", "")) for text in shown[1::2]) == len(sizes)
 
@@ -70,7 +70,7 @@ def test_texts_of_a_log_are_data_in_a_picture() -> None:
 def test_as_many_bars_are_shown_as_fit() -> None:
     bars = [Bar(label=f"day=2026-03-{n:02d}", value=n, text=f"{n} KiB, 10 files") for n in range(1, 31)]
     picture, count = most_bars_picture("bytes", bars)
-    assert len(picture) <= MOST_CHARACTERS
+    assert len(picture) <= MAX_CHARACTERS
     assert 5 <= count <= 10
     assert len(texts(picture)) == 2 * count
 
@@ -78,6 +78,6 @@ def test_as_many_bars_are_shown_as_fit() -> None:
 def test_last_versions_are_shown_as_what_came_and_went() -> None:
     steps = [VersionStep(version=n, operation="WRITE", added=n * KIB, removed=n % 3) for n in range(100)]
     picture = versions_picture("bytes", steps)
-    assert len(picture) <= MOST_CHARACTERS
+    assert len(picture) <= MAX_CHARACTERS
     assert texts(picture) == ["versions 70 to 99: 2.5 MiB added, 30 B removed"]
     assert versions_picture("bytes", []) == "no changes"

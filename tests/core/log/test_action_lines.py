@@ -122,7 +122,7 @@ def test_an_object_over_two_lines_is_refused_though_there_are_as_many_objects_as
 
 
 def test_a_line_longer_than_a_line_may_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(action_lines, "MOST_LINE_BYTES", 100)
+    monkeypatch.setattr(action_lines, "MAX_LINE_BYTES", 100)
 
     with pytest.raises(CorruptLogError, match="100 bytes") as caught:
         lines_of(b"{}", b'{"foo":"' + b"x" * 100 + b'"}')
@@ -243,7 +243,7 @@ def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tu
     ]
     unread = pa.Table.from_pylist(rows, schema=LINES_SCHEMA)
 
-    fast = action_lines.judged({7: PATH}, unread)
+    fast = action_lines.classify_lines({7: PATH}, unread)
     exact = action_lines._read_exactly({7: PATH}, unread)
 
     assert fast == exact

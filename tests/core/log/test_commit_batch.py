@@ -175,7 +175,7 @@ def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: 
 def test_an_endless_line_is_read_no_further_than_a_line_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
     monkeypatch.setattr(commit_reader, "PIECE_BYTES", 64)
-    monkeypatch.setattr(action_lines, "MOST_LINE_BYTES", 200)
+    monkeypatch.setattr(action_lines, "MAX_LINE_BYTES", 200)
     store = store_with(line(add("a")), b'{"foo":"' + b"x" * 10_000)
 
     with pytest.raises(CorruptLogError, match="200 bytes") as caught:

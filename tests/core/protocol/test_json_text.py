@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from deltasnap_core.protocol.json_text import MOST_NESTING, decode_json
+from deltasnap_core.protocol.json_text import MAX_NESTING, decode_json
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 
@@ -29,11 +29,11 @@ def test_what_is_json_is_decoded(value: object) -> None:
 
 
 def test_nesting_up_to_the_limit_is_decoded() -> None:
-    assert decode_json("[" * MOST_NESTING + "]" * MOST_NESTING)
+    assert decode_json("[" * MAX_NESTING + "]" * MAX_NESTING)
 
 
 def test_values_side_by_side_are_no_nesting() -> None:
-    assert len(decode_json("[" + ",".join(["[]"] * (2 * MOST_NESTING)) + "]")) == 2 * MOST_NESTING
+    assert len(decode_json("[" + ",".join(["[]"] * (2 * MAX_NESTING)) + "]")) == 2 * MAX_NESTING
 
 
 def test_the_last_of_equal_keys_counts() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from deltasnap_core.rules.file_breakdown import (
     KEPT_FILES,
-    MOST_PARTITIONS,
-    MOST_TIMES,
+    MAX_PARTITIONS,
+    MAX_TIMES,
     NEGATIVE_SIZE,
     FileBreakdown,
     FileGroup,
@@ -123,18 +123,18 @@ def test_files_with_one_path_and_size_are_kept_or_left_out_together() -> None:
 
 
 def test_more_partitions_or_times_than_the_limits_are_not_updated() -> None:
-    start = FileBreakdown.of(file(number, 1, p=str(number)) for number in range(MOST_PARTITIONS))
+    start = FileBreakdown.of(file(number, 1, p=str(number)) for number in range(MAX_PARTITIONS))
     assert start.can_be_updated
     assert start.updated([file("one more", p="one more")]) is None
-    above = FileBreakdown.of(file(number, number, p=str(number)) for number in range(MOST_PARTITIONS + 1))
-    assert (above.num_partitions, len(above.partitions)) == (MOST_PARTITIONS + 1, MOST_PARTITIONS)
+    above = FileBreakdown.of(file(number, number, p=str(number)) for number in range(MAX_PARTITIONS + 1))
+    assert (above.num_partitions, len(above.partitions)) == (MAX_PARTITIONS + 1, MAX_PARTITIONS)
     assert (("p", "0"),) not in above.partitions
     assert not above.can_be_updated
     assert above.updated([]) is None
-    above.check(num_of_files=MOST_PARTITIONS + 1, size_in_bytes=sum(range(MOST_PARTITIONS + 1)), num_of_removes=0)
-    times = FileBreakdown.of(map(gone, range(MOST_TIMES)))
+    above.check(num_of_files=MAX_PARTITIONS + 1, size_in_bytes=sum(range(MAX_PARTITIONS + 1)), num_of_removes=0)
+    times = FileBreakdown.of(map(gone, range(MAX_TIMES)))
     assert times.deletions is not None
-    more = times.updated([gone(MOST_TIMES)])
+    more = times.updated([gone(MAX_TIMES)])
     assert more is not None
     assert more.deletions is None
     again = more.updated([gone(0, sign=-1)])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltasnap_core.protocol.json_text import MOST_NESTING
+from deltasnap_core.protocol.json_text import MAX_NESTING
 from deltasnap_core.rules.json_lines import are_safe
 
 
@@ -18,9 +18,9 @@ def nested(levels: int) -> str:
         (' {"a":1} \n', True),
         ('"a"\n', False),
         ('{"a":1}x\n', False),
-        (f'{{"a":"{"x" * 4 * MOST_NESTING}"}}\n', True),
-        (nested(MOST_NESTING), True),
-        (nested(MOST_NESTING + 1), False),
+        (f'{{"a":"{"x" * 4 * MAX_NESTING}"}}\n', True),
+        (nested(MAX_NESTING), True),
+        (nested(MAX_NESTING + 1), False),
     ],
     ids=["an object", "blanks", "no object", "something after it", "long", "deep", "too deep"],
 )

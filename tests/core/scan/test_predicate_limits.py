@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlglot.dialects import Spark
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.scan.predicates.predicate_limits import MOST_CHARACTERS, MOST_CONDITIONS, MOST_DEPTH, check_tokens
+from deltasnap_core.scan.predicates.predicate_limits import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH, check_tokens
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.test_scan import file, ids, snapshot_of, stats
 from tests.core.scan.test_skipping import columns
@@ -43,7 +43,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize("shape", NESTED)
-@pytest.mark.parametrize("times", [MOST_DEPTH + 1, 3_000])
+@pytest.mark.parametrize("times", [MAX_DEPTH + 1, 3_000])
 def test_predicate_nested_too_deeply_names_the_limit(shape: str, times: int) -> None:
     before, inner, after = NESTED[shape]
     with pytest.raises(PredicateError, match=r"expected at most [\d,]+ (levels|words|comments|conditions|char)"):
@@ -52,9 +52,9 @@ def test_predicate_nested_too_deeply_names_the_limit(shape: str, times: int) -> 
 
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_predicate_of_too_many_conditions_names_the_limit(word: str) -> None:
-    where = f" {word} ".join(["id <> 5"] * (MOST_CONDITIONS + 1))
+    where = f" {word} ".join(["id <> 5"] * (MAX_CONDITIONS + 1))
     with pytest.raises(
-        PredicateError, match=rf"expected at most {MOST_CONDITIONS:,} conditions, found 1,001"
+        PredicateError, match=rf"expected at most {MAX_CONDITIONS:,} conditions, found 1,001"
     ) as failure:
         skipping_of(where, columns())
     assert failure.value.position == where.rindex(word)
@@ -62,14 +62,14 @@ def test_predicate_of_too_many_conditions_names_the_limit(word: str) -> None:
 
 
 def test_predicate_of_too_many_characters_names_the_limit() -> None:
-    where = f"name = '{'x' * MOST_CHARACTERS}'"
-    with pytest.raises(PredicateError, match=rf"expected at most {MOST_CHARACTERS:,} characters"):
+    where = f"name = '{'x' * MAX_CHARACTERS}'"
+    with pytest.raises(PredicateError, match=rf"expected at most {MAX_CHARACTERS:,} characters"):
         skipping_of(where, columns())
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_predicate_of_as_many_conditions_as_allowed_chooses_files(word: str) -> None:
-    where = f" {word} ".join(f"id = {number}" for number in range(MOST_CONDITIONS))
+    where = f" {word} ".join(f"id = {number}" for number in range(MAX_CONDITIONS))
     assert skipping_of(where, columns()).statistics is not None
 
 
@@ -126,8 +126,8 @@ def assert_answered(where: str) -> None:
 def test_predicate_as_deep_as_allowed_is_an_answer_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
     for before, inner, after in (NESTED["parentheses"], NESTED["NOT"], NESTED["functions"], NESTED["CASE"]):
-        times = next(times for times in range(MOST_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
-        assert times > MOST_DEPTH / 3
+        times = next(times for times in range(MAX_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
+        assert times > MAX_DEPTH / 3
         where = f"{before * times}{inner}{after * times}"
         snapshot.scan(where if "=" in where else f"{where} = 1").to_df().collect()
 

@@ -35,7 +35,7 @@ _COLORS = {
     TableLevel.STALE: "yellow",
     TableLevel.HEALTHY: "green",
 }
-_MOST_OF_A_REASON = 2000
+_MAX_REASON_LENGTH = 2000
 _WIDEST = 1000
 _NUMBERS = ("rows", "files", "size", "7 days", "30 days", "small", "VACUUM")
 
@@ -66,8 +66,8 @@ def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> 
     wide.print(table)
     for row in chosen:
         if row["reason"]:
-            told = f" {row['table']}: {row['reason']} {row['advice']}".rstrip()
-            console.print(_condition(row) + shown(told, _MOST_OF_A_REASON), soft_wrap=True)
+            text = f" {row['table']}: {row['reason']} {row['advice']}".rstrip()
+            console.print(_condition(row) + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
 
 
 def _numbers(row: Row) -> list[str]:
@@ -87,5 +87,5 @@ def _condition(row: Row) -> Text:
 
 
 def _json(row: Row) -> dict[str, Any]:
-    texts = {name: visible(without_secrets(row[name]), _MOST_OF_A_REASON) for name in ("reason", "advice")}
+    texts = {name: visible(without_secrets(row[name]), _MAX_REASON_LENGTH) for name in ("reason", "advice")}
     return {**row, **texts}

@@ -88,5 +88,5 @@ def _head(name: str, text: str) -> Iterator[str]:
 
 
 def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    told = ",".join(f'{label}="{label_value(text)}"' for label, text in labels.items())
-    return f"{name}{{{told}}} {value!r}"
+    pairs = ",".join(f'{label}="{label_value(text)}"' for label, text in labels.items())
+    return f"{name}{{{pairs}}} {value!r}"

@@ -60,11 +60,11 @@ def test_pass_of_spark_counts_as_the_driver_does(frame: DataFrame) -> None:
 def test_groups_beyond_the_limit_are_counted_apart(frame: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_core.replay.spark import file_breakdowns
 
-    monkeypatch.setattr(file_breakdowns, "_MOST_GROUPS", 10)
+    monkeypatch.setattr(file_breakdowns, "_MAX_GROUPS", 10)
     assert file_breakdowns.file_breakdown(frame, KEEP_ALL) == expected()
     for module in (file_breakdowns, rules):
-        monkeypatch.setattr(module, "MOST_PARTITIONS", 3)
-        monkeypatch.setattr(module, "MOST_TIMES", 2)
+        monkeypatch.setattr(module, "MAX_PARTITIONS", 3)
+        monkeypatch.setattr(module, "MAX_TIMES", 2)
     found = file_breakdowns.file_breakdown(frame, KEEP_ALL)
     assert found.sizes == expected().sizes
     assert found.partitions == expected().partitions

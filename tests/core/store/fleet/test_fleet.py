@@ -88,7 +88,7 @@ def test_table_that_no_run_checked_is_unknown_unless_it_is_broken(tmp_path: Path
     store.looks.write("events", look(checked_version=None))
     assert row_of(store)["condition"] == "unknown"
     assert row_of(store)["reason"] == "No run has checked this table yet."
-    assert store.looks.judge(["events", "others"], NOW) == {"events": None, "others": None}
+    assert store.looks.statuses(["events", "others"], NOW) == {"events": None, "others": None}
     store.looks.write("events", look(checked_version=None, problems=(ERROR,)))
     assert row_of(store)["condition"] == "broken"
 

@@ -1,4 +1,4 @@
-"""AskedFacts: facts about the files of stored versions, found in threads, each once."""
+"""FactQueries: facts about the files of stored versions, found in threads, each once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Facts:
     tombstones: TombstoneFacts
 
 
-class AskedFacts:
+class FactQueries:
     """Facts by table name and version. `ask` starts to find them, the other methods wait for them."""
 
     def __init__(self, versions: HeldVersions) -> None:
@@ -37,7 +37,7 @@ class AskedFacts:
 
     def ask(self, table: str, version: int) -> None:
         """Start to find all facts about a stored version."""
-        self._asked(table, version)
+        self._started(table, version)
 
     def files(self, table: str, version: int, on_progress: OnProgress | None = None) -> FileFacts:
         """Return facts about the live files of a stored version. on_progress: called while the files are counted."""
@@ -51,19 +51,19 @@ class AskedFacts:
         """Stop what was started."""
         self._queries.shutdown(cancel_futures=True)
 
-    def _asked(self, table: str, version: int) -> Future[_Facts]:
+    def _started(self, table: str, version: int) -> Future[_Facts]:
         if (table, version) not in self._found:
             self._found[table, version] = self._queries.submit(self._find, table, version)
         return self._found[table, version]
 
     def _waited_for(self, table: str, version: int, on_progress: OnProgress | None) -> _Facts:
-        asked, start = self._asked(table, version), time.monotonic()
+        query, start = self._started(table, version), time.monotonic()
         if on_progress is not None:
-            while not wait([asked], _REPORT_SECONDS).done:
+            while not wait([query], _REPORT_SECONDS).done:
                 seconds = time.monotonic() - start
                 message = f"Counting the files of version {version} by size and partition, for {seconds:.0f} s"
                 on_progress(f"{message}; later versions update the result", 0, 1)
-        return asked.result()
+        return query.result()
 
     def _find(self, table: str, version: int) -> _Facts:
         store = self._versions.store

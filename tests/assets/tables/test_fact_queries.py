@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.tables import asked_facts
-from deltasnap_assets.tables.asked_facts import AskedFacts
+from deltasnap_assets.tables import fact_queries
+from deltasnap_assets.tables.fact_queries import FactQueries
 from deltasnap_core import FileBreakdown
 from deltasnap_core.rules.file_breakdown import FileGroup
 
@@ -44,8 +44,8 @@ def versions() -> Versions:
     return Versions()
 
 
-def facts_of(versions: Any) -> AskedFacts:
-    return AskedFacts(versions)
+def facts_of(versions: Any) -> FactQueries:
+    return FactQueries(versions)
 
 
 def test_files_and_tombstones_of_a_version_are_found_together_and_once(versions: Versions) -> None:
@@ -59,7 +59,7 @@ def test_files_and_tombstones_of_a_version_are_found_together_and_once(versions:
 
 
 def test_long_count_reports_its_progress(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked_facts, "_REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(fact_queries, "_REPORT_SECONDS", 0.01)
     messages: list[str] = []
 
     def progress(what: str, done: int, total: int) -> None:

@@ -45,8 +45,8 @@ def init(
     if found:
         out.write_text(configuration(found, options), encoding="utf-8")
     if as_json:
-        told = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]
-        typer.echo(json.dumps({"file": str(out) if found else None, "tables": told}))
+        rows = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]
+        typer.echo(json.dumps({"file": str(out) if found else None, "tables": rows}))
     else:
         for table in tables:
             if table.problem is None:
