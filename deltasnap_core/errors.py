@@ -19,6 +19,7 @@
     ├── RowChangesError               the row changes of a version cannot be read
     ├── PredicateError                a predicate is invalid (also a ValueError)
     ├── StoredVersionNotFoundError    the snapshot store does not have that version
+    ├── StoreChangedError             another run changed the snapshot store during a write
     ├── CorruptStoreError             a file of the snapshot store is damaged
     ├── SparkRequiredError            the operation needs Spark, and there is no session
     └── UnsupportedServerError        the Spark Connect server lacks what the operation needs
@@ -308,6 +309,22 @@ class StoredVersionNotFoundError(DeltaSnapError):
         self.version = version
         what = "no version" if version is None else f"no version {version}"
         super().__init__(f"The snapshot store at {store} has {what} of table {table}.")
+
+
+class StoreChangedError(DeltaSnapError):
+    """Another run or `prune` changed the stored versions of `table` that a write built on. A retry may succeed.
+
+    reason: what changed.
+    """
+
+    def __init__(self, *, store: str, table: str, reason: str) -> None:
+        self.store = store
+        self.table = table
+        self.reason = reason
+        super().__init__(
+            f"The snapshot store at {store} changed while versions of table {table} were written: {reason}. "
+            "Nothing was stored; try again."
+        )
 
 
 class CorruptStoreError(DeltaSnapError):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltasnap_core.protocol.json_text import decode_json
 
 FIELD = "metaData.schemaString"
+
+_NAME = re.compile(r"[A-Za-z0-9_ ]+(\([A-Za-z0-9_ ,.:-]*\))?")
+_DECIMAL = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
+_MAX_PRECISION = 38
 
 
 def schema_fields(schema_string: str | None) -> Sequence[Mapping[str, Any]]:
@@ -36,3 +41,16 @@ def fields_of(struct: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         if not isinstance(field, Mapping) or not isinstance(field.get("name"), str) or "type" not in field:
             raise ValueError(f"{FIELD}: expected a field with name and type, found {field!r:.80}")
     return fields
+
+
+def type_name(name: str) -> str | None:
+    """Return the name of a primitive type, without blanks in a decimal; None: it is not the name of a type.
+
+    Only such a name may become part of SQL. Spark's own parser ignores what follows `decimal(10,2)`.
+    Source: PROTOCOL.md, Primitive Types.
+    """
+    if not name.startswith("decimal("):
+        return name if _NAME.fullmatch(name) else None
+    found = _DECIMAL.fullmatch(name)
+    precision, scale = (0, 0) if found is None else map(int, found.groups())
+    return f"decimal({precision},{scale})" if max(scale, 1) <= precision <= _MAX_PRECISION else None

@@ -10,10 +10,13 @@ from typing import Any
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
+from deltasnap_core.protocol.schema_text import type_name
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"
 COLLATIONS = "__COLLATIONS"
+
+_NESTED = ("struct", "array", "map", "udt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,7 @@ class TableColumn:
     path:             the name of the column, followed by the names of the fields that lead to this one.
     physical_path:    the same path in data files, statistics and partition values.
     data_type:        the type name as in the schema, such as `long` or `decimal(10,2)`; for a struct, array or map only
-                      that word; `collated` for a string with a collation.
+                      that word; `collated` for a string with a collation; `unknown` for what is not the name of a type.
     is_partition:     whether its values are in `partitionValues`.
     in_nullable:      whether it is inside a nullable struct.
     was_float:        whether older files may have it as a `float`, whose decimal text is another number as a `double`.
@@ -135,7 +138,7 @@ class TableColumns:
                     data_type=_type_name(field["type"], properties),
                     is_partition=above is None and name.lower() in self._partition_names,
                     in_nullable=parent is not None and (parent[0].in_nullable or parent[1].get("nullable", True)),
-                    was_float=any(change.get("fromType") == "float" for change in properties.get(TYPE_CHANGES) or ()),
+                    was_float=_was_float(properties.get(TYPE_CHANGES) or []),
                     is_widened=bool(properties.get(TYPE_CHANGES)),
                 ),
                 field,
@@ -157,10 +160,19 @@ def _fields_of(field: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return ()
 
 
+def _was_float(changes: object) -> bool:
+    if not isinstance(changes, list) or not all(isinstance(change, Mapping) for change in changes):
+        return True  # unknown: then no statistics are compared
+    return any(change.get("fromType") == "float" for change in changes)
+
+
 def _type_name(data_type: object, properties: Mapping[str, Any]) -> str:
     if isinstance(data_type, Mapping):
-        return str(data_type.get("type"))
-    name = str(data_type)
+        word = str(data_type.get("type"))
+        return word if word in _NESTED else "unknown"
+    name = type_name(str(data_type))
+    if name is None:
+        return "unknown"
     if name.startswith(("char(", "varchar(")):
         return "string"
     if name == "string" and properties.get(COLLATIONS):

@@ -298,7 +298,8 @@ class SnapshotStore:
     ) -> FileChanges:
         """Return the files that were added or removed between two stored versions, as DeltaLog.file_changes.
 
-        The commits between them are listed as far as the log still has them.
+        The commits between them are those of the log if it still has the version `to_version`, otherwise those of the
+        stored versions.
         """
         before, after = (self._reader.version(table, version) for version in (from_version, to_version))
         scanned = self._reader.scanned(after, options)
@@ -309,7 +310,7 @@ class SnapshotStore:
             after.all_files(),
             from_version=from_version,
             to_version=to_version,
-            commits=stored_history(scanned, after.manifest, first + 1, last),
+            commits=stored_history(scanned, after.stored, after.manifest, first + 1, last),
             stored_files=(*before.files, *after.files),
         )
 
@@ -408,7 +409,8 @@ class SnapshotStore:
         on_progress:    called with a description of the step, the number of versions done, and their total number.
         listing:        of the log, to its end, from which all versions can be loaded; None: list the log.
         Errors: ValueError for an invalid range or name; those of reading the log; LogChangedError if the log became
-        another one during the run; CorruptStoreError. On an error, the stored versions are not changed.
+        another one during the run; StoreChangedError if another run replaced or pruned what this one builds on;
+        CorruptStoreError. On an error, the stored versions are not changed.
         """
         if not 0 <= first <= last:
             raise ValueError(f"expected versions 0 <= first <= last, found {first} and {last}")

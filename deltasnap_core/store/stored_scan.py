@@ -1,13 +1,15 @@
-"""Facts for a scan of a stored version, and its history: only that is read from its log, which may be deleted."""
+"""Facts for a scan of a stored version, and its history. Its log may be deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import table_path
+from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.spark_files import SparkFiles
@@ -15,6 +17,7 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.versions.generations import is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 
@@ -48,9 +51,21 @@ def scanned_version(
     )
 
 
-def stored_history(table: ScannedTable, manifest: VersionManifest, first: int, last: int) -> list[DeltaHistory]:
-    """Return the commits of versions that the log still has; empty if the log is deleted."""
-    try:
-        return DeltaHistoryManager(table.store, manifest.log_path).get_history(start=first, end=last)
-    except DeltaTableNotFoundError:
-        return []
+def stored_history(
+    table: ScannedTable, stored: StoredTable, manifest: VersionManifest, first: int, last: int
+) -> list[DeltaHistory]:
+    """Return the commits of a range of versions up to that of `manifest`, newest first.
+
+    They are read from the log if it still has that version. Otherwise they are those of the stored versions: another
+    table may be at the path now.
+    """
+    store, log_path = table.store, manifest.log_path
+    with suppress(DeltaTableNotFoundError):
+        listing = TableLog(store, log_path).list()
+        if is_version_of(manifest, store, listing):
+            return DeltaHistoryManager(store, log_path, listing=listing).get_history(start=first, end=last)
+    current = stored.stored_versions().lineage(manifest.generation)
+    names = [name for name in current if first <= name.version <= min(last, manifest.version)]
+    found = stored.read_sound_manifests(reversed(names))
+    infos = (None if each.commit is None else each.commit.info for each in found)
+    return [DeltaHistory.of(each.version, each.timestamp, info) for each, info in zip(found, infos, strict=True)]

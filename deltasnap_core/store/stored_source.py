@@ -50,7 +50,8 @@ class StoredSource:
 
     def history(self) -> DataFrame:
         manifest = self.version.manifest
-        return history_frame(self.table.spark, stored_history(self.table, manifest, 0, manifest.version))
+        commits = stored_history(self.table, self.version.stored, manifest, 0, manifest.version)
+        return history_frame(self.table.spark, commits)
 
     def versions(self) -> DataFrame:
         return versions_table(self.table.spark, self._stored_versions())

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.action_lines import (
@@ -181,27 +183,40 @@ class CommitBatch:
                 found[commit.version] = commit_info(commit.file.path, number, values)
         return {commit.version: found.get(commit.version) for commit in self.commits}
 
-    def sample(self, version: int, most: int = 5) -> tuple[ChangedFile, ...]:
-        """Return the first `most` files that a commit adds or removes, in commit order; at most SAMPLE_FILES."""
-        commit = next(commit for commit in self.commits if commit.version == version)
-        if commit.is_large:
-            return commit.sample[:most]
-        lines = self.lines_with(*FILE_ACTIONS)
-        return changed_files(lines.filter(pc.equal(lines["commit_version"], version)), min(most, SAMPLE_FILES))
+    def samples(self, most: int = 5) -> dict[int, tuple[ChangedFile, ...]]:
+        """Return the first `most` files that each commit adds or removes, in commit order; at most SAMPLE_FILES."""
+        is_change = pc.is_in(self.lines["action"], pa.array(FILE_ACTIONS)).to_numpy()
+        held = first_files(self.lines, np.flatnonzero(is_change), min(most, SAMPLE_FILES))
+        return {
+            commit.version: commit.sample[:most] if commit.is_large else held.get(commit.version, ())
+            for commit in self.commits
+        }
 
 
 EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_measures=MEASURED_LINES.empty_table())
 
 
-def changed_files(lines: pa.Table, most: int) -> tuple[ChangedFile, ...]:
-    """Return the files of the first `most` file actions among some lines (LINES_SCHEMA)."""
-    rows = structs(lines_with(lines, *FILE_ACTIONS).slice(0, most), _SAMPLE_SCHEMA).to_pylist()
-    return tuple(
+def first_files(lines: pa.Table, changed: NDArray[np.intp], most: int) -> dict[int, tuple[ChangedFile, ...]]:
+    """Return the first `most` files of each commit, by version.
+
+    lines: LINES_SCHEMA, versions ascending. changed: the indexes of the lines with file actions.
+    """
+    versions = lines["commit_version"].to_numpy()[changed]
+    place = np.arange(len(versions)) - np.searchsorted(versions, versions)
+    sampled = lines.take(changed[place < most])
+    found: dict[int, tuple[ChangedFile, ...]] = {}
+    for version, file in zip(sampled["commit_version"].to_pylist(), _changed_files(sampled), strict=True):
+        found[version] = (*found.get(version, ()), file)
+    return found
+
+
+def _changed_files(lines: pa.Table) -> list[ChangedFile]:
+    return [
         ChangedFile(change=change, **row[name])
-        for row in rows
+        for row in structs(lines, _SAMPLE_SCHEMA).to_pylist()
         for name, change in (("add", "+"), ("remove", "-"))
         if row[name] is not None
-    )
+    ]
 
 
 def commit_info(path: str, number: int, values: Any) -> CommitInfo:

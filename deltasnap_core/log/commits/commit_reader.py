@@ -12,7 +12,6 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits import action_lines, commit_batch
@@ -30,7 +29,7 @@ from deltasnap_core.log.commits.commit_batch import (
     ChangedFile,
     CommitBatch,
     ReadCommit,
-    changed_files,
+    first_files,
     in_one_piece,
 )
 from deltasnap_core.protocol.log_files.file_names import commit_version
@@ -295,24 +294,13 @@ def _classify_streamed(piece: _Piece) -> _Classified:
         lines=lines_with(lines, *OTHER_ACTIONS),
         counts=_counts(measures),
         measures=measures,
-        samples=_samples(lines, np.flatnonzero(is_change.to_numpy())),
+        samples=first_files(lines, np.flatnonzero(is_change.to_numpy()), SAMPLE_FILES),
         unusual=_first_differences(unread, lines),
     )
 
 
 def _counts(changed: pa.Table) -> dict[int, int]:
     return {row["values"]: row["counts"] for row in pc.value_counts(changed["commit_version"]).to_pylist()}
-
-
-def _samples(lines: pa.Table, changed: NDArray[np.intp]) -> dict[int, tuple[ChangedFile, ...]]:
-    """Return the first files of each commit. changed: the indexes of the lines with file actions."""
-    versions = lines["commit_version"].to_numpy()[changed]  # ascending
-    place = np.arange(len(versions)) - np.searchsorted(versions, versions)
-    sampled = lines.take(changed[place < SAMPLE_FILES])
-    found: dict[int, tuple[ChangedFile, ...]] = {}
-    for version, file in zip(sampled["commit_version"].to_pylist(), changed_files(sampled, len(sampled)), strict=True):
-        found[version] = (*found.get(version, ()), file)
-    return found
 
 
 def _first_differences(unread: pa.Table, usual: pa.Table) -> dict[int, int]:

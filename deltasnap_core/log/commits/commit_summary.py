@@ -56,15 +56,15 @@ class CommitSummary:
 
 def summaries(batch: CommitBatch) -> dict[int, CommitSummary]:
     """Return the summary of each commit of a batch, by version. Errors: CorruptLogError naming file and line."""
-    infos = batch.commit_infos()
+    infos, samples = batch.commit_infos(), batch.samples(MAX_FILES)
     return {
-        commit.version: CommitSummary(info=_bounded(infos[commit.version]), sample=_sample(batch, commit.version))
-        for commit in batch.commits
+        version: CommitSummary(info=_bounded(info), sample=tuple(map(_shortened, samples[version])))
+        for version, info in infos.items()
     }
 
 
-def _sample(batch: CommitBatch, version: int) -> tuple[ChangedFile, ...]:
-    return tuple(replace(file, path=_cut(file.path)) for file in batch.sample(version, MAX_FILES))
+def _shortened(file: ChangedFile) -> ChangedFile:
+    return replace(file, path=_cut(file.path))
 
 
 def _bounded(info: CommitInfo | None) -> CommitInfo | None:

@@ -34,7 +34,10 @@ def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
         return commits
     version, line = commits["commit_version"].to_numpy(), commits["line_number"].to_numpy().astype(np.int64)
     is_add = commits["deleted_at"].is_null().to_numpy()
-    rank = pa.array(((version - version.min()) * 2 + is_add) * (line.max() + 1) + line)
+    lines = int(line.max()) + 1
+    if (int(version.max()) - int(version.min()) + 1) * 2 * lines >= 1 << 63:  # versions far apart
+        version = np.unique(version, return_inverse=True)[1]
+    rank = pa.array(((version - version.min()) * 2 + is_add) * lines + line)
     # Group by path alone if no file has a deletion vector: this takes half the time.
     key = KEY if pc.any(pc.not_equal(commits["dv_id"], "")).as_py() else KEY[:1]
     key = [*within, *key]

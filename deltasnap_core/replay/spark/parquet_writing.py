@@ -11,7 +11,11 @@ from deltasnap_core.replay.spark.spark_failures import storing
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.storage.urls import to_url
 
-_OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+_OPTIONS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # A session may limit it, and then one partition becomes several files.
+    "maxRecordsPerFile": "0",
+}
 
 
 def write_parquet(

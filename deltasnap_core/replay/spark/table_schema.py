@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields
+from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields, type_name
 from deltasnap_core.redaction import logger_of
 
 logger = logger_of(__name__)
@@ -83,7 +83,10 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
 
 def _named_type(name: str) -> DataType | None:
     """Return the Spark type for a name such as `decimal(10,2)`; None: this PySpark does not know it."""
-    field = {"name": "field", "type": _OLD_NAMES.get(name, name), "nullable": True, "metadata": {}}
+    checked = type_name(name)
+    if checked is None:
+        return None
+    field = {"name": "field", "type": _OLD_NAMES.get(checked, checked), "nullable": True, "metadata": {}}
     try:
         parsed: DataType | None = StructType.fromJson({"fields": [field]}).fields[0].dataType
     except PySparkException:

@@ -116,6 +116,7 @@ class CheckpointWriter:
 
     def _written(self, staging: str) -> WrittenCheckpoint:
         expected = self.snapshot.computed_state
+        _ = self.snapshot.schema  # an invalid schema has no columns
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
         make = self._v2 if self._is_v2 else self._classic
         try:
@@ -160,7 +161,16 @@ class CheckpointWriter:
             return columns.file_rows(in_files)
 
         parts, digest = self._write_rows(log, columns, staging, rows)
-        sidecars = tuple(self._placed_sidecar(part) for part in parts)
+        placed = list[FileStatus]()
+        try:
+            for part in parts:
+                placed.append(self._placed_sidecar(part))
+            return self._v2_draft(tuple(placed), staging), digest
+        except BaseException:
+            self.storage.delete(sidecar.path for sidecar in placed)
+            raise
+
+    def _v2_draft(self, sidecars: tuple[FileStatus, ...], staging: str) -> _Draft:
         metadata, version = self.snapshot.metadata, self._version
         actions = [{"checkpointMetadata": {"version": version}}, *map(_sidecar_action, sidecars)]
         lines = "".join(f"{json.dumps(action)}\n" for action in (*actions, *self.snapshot.log.non_file.rows()))
@@ -169,13 +179,12 @@ class CheckpointWriter:
         # The name is the same for every writer, so that only one of several at once puts its file in place.
         name = uuid_checkpoint_file(version, str(uuid5(NAMESPACE_URL, f"{metadata.id}/{version}")), "json")
         status = self._status(top_level)
-        draft = _Draft(
+        return _Draft(
             top_level=status,
             provider=self._provider(status, "json"),
             target=join_url(self._log_path, name),
             sidecars=sidecars,
         )
-        return draft, digest
 
     def _write_rows(
         self,

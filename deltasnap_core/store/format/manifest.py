@@ -33,20 +33,28 @@ _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFile:
-    """A Parquet file: its path below the folder of its generation, its size in bytes, its number of rows."""
+    """A Parquet file: its path below the folder of its generation, its size in bytes, its number of rows.
+
+    footer: the digest of its footer; None: not recorded.
+    """
 
     path: str
     size: int
     rows: int
+    footer: str | None = None
 
     @classmethod
     def from_json(cls, values: JsonObject) -> StoreFile:
         """Return the value from the result of `to_json`."""
-        return cls(path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"))
+        footer = None if values.get("footer") is None else _text(values, "footer")
+        return cls(
+            path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"), footer=footer
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, for the manifest."""
-        return {"path": self.path, "size": self.size, "rows": self.rows}
+        values = {"path": self.path, "size": self.size, "rows": self.rows}
+        return values if self.footer is None else {**values, "footer": self.footer}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +198,12 @@ class VersionManifest:
         """Every Parquet file of the version."""
         for data_set in (self.base, *self.changes):
             yield from data_set.files
-        if self.plain_parquet is not None:
-            yield from (self.plain_parquet.all_files, self.plain_parquet.tombstones)
+        yield from self.plain_parquet_files
+
+    @property
+    def plain_parquet_files(self) -> tuple[StoreFile, ...]:
+        """The files of plain Parquet; empty: none were requested."""
+        return () if self.plain_parquet is None else (self.plain_parquet.all_files, self.plain_parquet.tombstones)
 
     @property
     def documents(self) -> frozenset[str]:

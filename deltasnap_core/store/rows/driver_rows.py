@@ -30,6 +30,7 @@ from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, mea
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.footer import OTHER_FOOTER, footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.follow_step import Followed, FollowStep
 
@@ -109,7 +110,8 @@ class DriverRows:
         pq.write_table(rows.sort_by("key"), stream, compression="zstd", write_page_checksum=True)
         name, content = f"{path}/part-0.parquet", stream.getvalue()
         self.storage.write(join_url(self.folder, name), content)
-        return (StoreFile(path=name, size=len(content), rows=rows.num_rows),)
+        digest = footer_digest(read_footer(stream, len(content)))
+        return (StoreFile(path=name, size=len(content), rows=rows.num_rows, footer=digest),)
 
     def _newest(self, manifest: VersionManifest, columns: Iterable[str]) -> pa.Table:
         """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
@@ -117,13 +119,11 @@ class DriverRows:
         columns: Parquet columns to read; measures that need other columns are null.
         """
         schema = _narrowed({*columns, *_KEY_COLUMNS})
-        files = [file for data_set in (manifest.base, *manifest.changes) for file in data_set.files]
-
-        def made(rows: pa.Table) -> pa.Table:
-            return _measured_rows(rows, schema)
-
-        found = [self._read(file, ["version", *_leaves(schema)], made) for file in files]
-        rows = pa.concat_tables([_measured_rows(schema.empty_table(), schema), *found])
+        leaves = _leaves(schema)
+        found = [self._read(file, leaves, lambda rows: _base_rows(rows, schema)) for file in manifest.base.files]
+        changed = [file for data_set in manifest.changes for file in data_set.files]
+        found += [self._read(file, ["version", *leaves], lambda rows: _measured_rows(rows, schema)) for file in changed]
+        rows = pa.concat_tables([_base_rows(schema.empty_table(), schema), *found])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
         # One row a version and file: any order within a version works, but it must be unique.
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
@@ -144,7 +144,12 @@ class DriverRows:
         path = join_url(self.folder, file.path)
         try:
             with self.storage.open(path) as stream:
-                return made(pq.ParquetFile(stream, page_checksum_verification=True).read(columns=list(columns)))
+                footer = read_footer(stream, file.size)
+                if file.footer is not None and footer_digest(footer) != file.footer:
+                    raise CorruptStoreError(path=path, reason=OTHER_FOOTER)
+                known = pq.read_metadata(BytesIO(footer))
+                parquet = pq.ParquetFile(stream, metadata=known, page_checksum_verification=True)
+                return made(parquet.read(columns=list(columns)))
         except (*UNREADABLE, KeyError) as error:
             reason = f"file actions could not be read: {' '.join(str(error).split())}"
             raise CorruptStoreError(path=path, reason=reason) from error
@@ -175,13 +180,16 @@ def _as_changes(rows: pa.Table) -> pa.Table:
     return rows.select(CHANGE_ROWS.names).cast(CHANGE_ROWS)
 
 
+def _base_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a base as `_measured_rows`. They come before all changes."""
+    return _measured_rows(rows.append_column("version", pa.array(np.full(rows.num_rows, -1))), schema)
+
+
 def _measured_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return stored rows with version and measures: MEASURED_LINES, and `add` and `remove` in a narrower schema."""
+    """Return stored changes with version and measures: MEASURED_LINES, and `add` and `remove` in a narrower schema."""
     actions = pa.table([fitted(rows[field.name].combine_chunks(), field.type) for field in schema], schema=schema)
     measures = measures_of(actions)
-    # Rows of a base come before all changes.
-    versions = rows["version"] if "version" in rows.column_names else pa.array(np.full(rows.num_rows, -1))
-    place = {"commit_version": versions, "line_number": np.zeros(rows.num_rows, np.int32)}
+    place = {"commit_version": rows["version"], "line_number": np.zeros(rows.num_rows, np.int32)}
     columns = {name: measures[name] for name in measures.column_names}
     return pa.table(place | columns | {name: actions[name] for name in actions.column_names})
 

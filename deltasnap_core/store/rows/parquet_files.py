@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from io import BytesIO
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.parquet_writing import write_parquet
@@ -20,6 +20,7 @@ from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.footer import OTHER_FOOTER, footer_digest, read_footer
 from deltasnap_core.store.format.manifest import StoreFile
 
 ROWS_A_PAGE = 2000
@@ -80,6 +81,7 @@ class ParquetFiles:
         return self._read([file], schema)
 
     def _read(self, files: list[StoreFile], schema: StructType) -> DataFrame:
+        self.storage.on_each(self._check_footer, files)
         # Path and size identify the rows of a file: no need to request its time.
         statuses = [
             FileStatus(path=join_url(self.folder, file.path), size=file.size, modification_time=0) for file in files
@@ -99,9 +101,22 @@ class ParquetFiles:
         return tuple(kept.values())
 
     def _data_file(self, status: FileStatus) -> StoreFile:
+        footer = self._footer(status.path, status.size)
         try:
-            with self.storage.open(status.path) as stream:
-                rows = pq.read_metadata(stream).num_rows
-        except (pa.ArrowException, OSError) as error:
+            rows = pq.read_metadata(BytesIO(footer)).num_rows
+        except UNREADABLE as error:
             raise CorruptStoreError(path=status.path, reason=f"expected the Parquet just written: {error}") from error
-        return StoreFile(path=status.path.removeprefix(join_url(self.folder, "")), size=status.size, rows=rows)
+        path = status.path.removeprefix(join_url(self.folder, ""))
+        return StoreFile(path=path, size=status.size, rows=rows, footer=footer_digest(footer))
+
+    def _check_footer(self, file: StoreFile) -> None:
+        path = join_url(self.folder, file.path)
+        if file.footer is not None and footer_digest(self._footer(path, file.size)) != file.footer:
+            raise CorruptStoreError(path=path, reason=OTHER_FOOTER)
+
+    def _footer(self, path: str, size: int) -> bytes:
+        try:
+            with self.storage.open(path) as stream:
+                return read_footer(stream, size)
+        except UNREADABLE as error:
+            raise CorruptStoreError(path=path, reason=f"its footer could not be read: {error}") from error

@@ -82,12 +82,16 @@ def find_common_version(
 
     If nothing changed, it reads only the newest manifest, its list of commits and its commit. If the log is another
     one, it reads some more.
-    in_force: the current stored versions, ascending. listing: of the log, to its end. held: manifests that are read
-              already.
+    in_force: the current stored versions, ascending. listing: of the log, to its end; it may be older than `in_force`.
+    held:     manifests that are read already.
     Errors: CorruptLogError.
     """
     if in_force and listing.first > in_force[-1].version:
         listing = log.builder.list_versions(0)
+    if in_force and not _reaches(listing, in_force[-1].version):
+        # Another run may have stored commits that are newer than the listing. Only a log listed after the store is
+        # known to be shorter.
+        listing = log.builder.list_versions(listing.first)
     comparison = _Comparison(
         stored=stored,
         in_force=in_force,
@@ -228,6 +232,10 @@ class _Comparison:
             except (ActionNotFoundError, CorruptLogError):
                 return False
         return False
+
+
+def _reaches(listing: LogListing, version: int) -> bool:
+    return listing.latest_version is not None and listing.latest_version >= version
 
 
 def _has_same_checkpoint(manifest: VersionManifest, listing: LogListing) -> bool | None:

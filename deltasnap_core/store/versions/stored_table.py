@@ -168,10 +168,14 @@ class StoredTable:
         return found
 
     def file_urls(self, manifest: VersionManifest) -> dict[str, int | None]:
-        """Return the URL of every file of a version, with its bytes (None: not recorded)."""
+        """Return the URL of every file of a version, with its bytes (None: not recorded, or they may change).
+
+        Another run may replace a file of plain Parquet: the same rows, in other bytes.
+        """
         folder = self.generation_folder(manifest.generation)
-        data = {join_url(folder, file.path): file.size for file in manifest.data_files}
-        return {**data, **{join_url(folder, document_path(name)): None for name in manifest.documents}}
+        data: dict[str, int | None] = {join_url(folder, file.path): file.size for file in manifest.data_files}
+        changing = [*map(document_path, manifest.documents), *(file.path for file in manifest.plain_parquet_files)]
+        return data | {join_url(folder, path): None for path in changing}
 
     def missing_files(self, manifests: Iterable[VersionManifest]) -> dict[str, str]:
         """Return the URL of each file of the versions that is missing or has another size, with the problem."""

@@ -73,7 +73,7 @@ class PlainParquetWriter:
                 (empty,) = parquet.write(none, f"{staging}/empty", keep_empty=True)
                 content = parquet.storage.read(join_url(parquet.folder, empty.path))
                 for version in missing:
-                    found[version] = replace(empty, path=plain_parquet_path(kind, version))
+                    found[version] = _replaceable(empty, plain_parquet_path(kind, version))
                 parquet.storage.write_many({join_url(parquet.folder, found[v].path): content for v in missing})
         finally:
             parquet.storage.delete_folder(join_url(parquet.folder, staging))
@@ -82,7 +82,12 @@ class PlainParquetWriter:
     def _moved(self, file: StoreFile, path: str) -> StoreFile:
         folder = self.rows.parquet.folder
         self.rows.parquet.storage.move(join_url(folder, file.path), join_url(folder, path))
-        return replace(file, path=path)
+        return _replaceable(file, path)
+
+
+def _replaceable(file: StoreFile, path: str) -> StoreFile:
+    """Return a file at a name where another run may put its own: the same rows, in other bytes."""
+    return replace(file, path=path, footer=None)
 
 
 def _runs_on_one_base(manifests: Sequence[VersionManifest]) -> list[list[VersionManifest]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import overload
 
-from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
+from deltasnap_core.errors import CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
@@ -82,7 +82,8 @@ class StoreWriter:
         as_plain_parquet: also write `all_files` and `tombstones` of each version.
         listing: of the log, to its end; None: list the log.
         common: the relation of that log to the stored versions, if just compared.
-        Errors: those of reading the log; LogChangedError; CorruptStoreError. Stored versions are then not changed.
+        Errors: those of reading the log; LogChangedError; StoreChangedError; CorruptStoreError. Stored versions are
+        then not changed.
         """
         versions, log = self.stored.stored_versions(), self.log.context.log
         in_force = versions.current()
@@ -141,11 +142,22 @@ class StoreWriter:
         generation: str,
         manifests: Mapping[int, VersionManifest],
     ) -> None:
-        """Commit versions to the store, after checking that the log did not change."""
+        """Commit versions to the store, after checking that neither the log nor what they need in the store changed."""
         self._check_unchanged(listing)
+        self._check_store(versions, generation, manifests.values())
         if generation not in versions.generations and fork_of(generation) is not None:
             self.stored.begin_fork(generation)
         self.stored.commit(manifests[version] for version in sorted(manifests))
+
+    def _check_store(self, versions: StoredVersions, generation: str, manifests: Collection[VersionManifest]) -> None:
+        current = self.stored.stored_versions().current_generation
+        if current not in (versions.current_generation, generation):
+            raise self._store_changed(f"generation {current} began")
+        for url, problem in self.stored.missing_files(manifests).items():
+            raise self._store_changed(f"{url}: {problem}")
+
+    def _store_changed(self, reason: str) -> StoreChangedError:
+        return StoreChangedError(store=self.stored.root, table=self.stored.name, reason=reason)
 
     def _check_unchanged(self, listing: LogListing) -> None:
         now = list_again(self.log.context.log.builder, listing)

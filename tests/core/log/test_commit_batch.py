@@ -143,8 +143,11 @@ def test_one_reading_gives_provenance_sample_count_and_digest_of_each_commit(str
     batch = read_commits(store, files)
 
     assert {v: info and info.operation for v, info in batch.commit_infos().items()} == {0: "A", 1: None}
-    assert batch.sample(0) == (ChangedFile(change="+", path="a", size=5), ChangedFile(change="-", path="b", size=None))
-    assert [file.path for file in batch.sample(1, most=3)] == ["f0", "f1", "f2"]
+    assert batch.samples()[0] == (
+        ChangedFile(change="+", path="a", size=5),
+        ChangedFile(change="-", path="b", size=None),
+    )
+    assert [file.path for file in batch.samples(3)[1]] == ["f0", "f1", "f2"]
     assert (batch.num_file_actions, [commit.file_actions for commit in batch.commits]) == (32, [2, 30])
     assert batch.digests == {v: hashlib.sha256(memory.contents[files[v].path]).hexdigest() for v in (0, 1)}
     assert batch.lines_with("commitInfo")["line_number"].to_pylist() == [1, 4]
@@ -159,7 +162,7 @@ def test_a_large_commit_with_an_unusual_line_is_held_in_the_usual_form(monkeypat
     batch = read_commits(store, list(store.statuses.values()))
 
     assert batch.large == ()
-    assert batch.sample(0)[1].size == 1000
+    assert batch.samples()[0][1].size == 1000
 
 
 def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

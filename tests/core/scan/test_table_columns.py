@@ -44,3 +44,20 @@ def test_many_names_among_many_columns_build_each_column_once(monkeypatch: pytes
     monkeypatch.setattr(TableColumns, "_children", counted)
     assert all(found.resolve([f"C{number}"]) for number in range(300))
     assert len(built) == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["decimal(1,0)) + length(reflect('a', 'b'))", "decimal(40,2)", "decimal(2,3)", "x'; drop", {"type": "long"}]
+)
+def test_text_that_is_not_the_name_of_a_type_never_becomes_sql(kind: Any) -> None:
+    assert columns(field("a", kind)).top[0].data_type == "unknown"
+
+
+def test_blanks_in_a_decimal_do_not_count() -> None:
+    assert columns(field("a", "decimal( 10 , 2 )")).top[0].data_type == "decimal(10,2)"
+
+
+@pytest.mark.parametrize("changes", ["x", ["x"], 5, {"fromType": "int"}])
+def test_column_with_unreadable_type_changes_may_have_been_a_float(changes: Any) -> None:
+    found = columns({**field("a", "double"), "metadata": {"delta.typeChanges": changes}}).top[0]
+    assert (found.was_float, found.is_widened) == (True, True)

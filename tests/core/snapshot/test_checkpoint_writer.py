@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from deltasnap_core import (
     CheckpointMismatchError,
+    CorruptLogError,
     DeltaLog,
     DeltaTableNotFoundError,
     LogChangedError,
@@ -340,6 +341,50 @@ def test_log_that_was_replaced_meanwhile_gets_no_checkpoint(
     with pytest.raises(LogChangedError):
         log_of(spark, log).checkpoint()
     assert CLASSIC not in names(log)
+
+
+INVALID_SCHEMAS = {
+    "no JSON": "{",
+    "a field without a name": '{"type":"struct","fields":[{"type":"long"}]}',
+    "a field that is a text": '{"type":"struct","fields":["a"]}',
+    "fields that are a number": '{"type":"struct","fields":5}',
+}
+
+
+@pytest.mark.parametrize("schema", INVALID_SCHEMAS.values(), ids=INVALID_SCHEMAS)
+def test_invalid_schema_is_an_error(schema: str, spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, schemaString=schema)
+    before = names(log)
+    with pytest.raises(CorruptLogError, match=r"metaData\.schemaString"):
+        log_of(spark, log).checkpoint()
+    assert names(log) == before
+
+
+def test_checkpoint_is_one_file_whatever_the_session_limits(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    spark.conf.set("spark.sql.files.maxRecordsPerFile", "3")
+    try:
+        assert log_of(spark, log).checkpoint().is_new
+    finally:
+        spark.conf.unset("spark.sql.files.maxRecordsPerFile")
+    assert CLASSIC in names(log)
+
+
+class Refusing(WritableFiles):
+    """Files that refuse the top-level file of a checkpoint."""
+
+    def write(self, path: str, content: bytes) -> None:
+        if path.endswith("top-level.json"):
+            raise StorageError(path=path, reason="refused")
+        super().write(path, content)
+
+
+def test_sidecars_of_a_checkpoint_that_failed_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, configuration={"delta.checkpointPolicy": "v2"})
+    before = names(log)
+    with pytest.raises(StorageError, match="refused"):
+        writer(spark, log, Refusing(f"file://{log}")).write()
+    assert names(log) == before
 
 
 # Several writers, and writers that are killed.

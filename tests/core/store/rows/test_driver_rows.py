@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
@@ -142,6 +144,36 @@ def test_columns_that_no_action_has_are_refused(tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
     with pytest.raises(ValueError, match="found colour"):
         rows.all_files(empty_version(), columns=["path", "colour"])
+
+
+@pytest.mark.parametrize(("column", "damaged"), [(b"version", b"wersion"), (b"path", b"qath")])
+def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: bytes, tmp_path: Path) -> None:
+    rows = driver_rows(tmp_path)
+    followed = rows.follow(step(empty_version(), "changes-1-2", [add("a"), add("b")], [remove("a")]))
+    manifest = replace(empty_version(), version=2, changes=(followed.changes,))
+    file = tmp_path / followed.changes.files[0].path
+    content = file.read_bytes()
+    file.write_bytes(content.replace(column, damaged))
+    with pytest.raises(CorruptStoreError, match="expected the footer that was written"):
+        rows.all_files(manifest)
+    file.write_bytes(content)
+    assert rows.all_files(manifest)["path"].to_pylist() == ["b"]
+
+
+def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
+    rows, far = driver_rows(tmp_path), 2**61
+    files = [add(f"file-{number}") for number in range(2000)]
+    first = rows.follow(step(empty_version(), "changes-first", files)).changes
+    base = DataSet(first=far, last=far, files=rows._write(base_rows(tmp_path, first), "base"))
+    start = replace(empty_version(), version=far, base=base)
+    removed = rows.follow(step(start, "changes-second", [remove("file-7")])).changes
+    manifest = replace(start, version=far + 1, changes=(removed,))
+    assert rows.all_files(manifest).num_rows == 1999
+    assert rows.tombstones(manifest, KEEP_ALL)["path"].to_pylist() == ["file-7"]
+
+
+def base_rows(folder: Path, changes: DataSet) -> pa.Table:
+    return pq.read_table(folder / changes.files[0].path).drop_columns("version")
 
 
 def empty_version() -> VersionManifest:

@@ -1,0 +1,104 @@
+"""Another run, or `prune`, changes the store while a range is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltasnap_core.errors import StoreChangedError
+from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.versions.generations import LogRelation
+from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.core.store.manifests import commit_actions
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(6)})
+    return tmp_path / "events"
+
+
+@pytest.fixture
+def store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
+    return SnapshotStore.open(spark, tmp_path / "store")
+
+
+def log_of(spark: SparkSession, table: Path) -> DeltaLog:
+    DeltaLog.clear_cache()
+    return DeltaLog.for_table(spark, table)
+
+
+def once(work: Callable[[], object]) -> Callable[[str, int, int], None]:
+    """Return an `on_progress` that does some work when the changes are written."""
+    done = []
+
+    def on_progress(what: str, _done: int, _total: int) -> None:
+        if what.startswith("Wrote") and not done:
+            done.append(True)
+            work()
+
+    return on_progress
+
+
+def test_listing_older_than_the_store_does_not_roll_back(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 4)
+    old = log_of(spark, table).context.log.list()
+    write_log(table, {6: commit_actions(6)})
+    store.write_range("events", log_of(spark, table), 5, 6)
+    log = log_of(spark, table)
+    assert store.common_version("events", log.context.log, old).relation is LogRelation.SAME
+    found = store.write_range("events", log, 5, 5, listing=old)
+    assert (found.common.relation, found.written) == (LogRelation.SAME, ())
+    assert store.versions("events") == list(range(7))
+
+
+def test_versions_of_a_generation_that_was_replaced_meanwhile_are_not_committed(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 3)
+
+    def fork() -> None:
+        table_of = store._reader.table("events")
+        table_of.begin_fork(table_of.stored_versions().forked_generation(2))
+
+    with pytest.raises(StoreChangedError, match=r"generation .* began"):
+        store.write_range("events", log_of(spark, table), 4, 5, on_progress=once(fork))
+    assert store.versions("events") == [0, 1, 2]
+
+
+def test_versions_whose_base_was_pruned_meanwhile_are_not_committed(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 1)
+    store.write_range("events", log_of(spark, table), 4, 5)
+    old = time.time() - 2 * 24 * 60 * 60
+    for file in Path(store.root.removeprefix("file://")).rglob("*"):
+        os.utime(file, (old, old))
+    with pytest.raises(StoreChangedError, match="expected a file, found none"):
+        store.write_range("events", log_of(spark, table), 2, 2, on_progress=once(lambda: store.prune("events", keep=2)))
+    assert store.versions("events") == [4, 5]
+
+
+def test_history_of_stored_version_is_not_that_of_another_table(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 5)
+    before = [row.operation for row in store.tables("events", 5).history.collect()]
+    shutil.rmtree(table)
+    other = [protocol(), metadata(table_id="other"), commit_info("OTHER"), add("x")]
+    write_log(table, {0: other} | {version: [commit_info("OTHER"), add(f"x-{version}")] for version in range(1, 6)})
+    history = store.tables("events", 5).history.collect()
+    assert [row.operation for row in history] == before
+    assert [row.version for row in history] == [5, 4, 3, 2, 1, 0]
+    assert [commit.version for commit in store.file_changes("events", 2, 4).commits] == [3, 4]
