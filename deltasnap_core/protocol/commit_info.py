@@ -58,10 +58,15 @@ class CommitInfo(JsonRecord):
         return cls(**known, extra=extra)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object: known fields that are not None, then the extra ones."""
+        """Return the JSON object: known fields that are not None, then the extra ones that are none of these."""
+        values = self.known_to_json()
+        return values | {name: value for name, value in self.extra.items() if name not in values}
+
+    def known_to_json(self) -> dict[str, Any]:
+        """Return the known fields that are not None, each of its type."""
         values = JsonRecord.to_json(replace(self, extra={}))
         del values["extra"]
-        return {**values, **self.extra}
+        return values
 
     def with_version(self, version: int) -> CommitInfo:
         """Return a copy with the version from the name of its commit file."""

@@ -16,7 +16,7 @@ _MAX_PRECISION = 38
 
 
 def schema_fields(schema_string: str | None) -> Sequence[Mapping[str, Any]]:
-    """Return the top-level fields of a schema, each with a name and a type; None: a schema without fields.
+    """Return the top-level fields of a schema, checked at all levels; None: a schema without fields.
 
     Errors: ValueError if the text is not the schema of a table.
     Source: PROTOCOL.md, Schema Serialization Format.
@@ -29,6 +29,10 @@ def schema_fields(schema_string: str | None) -> Sequence[Mapping[str, Any]]:
         raise ValueError(f"{FIELD}: expected JSON, found {schema_string[:40]!r}: {error}") from error
     if not isinstance(decoded, Mapping) or decoded.get("type") != "struct":
         raise ValueError(f"{FIELD}: expected a struct, found {schema_string[:40]!r}")
+    try:
+        _check_type(decoded, "")
+    except RecursionError as error:
+        raise ValueError(f"{FIELD}: nested too deeply") from error
     return fields_of(decoded)
 
 
@@ -41,6 +45,29 @@ def fields_of(struct: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         if not isinstance(field, Mapping) or not isinstance(field.get("name"), str) or "type" not in field:
             raise ValueError(f"{FIELD}: expected a field with name and type, found {field!r:.80}")
     return fields
+
+
+def _check_type(value: Any, path: str) -> None:
+    match value:
+        case {"type": "struct"}:
+            for field in fields_of(value):
+                name = f"{path}.{field['name']}" if path else field["name"]
+                if not isinstance(field.get("metadata") or {}, Mapping):
+                    raise ValueError(f"{FIELD}: metadata of field {name}: expected an object")
+                _check_type(field["type"], name)
+        case {"type": "array", "elementType": element}:
+            _check_type(element, f"{path}.element")
+        case {"type": "map", "keyType": key, "valueType": item}:
+            _check_type(key, f"{path}.key")
+            _check_type(item, f"{path}.value")
+        case {"type": "udt", "sqlType": stored}:
+            _check_type(stored, f"{path}.udt")
+        case {"type": "array" | "map"}:
+            raise ValueError(f"{FIELD}: expected the types inside {path}, found {value!r:.80}")
+        case str() | {"type": str()}:
+            return  # a name; `type_name` decides whether it is known
+        case _:
+            raise ValueError(f"{FIELD}: expected a type at {path}, found {value!r:.80}")
 
 
 def type_name(name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -38,6 +39,10 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     return replace(skipping, may_fail=skipping.may_fail and _setting(table, _ANSI, "true") == "true")
 
 
+_NAME = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_NAME_PATH = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
+
+
 def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:
     """Return column names as Spark resolves them. A name that matches a column exactly is not split at its dots.
 
@@ -47,7 +52,10 @@ def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ..
 
 
 def _selected(name: str, columns: TableColumns) -> str:
-    column = columns.resolve([name]) or columns.resolve(name.replace("`", "").split("."))
+    column = columns.resolve([name])
+    if column is None and _NAME_PATH.fullmatch(name):
+        parts = _NAME.findall(name)
+        column = columns.resolve([part[1:-1].replace("``", "`") if part[0] == "`" else part for part in parts])
     if column is None:
         known = ", ".join(column.name for column in columns.top)
         raise ValueError(f"The table has no column {name!r}; it has {known}")

@@ -142,10 +142,17 @@ class RowReader:
                 url=url,
                 readable=readable,
                 partition_values=add["partitionValues"] or {},
-                vector=add["deletionVector"] and DeletionVectorDescriptor.from_json(add["deletionVector"]),
+                vector=add["deletionVector"] and self._vector(url, add["deletionVector"]),
             )
             for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
         ]
+
+    def _vector(self, url: str, values: object) -> DeletionVectorDescriptor:
+        try:
+            return DeletionVectorDescriptor.from_json(values)
+        except ValueError as error:
+            path, reason = redacted(self.table.table_path), f"the deletion vector of {redacted(url)}: {error}"
+            raise CorruptLogError(path=path, reason=reason) from error
 
     @property
     def _malformed(self) -> str:

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.spark_files import SparkFiles
@@ -63,6 +64,7 @@ class ScannedTable:
     def schema(self) -> StructType:
         """The schema of the table, as in the log. Errors: CorruptLogError if it is invalid."""
         try:
+            check_schema(self.metadata)
             return parse_schema(self.metadata.schema_string)
         except ValueError as error:
             reason = f"metadata of version {self.version}: {error}"

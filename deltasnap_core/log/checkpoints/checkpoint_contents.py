@@ -223,7 +223,8 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
     has_stats = add is not None and add.get_field_index("stats") >= 0
     if has_stats and parsed is not None:
-        has_stats = null_count(metadata, "add.stats") == null_count(metadata, "add.path")
+        without = null_count(metadata, "add.stats")
+        has_stats = without is not None and without == null_count(metadata, "add.path")
     return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
 
 

@@ -30,8 +30,11 @@ _EXPECTED = {
     ("add", "path"): "text",
     ("add", "size"): "integer",
     ("add", "modificationTime"): "integer",
+    ("add", "deletionVector"): "struct",
+    ("add", "stats_parsed"): "struct",
     ("remove", "path"): "text",
     ("remove", "deletionTimestamp"): "integer",
+    ("remove", "deletionVector"): "struct",
     ("sidecar", "path"): "text",
 }
 
@@ -146,4 +149,6 @@ def _check_always_set(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -
 def _is_kind(found: pa.DataType, kind: str) -> bool:
     if kind == "integer":
         return bool(pa.types.is_integer(found))
+    if kind == "struct":
+        return bool(pa.types.is_struct(found) or pa.types.is_null(found))
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_binary(found))

@@ -27,6 +27,7 @@ from deltasnap_core.log.condition.table_condition import (
     joined,
     missing_commits,
 )
+from deltasnap_core.log.history.commit_timestamps import in_commit_timestamp
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -36,8 +37,9 @@ from deltasnap_core.log.non_file_actions import (
     non_file_actions_by_version,
 )
 from deltasnap_core.log.protocol_gate import check_no_manifest_commits
-from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.actions import CommitInfo, Metadata, Protocol
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
@@ -143,6 +145,12 @@ class _Commits:
     read: list[int] = field(default_factory=list)
     broken: dict[int, DeltaSnapError] = field(default_factory=dict)
     actions: dict[int, list[object]] = field(default_factory=dict)
+    infos: dict[int, CommitInfo | None] = field(default_factory=dict)
+
+    def add(self, actions: Mapping[int, list[object]], infos: Mapping[int, CommitInfo | None]) -> None:
+        """Add sound commits."""
+        self.actions |= actions
+        self.infos |= infos
 
 
 class _Examination:
@@ -166,9 +174,12 @@ class _Examination:
         commits = self._read_commits(max(wanted, sound_until + 1))
         loadable, blames = self._walk(commits.broken)
         readable = VersionRanges.of(loadable)
-        unsupported = list(self._protocol_faults(commits, start, sound_until, readable))
-        lost = joined(fault.versions for fault in unsupported)
-        faults = [*self._commit_faults(blames), *unsupported, *self._empty_commits()]
+        unusable = [
+            *self._protocol_faults(commits, start, sound_until, readable),
+            *self._timestamp_faults(commits, start, sound_until, readable),
+        ]
+        lost = joined(fault.versions for fault in unusable)
+        faults = [*self._commit_faults(blames), *unusable, *self._empty_commits()]
         faults += [*self._checkpoint_faults(blames), *self._hint_faults()]
         faults.sort(key=lambda fault: fault.mark != "error")
         found = TableCondition(
@@ -212,7 +223,7 @@ class _Examination:
         for place in range(0, len(wanted), _COMMITS_AT_ONCE):
             commits = wanted[place : place + _COMMITS_AT_ONCE]
             try:
-                found.actions |= _actions_of(self._store, commits, self._table)
+                found.add(*_actions_of(self._store, commits, self._table))
             except (CorruptLogError, StorageError, UnsupportedProtocolError):
                 self._read_one_by_one(commits, found)
             found.read += [commit_version(commit.path) for commit in commits]
@@ -221,7 +232,7 @@ class _Examination:
     def _read_one_by_one(self, commits: Iterable[FileStatus], found: _Commits) -> None:
         for commit in commits:
             try:
-                found.actions |= _actions_of(self._store, [commit], self._table)
+                found.add(*_actions_of(self._store, [commit], self._table))
             except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
                 found.broken[commit_version(commit.path)] = error
 
@@ -324,6 +335,23 @@ class _Examination:
         if problem is not None and since is not None:
             yield _fault_of(problem, VersionRanges(((since, last),)))
 
+    def _timestamp_faults(
+        self, commits: _Commits, start: int, sound_until: int, loadable: VersionRanges
+    ) -> Iterator[Fault]:
+        """Yield the faults of commits without the in-commit timestamp that the properties in force require."""
+        state = self._base if start >= sound_until else NonFileActions()
+        errors: dict[int, CorruptLogError] = {}
+        for version in sorted(v for v in commits.actions if v > max(start, sound_until) and v in loadable):
+            state = state.advanced(commits.actions[version])
+            if state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration):
+                try:
+                    in_commit_timestamp(self._listing.commits[version], commits.infos[version])
+                except CorruptLogError as error:
+                    errors[version] = error
+        for first, last in VersionRanges.of([*errors]).runs:
+            found = errors[first]
+            yield corrupt_commit(first, found.path, found.line, found.reason, VersionRanges(((first, last),)))
+
     def _problem_of(self, state: NonFileActions, version: int) -> Fault | UnsupportedProtocolError | None:
         for action, found in (("protocol", state.protocol), ("metadata", state.metadata)):
             if found is None:
@@ -349,13 +377,18 @@ class _Examination:
             yield _hint_fault(f"it names the checkpoint of version {hint.version}, which is not in the log")
 
 
-def _actions_of(store: LogStore, commits: Sequence[FileStatus], table: str) -> dict[int, list[object]]:
-    """Return the non-file actions of commits by version. Errors: every error that prevents storing a version."""
+def _actions_of(
+    store: LogStore, commits: Sequence[FileStatus], table: str
+) -> tuple[dict[int, list[object]], dict[int, CommitInfo | None]]:
+    """Return the non-file actions and the commitInfo of commits by version.
+
+    Errors: every error that prevents storing a version, except for a missing in-commit timestamp.
+    """
     batch = read_commits(store, commits)
     check_no_manifest_commits(batch, table)
-    batch.commit_infos()
+    infos = batch.commit_infos()
     found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
-    return found | non_file_actions_by_version(batch)
+    return found | non_file_actions_by_version(batch), infos
 
 
 def _has_protocol(actions: Iterable[object]) -> bool:

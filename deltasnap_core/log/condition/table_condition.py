@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.schema_text import schema_fields
+from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 
@@ -134,11 +134,11 @@ class TableCondition:
         return tuple(fault for fault in self.faults if version in fault.versions)
 
     def with_schema_of(self, metadata: Metadata | None) -> TableCondition:
-        """Return this condition with a fault added if the schema in force cannot be parsed. metadata: None: unknown."""
+        """Return this condition with a fault added if the schema in force is invalid. metadata: None: unknown."""
         if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):
             return self
         try:
-            schema_fields(metadata.schema_string)
+            check_schema(metadata)
         except ValueError as error:
             faults = sorted(
                 (*self.faults, _broken_schema(self.table, str(error))), key=lambda each: each.mark != "error"

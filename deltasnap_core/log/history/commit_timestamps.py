@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.errors import CorruptLogError, VersionGapError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_actions, read_commit_infos
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+_COMMITS_ASKED = 10
+"""So many of the latest commits show whether a table has in-commit timestamps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +108,13 @@ _ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
-    """Return the properties of the latest version that concern timestamps, from JSON files only.
+    """Return the properties of the latest version that concern timestamps.
 
-    It reads the `.crc` file first, then the latest commit. Without an in-commit timestamp there, the result is empty.
-    Otherwise it searches the commits for the newest metadata. If no commit has metadata, in-commit timestamps were
-    enabled before the earliest commit that still exists.
+    It reads the `.crc` file first, then the latest commits. If the latest has an in-commit timestamp, it searches the
+    commits for the newest metadata. If no commit has metadata, in-commit timestamps were enabled before the earliest
+    commit that still exists.
+    If only earlier ones of these commits have it, the latest may lack what it should have: the properties in force
+    decide. They are empty if the log is too damaged to have any.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:
@@ -116,11 +122,22 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
     if checksum is not None and checksum.metadata is not None:
         return checksum.metadata.configuration
-    latest = next(read_commit_infos(store, newest_first[:1]), None)
-    if latest is None or latest[1] is None or latest[1].in_commit_timestamp is None:
-        return {}
+    infos = (info for _, info in read_commit_infos(store, newest_first[:_COMMITS_ASKED]))
+    has_own_time = (info is not None and info.in_commit_timestamp is not None for info in infos)
+    if not next(has_own_time, False):
+        return _properties_in_force(store, listing) if any(has_own_time) else {}
     metadata = next(_metadata_in(store, newest_first), None)
     return metadata.configuration if metadata else {"delta.enableInCommitTimestamps": "true"}
+
+
+def _properties_in_force(store: LogStore, listing: LogListing) -> Mapping[str, str]:
+    assert listing.latest_version is not None
+    try:
+        segment = LogSegment.from_listing(listing, listing.latest_version)
+        _, metadata = newest_protocol_and_metadata(store, segment)
+    except (CorruptLogError, VersionGapError):
+        return {}
+    return {} if metadata is None else metadata.configuration
 
 
 def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:

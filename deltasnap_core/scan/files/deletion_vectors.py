@@ -49,6 +49,7 @@ class DeletionVectors:
         """
         where = self._place(vector)
         try:
+            _check_numbers(vector)
             content = decode_z85(vector.path_or_inline_dv) if vector.storage_type == "i" else self._read(where, vector)
             if vector.storage_type == "i":
                 content = _cut(content, vector.size_in_bytes)
@@ -92,6 +93,12 @@ class DeletionVectors:
         if checksum != binascii.crc32(content):
             raise ValueError(f"expected the checksum {checksum:08x}, found {binascii.crc32(content):08x}")
         return content
+
+
+def _check_numbers(vector: DeletionVectorDescriptor) -> None:
+    for name, number in (("sizeInBytes", vector.size_in_bytes), ("offset", vector.offset or 0)):
+        if not 0 <= number < 1 << 31:
+            raise ValueError(f"expected {name} from 0 to {(1 << 31) - 1}, found {number}")
 
 
 def decode_z85(text: str) -> bytes:

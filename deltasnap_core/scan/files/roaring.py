@@ -35,6 +35,8 @@ def decode_rows(content: bytes) -> Rows:
     last = -1
     for _ in range(count):
         key = stream.number("<I")
+        if key >= 1 << 31:
+            raise ValueError(f"expected keys of bitmaps below 2^31, found {key}")
         if key <= last:
             raise ValueError(f"expected the keys of bitmaps ascending, found {key} after {last}")
         parts.append(_bitmap(stream) + (key << 32))

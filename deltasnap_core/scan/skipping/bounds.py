@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from deltasnap_core.rules.sql_text import SQL_TYPES, sql_type
+from deltasnap_core.rules.sql_text import SQL_TYPES, sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import quoted
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
 from deltasnap_core.scan.skipping.partition_values import partition_value
@@ -121,7 +121,7 @@ class Bounds:
         if negated:
             return f"(not (startswith({self.lower}, {prefix}) and startswith({self.upper}, {prefix})))"
         low = f"left({self.lower}, {length}) <= {prefix}"
-        return f"({low} and (left({self.upper}, {length}) >= {prefix} or startswith({prefix}, {self.upper})))"
+        return f"({low} and (left({self.upper}, {length}) >= {prefix} or startswith({prefix}, {self._upper_prefix})))"
 
     @property
     def _may_hide_nan(self) -> bool:
@@ -135,7 +135,17 @@ class Bounds:
             return None
         above = f"{self.upper} {operator} {constant}"
         cut_short = self.data_type == "string" and value.kind == "string"
-        return f"({above} or startswith({constant}, {self.upper}))" if cut_short else f"({above})"
+        return f"({above} or startswith({constant}, {self._upper_prefix}))" if cut_short else f"({above})"
+
+    @property
+    def _upper_prefix(self) -> str:
+        """A prefix of the largest string, which the upper bound may lack.
+
+        Delta on Spark up to 3.2 cut a string between two halves of a character and appended U+FFFD, which is less than
+        many characters. The half is a question mark then.
+        """
+        mark, marks = string_sql("\ufffd"), string_sql("?\ufffd")
+        return f"if(endswith({self.upper}, {mark}), trim(trailing {marks} from {self.upper}), {self.upper})"
 
     def _differs(self, constant: str) -> str | None:
         if self.lower is None or self.upper is None or self.data_type == "string" or self._may_hide_nan:

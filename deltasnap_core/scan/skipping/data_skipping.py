@@ -100,7 +100,7 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
             statistics.append(by_statistics)
         pushed += pushed_conditions(conjunct.tree, columns) if strings_are_sure else ()
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
-    sql = _and(statistics)
+    sql = _unless_malformed(_and(statistics), columns)
     read = {path for path in full.fields if statistic(*path) in (sql or "")}
     return Skipping(
         partitions=_unless_malformed(_and(partitions), columns),

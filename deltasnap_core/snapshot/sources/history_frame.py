@@ -62,7 +62,7 @@ def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataF
 
 
 def _row(commit: DeltaHistory) -> dict[str, Any]:
-    values = {**commit.to_json(), "timestamp": commit.timestamp}
+    values = {**commit.known_to_json(), "timestamp": commit.timestamp}
     for column in ("operationParameters", "job", "notebook", "operationMetrics", "tags"):
         values[column] = _texts(values.get(column))
     return {name: values.get(name) for name in HISTORY.names}

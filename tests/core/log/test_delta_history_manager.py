@@ -375,3 +375,15 @@ def test_history_of_every_golden_table_agrees_with_its_versions(golden: Path) ->
 def test_earliest_version_of_a_log_without_commits_is_that_of_its_first_checkpoint() -> None:
     manager = DeltaHistoryManager(MemoryLogStore(checkpoint(5), checkpoint(9)), LOG_PATH, configuration=dict)
     assert (manager.earliest_version(), manager.latest_version()) == (5, 9)
+
+
+@pytest.mark.parametrize("last", [[], [commit_info()], [add("a")]], ids=["empty", "without the time", "without info"])
+def test_latest_commit_without_its_required_time_is_an_error(last: list[Action]) -> None:
+    manager = manager_of(
+        (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)),
+        (commit_info(inCommitTimestamp=200),),
+        tuple(last),
+    )
+    with pytest.raises(CorruptLogError, match="inCommitTimestamp"):
+        manager.get_history()
+    assert manager.get_active_commit_at_time(150).version == 0

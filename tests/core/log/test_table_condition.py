@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from deltasnap_core import DeltaSnapError, FaultKind, FileStatus, StorageError, TableCondition, TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file, multipart_checkpoint_files
-from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, write_log
+from tests.builders import LOG_PATH, Action, MemoryLogStore, add, commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
 FIRST: list[Action] = [protocol(), metadata()]
@@ -226,6 +227,46 @@ def test_condition_says_that_the_schema_in_force_cannot_be_read(tmp_path: Path, 
     assert found.loadable == (0, 1, 2)
     write_log(tmp_path / "t", {3: [metadata()]})
     assert condition(tmp_path / "t").mark == "ok"
+
+
+STRUCT = '{"type":"struct","fields":[{"name":"a","type":%s,"nullable":true,"metadata":%s}]}'
+DEEP_SCHEMAS = {
+    "array without element": STRUCT % ('{"type":"array"}', "{}"),
+    "map without value": STRUCT % ('{"type":"map","keyType":"string"}', "{}"),
+    "type that is a number": STRUCT % ("5", "{}"),
+    "field without a name": STRUCT % ('{"type":"struct","fields":[{"type":"long"}]}', "{}"),
+    "number inside an array": STRUCT % ('{"type":"array","elementType":7}', "{}"),
+    "metadata that is a list": STRUCT % ('"long"', "[1]"),
+}
+
+
+@pytest.mark.parametrize("schema", DEEP_SCHEMAS.values(), ids=DEEP_SCHEMAS.keys())
+def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema), add("a")]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert (fault.kind, fault.mark) == (FaultKind.BROKEN_SCHEMA, "error")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"partitionColumns": ["nope"]}, {"configuration": {"delta.columnMapping.mode": "Name "}}]
+)
+def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind is FaultKind.BROKEN_SCHEMA
+    assert "nope" in fault.text or "Name" in fault.text
+
+
+def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_path: Path) -> None:
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    commits = {0: [commit_info(inCommitTimestamp=1), protocol(), enabled], 1: [commit_info()], 2: [add("a")]}
+    write_log(tmp_path / "t", {**commits, 3: [commit_info(inCommitTimestamp=9), add("b")]})
+    found = condition(tmp_path / "t", first=0)
+    (fault,) = found.faults
+    assert (fault.kind, [*fault.versions], [*found.loadable]) == (FaultKind.CORRUPT_COMMIT, [1, 2], [0, 3])
+    assert "inCommitTimestamp" in fault.text
 
 
 def test_condition_takes_the_schema_of_stored_versions_from_who_knows_it(tmp_path: Path) -> None:

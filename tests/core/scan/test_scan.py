@@ -69,6 +69,61 @@ def stats(low: int, high: int, *, nulls: int = 0, rows: int = 2) -> str:
     )
 
 
+CUT_STRINGS = {
+    "a character beyond U+FFFF after the cut": ("🤣" * 20, "🤣" * 16 + "\ufffd"),
+    "one right after the cut": ("a" * 32 + "😀", "a" * 32 + "\ufffd"),
+    "one that the cut divides": ("a" * 31 + "😀x", "a" * 31 + "?\ufffd"),
+}
+
+
+@pytest.mark.parametrize(("value", "stored"), CUT_STRINGS.values(), ids=CUT_STRINGS)
+@pytest.mark.parametrize("form", ["name = '{}'", "name >= '{}'", "name in ('{}', 'zz')", "name like '{}%'"])
+def test_maximum_that_delta_cut_too_low_loses_no_file(
+    spark: SparkSession, tmp_path: Path, value: str, stored: str, form: str
+) -> None:
+    bounds = {"numRecords": 1, "minValues": {"name": stored[:-1]}, "maxValues": {"name": stored}}
+    rows = pa.table({"name": [value]})
+    adds = [file(tmp_path, "a", rows, stats=json.dumps({**bounds, "nullCount": {"name": 0}}))]
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("name", "string")))
+    assert snapshot.scan(form.format(value)).files.count() == 1
+    assert snapshot.scan("name = 'b'").files.count() == 0
+
+
+def test_columns_are_named_as_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"a.b": [1], "a": [{"b": 2}], "x`y": [3]})
+    inner = {"type": "struct", "fields": [field("b", "long")]}
+    names = schema(field("a.b", "long"), field("a", inner), field("x`y", "long"))
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "f", rows)], schemaString=names)
+    for name, value in {"`a.b`": 1, "a.b": 1, "a.`b`": 2, "`a`.`b`": 2, "`x``y`": 3, "x`y": 3}.items():
+        assert found(snapshot.scan(columns=[name])) == [(value,)]
+    with pytest.raises(ValueError, match="has no column"):
+        snapshot.scan(columns=["`a.b"])
+
+
+def test_invalid_partition_value_is_an_error_whatever_else_excludes_the_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    days = [{"p": "y", "q": "abc"}, {"p": "x", "q": "5"}]
+    adds = [
+        file(tmp_path, f"f{n}", ids(n), partitionValues=values, stats=stats(n, n, rows=1))
+        for n, values in enumerate(days)
+    ]
+    kinds = schema(field("id", "long"), field("p", "string"), field("q", "integer"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=kinds, partitionColumns=["p", "q"])
+    with pytest.raises(CorruptLogError, match="abc"):
+        snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
+
+
+@pytest.mark.parametrize("damage", [{"pathOrInlineDv": None}, {"sizeInBytes": -5}, {"offset": -1, "storageType": "p"}])
+def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: Path, damage: dict[str, Any]) -> None:
+    (tmp_path / "v.bin").write_bytes(b"\x01" + bytes(40))
+    place = {"storageType": "p", "pathOrInlineDv": f"{tmp_path}/v.bin", "offset": 1, "sizeInBytes": 8, "cardinality": 1}
+    adds = [file(tmp_path, "a", ids(1, 2), deletionVector={**place, **damage})]
+    snapshot = snapshot_of(spark, tmp_path, adds, features=["deletionVectors"])
+    with pytest.raises(CorruptLogError, match="deletion vector"):
+        snapshot.scan().to_df().collect()
+
+
 def test_partitions_and_statistics_choose_files_and_the_report_says_so(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         file(tmp_path, "a", ids(1, 2), partitionValues={"day": "2026-01-01"}, stats=stats(1, 2)),

@@ -69,6 +69,7 @@ def plain(sql: str | None) -> str | None:
     sql = re.sub(
         r"try_cast\(('[^']*') as \w+\)", r"\1", re.sub(r"nullif\(([\w.]+), (?:\w+\('NaN'\)|-?\d+D)\)", r"\1", sql)
     )
+    sql = re.sub(r"if\(endswith\(([\w.]+), '\ufffd'\), trim\(trailing '\?\ufffd' from \1\), \1\)", r"prefix(\1)", sql)
     return sql.replace("s.numRecords", "rows")
 
 
@@ -98,14 +99,14 @@ STATISTICS = {
     "x <= 5": "((nulls.x < rows) and (min.x <= 5))",
     "x = 5": "((nulls.x < rows) and ((min.x <= 5) and (max.x >= 5)))",
     # A maximum may be cut short: what begins with it may be a value.
-    "name > 'abc'": "((nulls.name < rows) and (max.name > 'abc' or startswith('abc', max.name)))",
+    "name > 'abc'": "((nulls.name < rows) and (max.name > 'abc' or startswith('abc', prefix(max.name))))",
     "name = 'abc'": (
-        "((nulls.name < rows) and ((min.name <= 'abc') and (max.name >= 'abc' or startswith('abc', max.name))))"
+        "((nulls.name < rows) and ((min.name <= 'abc') and (max.name >= 'abc' or startswith('abc', prefix(max.name)))))"
     ),
     "name != 'abc'": "(nulls.name < rows)",
     "name like 'ab%'": (
         "((nulls.name < rows) and (left(min.name, 2) <= 'ab' and "
-        "(left(max.name, 2) >= 'ab' or startswith('ab', max.name))))"
+        "(left(max.name, 2) >= 'ab' or startswith('ab', prefix(max.name)))))"
     ),
     "name not like 'ab%'": (
         "((nulls.name < rows) and (not (startswith(min.name, 'ab') and startswith(max.name, 'ab'))))"
@@ -113,7 +114,7 @@ STATISTICS = {
     "name not like 'ab%c'": "(nulls.name < rows)",
     "name like '%b'": "(nulls.name < rows)",
     "name like 'ab'": (
-        "((nulls.name < rows) and ((min.name <= 'ab') and (max.name >= 'ab' or startswith('ab', max.name))))"
+        "((nulls.name < rows) and ((min.name <= 'ab') and (max.name >= 'ab' or startswith('ab', prefix(max.name)))))"
     ),
     # Two times may have the same text where clocks are put back.
     "at like '2020-10-25 02:30:00'": "(nulls.at < rows)",
@@ -126,7 +127,7 @@ STATISTICS = {
     "on_day <=> 'x'": "('x' is null or ((nulls.on_day < rows) and ((min.on_day <= 'x') and (max.on_day >= 'x'))))",
     "not on_day <=> 'x'": "((nulls.on_day > 0) or (min.on_day < 'x' or max.on_day > 'x'))",
     "id <=> 'x'": None,
-    "day = date'x' or id is null": "(coalesce((day = 'x'), (day is not null)) or (nulls.id > 0))",
+    "day = date'x' or id is null": ("(malformed or (coalesce((day = 'x'), (day is not null)) or (nulls.id > 0)))"),
     "wall < '2026-01-01'": "((nulls.wall < rows) and (min.wall < '2026-01-01'))",
     "at < '2026-01-01'": "((nulls.at < rows) and (min.at < '2026-01-01'))",
     "cast(wall as date) <= '2026-01-01'": "((nulls.wall < rows) and (try_cast(min.wall as date) <= '2026-01-01'))",

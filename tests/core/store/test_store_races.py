@@ -39,7 +39,7 @@ def log_of(spark: SparkSession, table: Path) -> DeltaLog:
 
 def once(work: Callable[[], object]) -> Callable[[str, int, int], None]:
     """Return an `on_progress` that does some work when the changes are written."""
-    done = []
+    done = list[bool]()
 
     def on_progress(what: str, _done: int, _total: int) -> None:
         if what.startswith("Wrote") and not done:
