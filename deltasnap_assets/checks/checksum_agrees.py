@@ -33,6 +33,15 @@ class ChecksumAgrees(TableCheck[Limits]):
         differences = facts.checksum_differences
         wrong = {version: found for version, found in differences.items() if found}
         numbers = {"checksums_compared": len(differences), "checksums_wrong": len(wrong)}
+        if not wrong and (unread := facts.unreadable_checksums):
+            versions = f"version{'' if len(unread) == 1 else 's'} {', '.join(map(str, unread[:_MAX_SHOWN]))}"
+            return Verdict(
+                passed=False,
+                severity="warning",
+                description=f"{counted(len(unread), 'checksum')} cannot be read: {versions}. The log is read instead.",
+                advice="Delete the damaged `.crc` files. A writer on Spark writes one with its next commit.",
+                numbers=numbers,
+            )
         if not wrong:
             compared = f"The log agrees with {counted(len(differences), 'checksum')}."
             description = compared if differences else "There are no checksums."

@@ -19,16 +19,23 @@ class ExpiredTombstonesLimits(Limits):
     """Limit of the files that no version needs."""
 
     max_expired_ratio: float = Field(default=0.5, ge=0)
-    """The maximum of the bytes that VACUUM would free, as a ratio of the table's size."""
+    """The maximum of the bytes that passed their retention since the last commit, as a ratio of the table's size."""
 
 
 class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
-    """The storage does not hold too many files with expired tombstones, which no version needs."""
+    """Not too many files passed their retention since the last commit.
+
+    A commit drops the tombstones that had expired before it, so older files are not in the log any more, whether VACUUM
+    deleted them or not.
+    """
 
     name = "expired_tombstones"
     asset = "tombstones"
-    expects = "The storage does not hold too many files with expired tombstones."
-    advice = "Run `VACUUM`: it deletes the files that no version within the retention needs."
+    expects = "Not too many files passed their retention since the last commit."
+    advice = (
+        "Run `VACUUM`: it deletes the files that no version within the retention needs. `deltasnap vacuum PATH "
+        "--dry-run` lists all of them."
+    )
 
     def verdict(self, facts: PageFacts, limits: ExpiredTombstonesLimits) -> Verdict:
         gone = facts.tombstones
@@ -38,8 +45,8 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
         return Verdict(
             passed=ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES,
             description=(
-                f"{gone.num_expired:,} files of {bytes_text(gone.expired_bytes)} are past their retention: "
-                f"{ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} expected."
+                f"{gone.num_expired:,} files of {bytes_text(gone.expired_bytes)} passed their retention since the last "
+                f"commit: {ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} expected."
             ),
             numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},
         )

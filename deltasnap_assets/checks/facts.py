@@ -112,6 +112,10 @@ class TableFacts(PageFacts, Protocol):
         """The current time (ms since the epoch)."""
 
     @property
+    def unreadable_checksums(self) -> Sequence[int]:
+        """The versions whose `.crc` file exists, but cannot be read."""
+
+    @property
     def checksum_differences(self) -> Mapping[int, Sequence[ChecksumDifference]]:
         """For each version of the run with a `.crc` file: how the file differs from the stored state."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
@@ -23,7 +25,7 @@ from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
 from deltasnap_assets.command.driver_commands import add_commands, storage_options
 from deltasnap_assets.command.scan_command import scan
-from deltasnap_assets.command.terminal import error_text, prepare_terminal, print_problem
+from deltasnap_assets.command.terminal import WarningLines, error_text, prepare_terminal, print_problem
 from deltasnap_assets.command.vacuum_command import vacuum
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
@@ -47,6 +49,7 @@ app = typer.Typer(
 def main() -> None:
     """Run a command. A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero."""
     prepare_terminal()
+    logging.getLogger("deltasnap_assets").addHandler(WarningLines(logging.WARNING))
     try:
         sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
     except TyperException as error:
@@ -72,8 +75,20 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
         print_problem(Console(stderr=True), "error", message)
     if shown and "--json" in sys.argv[1:]:
         known = {} if condition is None else {"condition": condition.to_json()}
-        typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
+        with suppress(OSError):  # stdout may be what failed: its disk is full
+            typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
+    _flush_stdout()
     sys.exit(code)
+
+
+def _flush_stdout() -> None:
+    """Write what stdout has buffered. If it cannot be written, drop it: at exit, Python would fail with it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _usage_text(error: TyperException) -> str:
@@ -142,7 +157,7 @@ def demo(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="The port of the UI.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the UI.")] = 3000,
     host: Annotated[str, typer.Option(help="The address of the UI.")] = "127.0.0.1",
 ) -> None:
     """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
@@ -150,6 +165,7 @@ def ui(
     If a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
     """
     _require("dagster_webserver", "ui")
+    family = _family_of(host)
     from deltasnap_assets.command.local.local_instance import use_local_instance
     from deltasnap_assets.command.local.running_ui import take_instance
     from deltasnap_assets.spark.java import check_java
@@ -162,7 +178,7 @@ def ui(
         check_java()
     if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
         typer.echo(f"Stopped {counted(stopped, 'process', 'processes')} of an earlier deltasnap ui.")
-    with socket.socket() as probe:
+    with socket.socket(family) as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use. Choose another with --port.")
     _bring_spark(settings.spark, reason)
@@ -173,6 +189,15 @@ def ui(
     # This warning addresses users who type `dagster dev`.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:Function `dev_command` is superseded")
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
+
+
+def _family_of(host: str) -> socket.AddressFamily:
+    """Return the address family of a host, IPv4 or IPv6. Errors: typer.BadParameter."""
+    try:
+        return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise typer.BadParameter(f"{host!r} is not an address ({reason}).", param_hint="--host") from error
 
 
 def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
@@ -210,25 +235,28 @@ def refresh(
 
     Exits with 1 if a table cannot be refreshed. All other tables are still refreshed.
     """
+    from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables
     from deltasnap_assets.spark.java import JavaError, check_java
-    from deltasnap_assets.spark.session.needed import reason_for_spark
+    from deltasnap_assets.spark.session.needed import reasons_for_spark
 
     settings = _settings_in_force()
     known = [table.name for table in settings.tables]
+    if not known:
+        fail("There is no table to refresh: the patterns of `discover` find none.")
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
     names = tables or known
+    need_java = {} if settings.spark.remote else reasons_for_spark(settings, map(settings.table, names))
+    without_java = dict[str, Refreshed]()
     try:
-        if settings.spark.remote is None and reason_for_spark(settings, map(settings.table, names)) is not None:
+        if need_java:
             check_java()
     except JavaError as error:
-        if as_json:
-            typer.echo(json.dumps({name: {"versions": [], "health": None, "error": str(error)} for name in names}))
-            raise typer.Exit(1) from error
-        raise
-    from deltasnap_assets.command.refresh_view import refresh_tables
-
-    done = refresh_tables(settings, names, quiet=as_json)
+        without_java = {name: Refreshed(error=str(error)) for name in need_java}
+        if not as_json:
+            print_problem(Console(stderr=True), "error", f"{', '.join(need_java)}: {error}")
+    others = [name for name in names if name not in without_java]
+    done = without_java | (refresh_tables(settings, others, quiet=as_json) if others else {})
     if as_json:
         typer.echo(json.dumps({name: asdict(each) for name, each in done.items()}))
     if any(each.error for each in done.values()):

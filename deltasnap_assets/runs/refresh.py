@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import dagster as dg
@@ -126,6 +126,12 @@ def _raise_of_damage(
     raise BrokenTableError(table=table.name, condition=condition)
 
 
+def _was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:
+    """Return whether somebody stopped a run. Dagster records that as the error of a step."""
+    errors = (event.step_failure_data.error for event in events if event.is_step_failure)
+    return any(error is not None and error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
+
+
 def _run(
     job: dg.JobDefinition,
     table_name: str,
@@ -149,6 +155,8 @@ def _run(
         raise_on_error=False,
         run_config={"loggers": {"console": {"config": {"log_level": log_level}}}},
     )
+    if _was_interrupted(result.all_events):
+        raise KeyboardInterrupt
     if not result.success:
         raise RefreshError(
             table=table_name, run_id=result.run_id, reason=reason_of(result.all_events) or "see the run's log"

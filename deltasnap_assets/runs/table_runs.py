@@ -85,15 +85,17 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
 
     It does not matter who started a run: it belongs to a table if it materializes the table's assets. A lost run (its
     process was killed, or it gave no sign of life for minutes) is recorded as failed, so that neither its table nor a
-    queue waits for it.
+    queue waits for it. So are the lost runs of deltasnap that belong to no table, such as those of the fleet.
     """
     found = {}
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
         run = record.dagster_run
-        if not (tables := [name for name in table_names if _is_of(run, name)]):
+        tables = [name for name in table_names if _is_of(run, name)]
+        if not tables and PROCESS_TAG not in run.tags:
             continue
         if problem := _lost(record):
-            instance.report_run_failed(run, f"{problem} The next run of {tables[0]} retries its versions.")
+            again = f"The next run of {tables[0]} retries its versions." if tables else "Start it again."
+            instance.report_run_failed(run, f"{problem} {again}")
         else:
             found.update(dict.fromkeys(tables, run.run_id))
     return found

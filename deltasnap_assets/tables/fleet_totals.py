@@ -31,7 +31,7 @@ class FleetOrder(StrEnum):
 class FleetTotals:
     """The sums over a fleet. by_level: the number of tables of each condition, the worst first.
 
-    A table whose number is unknown counts as 0.
+    A table whose number is unknown counts as 0. A growth that no table knows is None.
     """
 
     tables: int
@@ -39,33 +39,40 @@ class FleetTotals:
     num_records: int
     num_files: int
     size_in_bytes: int
-    growth_7d_bytes: int
-    growth_30d_bytes: int
+    growth_7d_bytes: int | None
+    growth_30d_bytes: int | None
     vacuum_bytes: int
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Return all numbers, by name."""
+        """Return all known numbers, by name."""
+        growth = {"growth_7d_bytes": self.growth_7d_bytes, "growth_30d_bytes": self.growth_30d_bytes}
         return {
             "tables": self.tables,
             **{level.value: count for level, count in self.by_level.items()},
             "num_records": self.num_records,
             "num_files": self.num_files,
             "size_in_bytes": self.size_in_bytes,
-            "growth_7d_bytes": self.growth_7d_bytes,
-            "growth_30d_bytes": self.growth_30d_bytes,
+            **{name: number for name, number in growth.items() if number is not None},
             "vacuum_bytes": self.vacuum_bytes,
         }
 
 
 def totals_of(rows: Sequence[Row]) -> FleetTotals:
     """Return the totals of a fleet."""
-    names = ("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes", "vacuum_bytes")
+    names = ("num_records", "num_files", "size_in_bytes", "vacuum_bytes")
     return FleetTotals(
         tables=len(rows),
         by_level={level: sum(row["condition"] == level for row in rows) for level in TableLevel},
         **{name: sum(row[name] or 0 for row in rows) for name in names},
+        growth_7d_bytes=_known_sum(rows, "growth_7d_bytes"),
+        growth_30d_bytes=_known_sum(rows, "growth_30d_bytes"),
     )
+
+
+def _known_sum(rows: Sequence[Row], name: str) -> int | None:
+    known = [row[name] for row in rows if row[name] is not None]
+    return sum(known) if known else None
 
 
 def in_order(rows: Iterable[Row], order: FleetOrder) -> list[Row]:

@@ -403,7 +403,7 @@ class SnapshotStore:
         they are. If the log differs from the stored one from some version on, a new generation starts (see
         `StoredRange.common`).
 
-        The log is listed at the start and before the manifests are written, the store once. Each commit is read once.
+        The log and the store are listed at the start and before the manifests are written. Each commit is read once.
 
         materialize_as: "table": also write `all_files` and `tombstones` of each version as plain Parquet.
         on_progress:    called with a description of the step, the number of versions done, and their total number.

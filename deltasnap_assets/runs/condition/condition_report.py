@@ -24,10 +24,10 @@ from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, note
 from deltasnap_assets.runs.condition.stores import store_of
-from deltasnap_assets.runs.planning.plan import CONDITION_TAG, delta_log_key, last_observation
+from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key, last_observation
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import Fault, TableCondition, TableProblem, redacted
+from deltasnap_core import Fault, FaultKind, TableCondition, TableProblem, redacted
 
 MAX_TEXT_LENGTH = 2000
 FAILED_RUN = "failed_run"
@@ -151,6 +151,8 @@ def report_condition(
     entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
     entries |= fault_entries(condition, failed, last_good)
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
+    if condition is not None and condition.faults_of(FaultKind.CORRUPT_CHECKPOINT):
+        tags.pop(CHECKPOINT_TAG, None)  # damage need not change the size and time of a file
     verdicts = {} if condition is None else {check: check.of_condition(condition) for check in CONDITION_CHECKS}
     skipped = {check: verdict for check, verdict in verdicts.items() if not verdict.is_evaluated}
     if skipped:
@@ -191,7 +193,7 @@ def _report_checks(
     for event in _planned(instance, failed.run_id):
         planned: Any = event.event_specific_data
         if planned.check_name not in names and _is_unevaluated(instance, planned, failed.run_id):
-            _store_planned(instance, planned)
+            _report_skipped(instance, dg.AssetCheckKey(planned.asset_key, planned.check_name))
 
 
 def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.AssetCheckEvaluation:
@@ -227,14 +229,13 @@ def _is_unevaluated(instance: dg.DagsterInstance, planned: Any, run_id: str) -> 
 
 
 def _report_skipped(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> None:
-    _store_planned(instance, AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name))
+    """Record that a check was planned but not evaluated, outside a run. Dagster then shows it as skipped.
 
-
-def _store_planned(instance: dg.DagsterInstance, planned: Any) -> None:
-    """Record that a check was planned but not evaluated, outside a run. Dagster then shows it as skipped."""
+    Without partitions: Dagster stores a planned check of a partition only once outside runs.
+    """
     event = DagsterEvent(
         event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
-        event_specific_data=planned,
+        event_specific_data=AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name),
         job_name=RUNLESS_JOB_NAME,
     )
     instance.report_dagster_event(event, run_id=RUNLESS_RUN_ID)

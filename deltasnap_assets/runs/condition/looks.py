@@ -156,6 +156,14 @@ def _stale_rule(result: dg.AssetCheckResult) -> StaleRule | None:
     return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
 
 
+def _configured_rule(table: TableSettings) -> StaleRule | None:
+    """Return the rule of the configuration, which may have changed since the last run; None: it has none."""
+    hours = table.checks.fresh_within_hours
+    if hours is None:
+        return None
+    return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
+
+
 def _number(result: dg.AssetCheckResult, name: str) -> float | None:
     entry = (result.metadata or {}).get(name)
     value = entry.value if isinstance(entry, dg.MetadataValue) else entry
@@ -172,7 +180,7 @@ def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
         last_commit_ms=before.last_commit_ms if is_same and found.checked_version is None else found.last_commit_ms,
         checked_version=before.checked_version if found.checked_version is None else found.checked_version,
         problems=(*new, *kept),
-        stale_rule=found.stale_rule or before.stale_rule,
+        stale_rule=_configured_rule(table) or found.stale_rule or before.stale_rule,
         small_file_bytes=table.checks.small_file_bytes,
         facts_version=before.facts_version if found.facts_version is None else found.facts_version,
         vacuum_bytes=before.vacuum_bytes if found.vacuum_bytes is None else found.vacuum_bytes,

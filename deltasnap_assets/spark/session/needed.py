@@ -11,11 +11,17 @@ from deltasnap_core import DeltaSnapError, SnapshotStore
 _AT_ONCE = 16
 
 
-def reason_for_spark(settings: Settings, tables: Iterable[TableSettings] | None = None) -> str | None:
-    """Return why the next versions of some tables (None: all) need Spark; None: the driver can probably handle them.
+def reason_for_spark(settings: Settings) -> str | None:
+    """Return why the next versions of a table need Spark; None: the driver can probably handle all tables."""
+    return next(iter(reasons_for_spark(settings, settings.tables).values()), None)
+
+
+def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> dict[str, str]:
+    """Return why the next versions of tables need Spark, by name. The driver can probably handle the other tables.
 
     Costs a listing and a manifest of the store for each table. It cannot predict a commit too large for the driver.
     """
+    asked = list(tables)
     store = SnapshotStore.open(None, settings.storage, settings.storage_options, engine=settings.spark.engine)
 
     def reason(table: TableSettings) -> str | None:
@@ -28,4 +34,5 @@ def reason_for_spark(settings: Settings, tables: Iterable[TableSettings] | None 
         return None if why is None else f"table {table.name}: {why}"
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="deltasnap-store") as pool:
-        return next((why for why in pool.map(reason, settings.tables if tables is None else tables) if why), None)
+        found = zip(asked, pool.map(reason, asked), strict=True)
+        return {table.name: why for table, why in found if why is not None}

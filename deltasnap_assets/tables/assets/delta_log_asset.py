@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.planning.plan import delta_log_key, log_of, observed_by_hand
+from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted
@@ -41,7 +42,8 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
 
     @secrets_hidden()
     def delta_log(context: dg.AssetExecutionContext) -> dg.ObserveResult:
-        seen = observed_by_hand(context.instance, table, log_of(table).status())
+        with heartbeat(context.instance, context.run.run_id):
+            seen = observed_by_hand(context.instance, table, log_of(table).status())
         # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
         # count as news.
         return dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_assets.texts import secrets_hidden
@@ -37,7 +38,7 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
         description="All followed tables on one page, the worst first: from the store alone, no log is read.",
     )
     def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        with secrets_hidden():
+        with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
             rows = store_of(settings).fleet([table.name for table in settings.tables], keep=True).to_pylist()
             context.log.info(f"{len(rows)} tables")
             return dg.MaterializeResult(metadata=fleet_page(rows))

@@ -56,10 +56,19 @@ def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
 
 
 def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
-    """Record whether the table is stale. Without new commits no run starts, so no run would record it."""
+    """Record whether the table is stale. Without new commits no run starts, so no run would record it.
+
+    A broken log is no error here: its faults are reported elsewhere.
+    """
     log = TableLog.for_path(table.path, table.storage_options)
+    try:
+        times = recent_commit_times(log.history_of(log.list()))
+    except _OF_THE_LOG:
+        return
+    if not times:  # the log has a checkpoint only
+        return
     check = FreshTable()
-    verdict = check.of_commits(recent_commit_times(log.history_of(log.list())), table.checks, now_ms=current_ms())
+    verdict = check.of_commits(times, table.checks, now_ms=current_ms())
     instance.report_runless_asset_event(check_evaluation(table.name, check, verdict))
 
 
@@ -96,7 +105,8 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 context.log.warning(f"{check.name}: {visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)}")
         note_table_checks(snapshots, table, results)
 
-    return checks_step(f"{table.name}_expectations", specs, expectations)
+    # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
+    return checks_step(f"{table.name}__table_expectations", specs, expectations)
 
 
 def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:

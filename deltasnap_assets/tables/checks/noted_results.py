@@ -33,7 +33,7 @@ def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Se
             problems={**problems_of(condition, None), **found.problems, CHECKS: ()},
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest,
-            is_examined=True,
+            is_examined=condition.pages_read,
         )
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:

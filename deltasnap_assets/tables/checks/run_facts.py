@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
 from deltasnap_assets.settings.config import TableSettings
@@ -18,6 +19,7 @@ from deltasnap_core import (
     SnapshotState,
     StoredVersionNotFoundError,
     TableCondition,
+    VersionChecksum,
     compare_with_log,
     in_commit_timestamps_enabled,
     read_checksum,
@@ -26,7 +28,7 @@ from deltasnap_core import (
 _MAX_COMMITS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunFacts:
     """`TableFacts` of a run.
 
@@ -88,13 +90,26 @@ class RunFacts:
     def now_ms(self) -> int:
         return current_ms()
 
+    @cached_property
+    def _checksums(self) -> dict[int, VersionChecksum | None]:
+        """The checksum of each version that has one; None: it cannot be read."""
+        log_store = self.snapshots.log(self.table).context.log.store
+        manifests = self.snapshots.manifests(self.table, self.versions)
+        segments = self.snapshots.store.log_segments(self.table.name, manifests.values())
+        files = {v: segment.checksum_file for v, segment in segments.items() if segment.checksum_file is not None}
+        found = {version: read_checksum(log_store, file) for version, file in files.items()}
+        gone = {v for v, file in files.items() if found[v] is None and log_store.status(file.path) is None}
+        return {version: checksum for version, checksum in found.items() if version not in gone}
+
+    @property
+    def unreadable_checksums(self) -> list[int]:
+        return [version for version, checksum in self._checksums.items() if checksum is None]
+
     @property
     def checksum_differences(self) -> dict[int, tuple[ChecksumDifference, ...]]:
-        table, log_store = self.table, self.snapshots.log(self.table).context.log.store
+        table = self.table
         manifests = self.snapshots.manifests(table, self.versions)
-        segments = self.snapshots.store.log_segments(table.name, manifests.values())
-        checksums = {v: read_checksum(log_store, segment.checksum_file) for v, segment in segments.items()}
-        found = {version: checksum for version, checksum in checksums.items() if checksum is not None}
+        found = {version: checksum for version, checksum in self._checksums.items() if checksum is not None}
         states = self.snapshots.states_of(table, list(found))
         differences = {}
         for version, checksum in found.items():

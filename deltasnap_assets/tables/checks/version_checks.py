@@ -82,7 +82,7 @@ def version_checks(
             yield results[-1]
         note_version_checks(snapshots, table, results)
 
-    return checks_step(f"{table.name}_version_expectations", specs, expectations)
+    return checks_step(f"{table.name}__version_expectations", specs, expectations)
 
 
 def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:

@@ -113,7 +113,7 @@ def partitions_picture(facts: FileFacts) -> str | None:
 
 @noting_problems
 def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Entries:
-    """Return the size of the tombstones, when they expire, and what VACUUM would free now.
+    """Return the size of the tombstones, when they expire, and what VACUUM would free at least.
 
     last_vacuum_ms: when VACUUM last ended, as far as the log shows. It has deleted what had expired by then.
     """
@@ -125,8 +125,9 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
             "first_expires": time_value(facts.first_expires_ms),
             "last_expires": time_value(facts.last_expires_ms),
         }
-    freed = f"{counted(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
-    entries["vacuum_would_free_now"] = text_value(freed if facts.num_expired else "nothing: none has expired")
+    freed = f"at least {counted(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
+    unknown = "no file expired since the last commit; `deltasnap vacuum PATH --dry-run` lists earlier ones"
+    entries["vacuum_would_free_now"] = text_value(freed if facts.num_expired else unknown)
     if last_vacuum_ms is not None:
         entries["last_vacuum"] = time_value(last_vacuum_ms)
     return entries

@@ -9,10 +9,11 @@ from deltasnap_assets.tables.fleet_totals import FleetTotals, Row
 def overview(totals: FleetTotals) -> str:
     """Return the totals in one sentence: how many tables are in which condition, rows, files, bytes."""
     counts = ", ".join(f"{count:,} {level.value}" for level, count in totals.by_level.items() if count)
+    growth = "" if totals.growth_7d_bytes is None else f"; {growth_text(totals.growth_7d_bytes)} in 7 days"
     return (
         f"{counted(totals.tables, 'table')}: {counts or 'none'}. {counted(totals.num_records, 'row')} in "
-        f"{counted(totals.num_files, 'file')}, {bytes_text(totals.size_in_bytes)}; "
-        f"{growth_text(totals.growth_7d_bytes)} in 7 days. VACUUM would free {bytes_text(totals.vacuum_bytes)}."
+        f"{counted(totals.num_files, 'file')}, {bytes_text(totals.size_in_bytes)}{growth}. "
+        f"VACUUM would free at least {bytes_text(totals.vacuum_bytes)}."
     )
 
 

@@ -67,7 +67,7 @@ class FleetRow:
                      too.
     growth_7d_bytes, growth_30d_bytes: None also if the version of that time is not stored.
     small_file_ratio: small files among all files; 0 for a table without files.
-    vacuum_bytes:    what VACUUM would free, at the time of the last look.
+    vacuum_bytes:    what VACUUM would free at least, at the time of the last look.
     features:        the table features, sorted.
     """
 

@@ -26,3 +26,9 @@ def test_checksums_that_contradict_the_log_are_an_error_that_names_them() -> Non
 
 def test_wrong_checksum_stops_assets_downstream() -> None:
     assert CHECK.is_blocking
+
+
+def test_checksum_that_cannot_be_read_is_a_warning() -> None:
+    verdict = CHECK.verdict(KnownTableFacts(unreadable_checksums=[6], checksum_differences={5: ()}), Limits())
+    assert (verdict.passed, CHECK.severity_of(verdict)) == (False, "warning")
+    assert verdict.description == "1 checksum cannot be read: version 6. The log is read instead."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from deltasnap_assets.runs.condition.condition_report import FailedRun, problems
 from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
 from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, found_by_checks, note
 from deltasnap_assets.runs.condition.stores import store_of
-from deltasnap_assets.runs.planning.plan import log_of
+from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, delta_log_key, last_observation, log_of
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 
 HOUR = 3_600_000
 WARNING = TableProblem(check="small_files", severity="warning", text="Many.", advice="Run `OPTIMIZE`.")
@@ -234,3 +236,25 @@ def test_store_that_cannot_be_written_is_a_warning(
     monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
     note(table.store, table.table, Found(latest_version=2))
     assert "The look at table events cannot be noted" in caplog.text
+
+
+def test_configured_freshness_counts_without_a_run(table: Table) -> None:
+    table.check()
+    note(table.store, table.table, Found(latest_version=2, last_commit_ms=time.time_ns() // 1_000_000 - 2 * HOUR))
+    assert table.condition == "healthy"
+    checks = table.table.checks.model_copy(update={"fresh_within_hours": 1.0})
+    hourly = table.table.model_copy(update={"checks": checks})
+    note(table.store, hourly, Found())
+    assert table.condition == "stale"
+
+
+def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
+    checkpoint = write_checkpoint(table.log, 1, "classic", [protocol(), metadata(), add("0"), add("1")])
+    seen = dg.AssetObservation(delta_log_key("events"), tags={CHECKPOINT_TAG: "known"})
+    table.instance.report_runless_asset_event(seen)
+    for file in checkpoint:
+        file.write_bytes(b"")
+    table.report()
+    last = last_observation(table.instance, "events")
+    assert last is not None
+    assert CHECKPOINT_TAG not in last.tags

@@ -300,3 +300,19 @@ def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
     assert plan(table(), status(0, 1, generation=table_id + "2"), known).drop == (0, 1)
+
+
+def test_lost_run_that_belongs_to_no_table_is_recorded_as_failed() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.job
+    def fleet() -> None: ...
+
+    gone = this_process().rpartition("#")[0] + "#1"  # this machine, another start
+    lost = instance.create_run_for_job(fleet, status=dg.DagsterRunStatus.STARTED, tags={PROCESS_TAG: gone})
+    alive = instance.create_run_for_job(fleet, status=dg.DagsterRunStatus.STARTED, tags={PROCESS_TAG: this_process()})
+    foreign = instance.create_run_for_job(fleet, status=dg.DagsterRunStatus.STARTED)
+    assert unfinished_run(instance, "events") is None
+    statuses = {run.run_id: run.status for run in instance.get_runs()}
+    assert statuses[lost.run_id] == dg.DagsterRunStatus.FAILURE
+    assert statuses[alive.run_id] == statuses[foreign.run_id] == dg.DagsterRunStatus.STARTED

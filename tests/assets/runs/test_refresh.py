@@ -78,7 +78,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("count", [3, 12])
-def test_refresh_lists_log_and_store_twice_and_reads_each_commit_once(
+def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
     tmp_path: Path, asked: dict[str, list[str]], count: int
 ) -> None:
     table = Refreshed(tmp_path)
@@ -88,7 +88,7 @@ def test_refresh_lists_log_and_store_twice_and_reads_each_commit_once(
     for paths in asked.values():
         paths.clear()
     assert table.refresh() == tuple(range(1, count + 1))
-    assert Counter(asked["listed"]) == {"_delta_log": 2, "manifests": 2}
+    assert Counter(asked["listed"]) == {"_delta_log": 2, "manifests": 3}
     commits = Counter(path for path in asked["read"] if "/_delta_log/0" in path)
     # That of the version before tells that the log is still the one that was stored.
     assert commits == dict.fromkeys(commits, 1)

@@ -176,7 +176,7 @@ def test_table_itself_is_told_in_full_of_its_newest_version(app: App) -> None:
 def test_page_of_the_newest_version_tells_files_and_tombstones(app: App) -> None:
     newest = VERSIONS - 1
     assert "bytes_by_partition" in app.metadata("all_files", newest)
-    assert app.metadata("tombstones", newest)["vacuum_would_free_now"] == "nothing: none has expired"
+    assert app.metadata("tombstones", newest)["vacuum_would_free_now"].startswith("no file expired")
     assert "contents" in app.metadata("tombstones", newest)
     assert app.metadata("reconstructed_state", newest)["changed_besides_files"] == "nothing"
 

@@ -283,6 +283,27 @@ def test_run_that_fails_of_storage_keeps_the_last_numbers_and_links_it(
     assert "failed_run" not in page(app)
 
 
+def test_third_failed_run_in_a_row_has_its_own_reason(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltasnap_core import StorageError
+    from deltasnap_core.store.writing.store_writer import StoreWriter
+
+    app = App(tmp_path)
+    app.grow(3)
+    app.refresh()
+    app.grow(4)
+    reasons = iter(["first", "second", "third"])
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageError(path="s3://lake/store", reason=next(reasons))
+
+    monkeypatch.setattr(StoreWriter, "write", refuse)
+    for reason in ("first", "second", "third"):
+        with pytest.raises(RefreshError, match=reason):
+            app.refresh()
+
+
 def test_each_batch_of_commits_has_one_observation_with_all_its_numbers(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     for versions in (2, 4, 5):

@@ -44,7 +44,7 @@ _GAUGES = (
     _Gauge(name="growth_7d_bytes", help="Growth in the last seven days.", value=_column("growth_7d_bytes")),
     _Gauge(name="growth_30d_bytes", help="Growth in the last thirty days.", value=_column("growth_30d_bytes")),
     _Gauge(name="small_files_ratio", help="Small files among all live files.", value=_column("small_file_ratio")),
-    _Gauge(name="vacuum_bytes", help="Bytes that VACUUM would free.", value=_column("vacuum_bytes")),
+    _Gauge(name="vacuum_bytes", help="Bytes that VACUUM would free at least.", value=_column("vacuum_bytes")),
     _Gauge(
         name="commits_since_checkpoint",
         help="Commits since its last checkpoint.",
