@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         logger_of,
         redacted,
     )
+    from deltasnap_core.replay.driver.file_difference import FileDifference, file_difference
     from deltasnap_core.replay.engine import EngineUse
     from deltasnap_core.replay.sessions import SparkProvider
     from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
@@ -200,6 +201,7 @@ _MODULES = {
     ),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
+    "replay.driver.file_difference": ("FileDifference", "file_difference"),
     "replay.engine": ("EngineUse",),
     "replay.sessions": ("SparkProvider",),
     "replay.spark.schemas": (
@@ -215,6 +217,7 @@ _MODULES = {
     "scan.file_changes": (
         "ChangeSummary",
         "FileChanges",
+        "FileDifference",
     ),
     "scan.tables.metadata_tables": ("MetadataTables",),
     "scan.scan_options": ("ScanOptions",),
@@ -292,6 +295,7 @@ __all__ = [
     "FaultKind",
     "FileBreakdown",
     "FileChanges",
+    "FileDifference",
     "FileSizeHistogram",
     "FileStatus",
     "FleetRow",
@@ -356,6 +360,7 @@ __all__ = [
     "compare_with_log",
     "contiguous_runs",
     "deleted_file_retention_ms",
+    "file_difference",
     "hide_secrets",
     "in_commit_timestamps_enabled",
     "is_harmless_option",

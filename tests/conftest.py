@@ -51,12 +51,17 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run all tests on one process per core, each file in one. Tests selected by path run here. `-n` overrides."""
+    """Run the tests on one process per core, each file in one, without the thorough ones; `-n` and `-m` override.
+
+    Tests selected by path run in this process, all of them.
+    """
     option = config.option
     if "PYTEST_XDIST_WORKER" in os.environ:  # this is one of those processes
         return
-    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and option.numprocesses is None and not option.usepdb:
-        option.numprocesses, option.dist = "logical", "loadfile"
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        option.markexpr = option.markexpr or "not thorough"
+        if option.numprocesses is None and not option.usepdb:
+            option.numprocesses, option.dist = "logical", "loadfile"
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 import dagster as dg
 
@@ -25,7 +26,7 @@ from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog
+from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog, is_url
 
 _MAX_MESSAGE_LENGTH = 4000
 
@@ -45,7 +46,8 @@ class Finding:
 
 def examine() -> Iterator[Finding]:
     """Yield the results of all checks: Java, Spark, archive, server, UI, configuration, store, tables, runs."""
-    settings = _settings()
+    warnings = list[str]()
+    settings = _settings(warnings.append)
     remote = settings.spark.remote if isinstance(settings, Settings) else None
     yield _try(
         "Java", lambda: str(check_java()), f"Install Java 17 or later, or {how_to_install('java')}.", remote is None
@@ -68,9 +70,12 @@ def examine() -> Iterator[Finding]:
     message = (
         "none: using the settings of the demo"
         if file is None
-        else f"{file}: {', '.join(table.name for table in settings.tables)}"
+        else f"{file}: {', '.join(table.name for table in settings.tables) or 'no table'}"
     )
     yield Finding(subject="configuration", mark="ok", message=message)
+    for warning in warnings:
+        advice = "Correct the path of the pattern, unless its tables come later."
+        yield Finding(subject="discover", mark="warning", message=visible(without_secrets(warning)), advice=advice)
     for table in settings.tables:
         yield _table(table)
     yield _try("store", lambda: _store_message(settings), "Correct storage or storage_options.")
@@ -82,9 +87,9 @@ def is_well(findings: list[Finding]) -> bool:
     return all(finding.mark != "error" for finding in findings)
 
 
-def _settings() -> Settings | Finding:
+def _settings(on_no_table: Callable[[str], None]) -> Settings | Finding:
     try:
-        return load_settings()
+        return load_settings(on_no_table=on_no_table)
     except DeltaSnapError as error:
         message = visible(without_secrets(str(error)))
         return Finding(
@@ -149,9 +154,15 @@ def _runs(settings: Settings) -> Iterator[Finding]:
     if not home.exists():
         yield Finding(subject="runs", mark="ok", message=f"none: there is no Dagster instance at {home}")
         return
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        for table in settings.tables:
-            yield _runs_of(instance, table)
+    findings = list[Finding]()
+    try:
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            findings.extend(_runs_of(instance, table) for table in settings.tables)
+    except Exception as error:  # noqa: BLE001  # a doctor reports any error; the other findings are shown
+        message = visible(without_secrets(f"{type(error).__name__}: {error}"), _MAX_MESSAGE_LENGTH)
+        advice = f"Correct {home / 'dagster.yaml'}."
+        findings.append(Finding(subject="runs", mark="error", message=message, advice=advice))
+    yield from findings
 
 
 def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
@@ -200,9 +211,27 @@ def _table(table: TableSettings) -> Finding:
 
 
 def _store_message(settings: Settings) -> str:
+    _check_writable(settings)
     store = SnapshotStore.open(None, settings.storage, settings.storage_options)
     counts = ", ".join(f"{len(store.versions(table.name)):,} of {table.name}" for table in settings.tables)
-    return f"{settings.storage}: versions stored: {counts}"
+    return f"{settings.storage}: versions stored: {counts or 'none'}"
+
+
+def _check_writable(settings: Settings) -> None:
+    """Write a small file to the store and delete it, with the folders that it needed. Errors: DeltaSnapError."""
+    root = existing = settings.storage
+    if not is_url(root):
+        existing = str(next(folder for folder in (Path(root), *Path(root).parents) if folder.exists()))
+        if not Path(existing).is_dir():
+            raise DeltaSnapError(f"{root} cannot be the store: {existing} is not a folder")
+    # Deleting a file also deletes the folders that become empty, up to the root of the storage.
+    storage = SnapshotStore.open(None, existing, settings.storage_options).looks.storage
+    file = f"{SnapshotStore.open(None, root, settings.storage_options).root}/@doctor-{uuid4().hex}/file"
+    try:
+        storage.write(file, b"doctor")
+    finally:
+        storage.delete([file])
+        storage.delete_folder(file.rpartition("/")[0])  # a write that failed may leave a temporary file
 
 
 def _version_of(package: str) -> str:

@@ -43,7 +43,7 @@ def init(
     tables = find_tables(places, options)
     found = [table for table in tables if table.problem is None]
     if found:
-        out.write_text(configuration(found, options), encoding="utf-8")
+        out.write_text(configuration(found, options, out.parent), encoding="utf-8")
     if as_json:
         rows = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]
         typer.echo(json.dumps({"file": str(out) if found else None, "tables": rows}))
@@ -97,14 +97,22 @@ def diff(
 ) -> None:
     """Show the differences between two versions: schema, properties, protocol, files.
 
-    Exits with 1 if one of the versions, or a commit between them, cannot be read.
+    A file is a data file with its deletion vector: a new vector is a removed file and an added one. If the files of the
+    earlier version cannot be read, the commits between the versions decide alone, with a warning: diff then cannot know
+    whether a file that they add was in the table before. Exits with 1 if one of the versions, or a commit between them,
+    cannot be read.
     """
     from deltasnap_assets.command.views.condition_view import explaining
-    from deltasnap_assets.command.views.diff import compare_versions, show_diff
+    from deltasnap_assets.command.views.diff import compare_versions, find_versions, show_diff
 
     options = storage_options(option)
-    with explaining(path, options, *range(min(one, other), max(one, other) + 1)):
-        found = compare_versions(path, options, one, other)
+    with explaining(path, options, one, other):
+        pair = find_versions(path, options, one, other)
+    with explaining(path, options, *pair.versions):
+        found = compare_versions(pair)
+    if found.assumed is not None:
+        warning = f"The files of version {found.first} cannot be read, so files that it had may be shown as added."
+        print_problem(Console(stderr=True), "warning", f"{warning} {found.assumed}")
     if as_json:
         typer.echo(json.dumps(found.to_json()))
     else:

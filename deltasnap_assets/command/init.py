@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,7 +14,14 @@ import yaml
 from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import matching
 from deltasnap_assets.texts import visible, without_secrets
-from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog, check_readable, is_harmless_option
+from deltasnap_core import (
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    TableLog,
+    check_readable,
+    is_harmless_option,
+    is_url,
+)
 
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
@@ -59,12 +68,15 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     return tables
 
 
-def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any]) -> str:
-    """Return the text of a configuration file. Storage options that may be secrets become `${NAME}`."""
+def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any], folder: Path = Path()) -> str:
+    """Return the text of a configuration file. Storage options that may be secrets become `${NAME}`.
+
+    folder: of the file. Relative paths are written relative to it, because the file is read so.
+    """
     parts = [_HEADER]
     for number, table in enumerate(tables):
         parts.append(f"  - name: {_scalar(table.name)}{f'  # {table.found}' if table.found else ''}\n")
-        parts.append(f"    path: {_scalar(table.path)}\n")
+        parts.append(f"    path: {_scalar(_path_from(folder, table.path))}\n")
         if storage_options:
             options = ", ".join(f"{_scalar(name)}: {_option(name, value)}" for name, value in storage_options.items())
             parts.append(f"    storage_options: {{{options}}}\n")
@@ -84,6 +96,14 @@ def _option(name: str, value: Any) -> str:
 def variable_of(option: str) -> str:
     """Return the environment variable that stands for a storage option: `DELTASNAP_KEY` for `key`."""
     return "DELTASNAP_" + re.sub(r"\W+", "_", option, flags=re.ASCII).upper()
+
+
+def _path_from(folder: Path, path: str) -> str:
+    """Return a relative path relative to a folder; other paths and URLs as they are."""
+    if is_url(path) or Path(path).expanduser().is_absolute():
+        return path
+    # `..` of a link leads out of the folder that the link points to.
+    return os.path.relpath(path, folder.resolve())
 
 
 def _look(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:

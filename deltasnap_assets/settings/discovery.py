@@ -6,7 +6,7 @@ This happens when the definitions load. Dagster shows a new table after its code
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,8 +21,12 @@ from deltasnap_core import (
     is_url,
     learn_options,
     learn_url,
+    logger_of,
     redacted,
 )
+
+_log = logger_of(__name__)
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 class DiscoveryError(DeltaSnapError):
@@ -34,16 +38,20 @@ class DiscoveryError(DeltaSnapError):
         super().__init__(f"Tables at {self.pattern}: {reason}")
 
 
-def with_discovered(settings: Settings) -> Settings:
+def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> Settings:
     """Return the settings with the discovered tables after those in the file. A table that the file names is not added.
 
-    Errors: DiscoveryError if the storage cannot be listed, or two tables have the same name.
+    on_no_table: called with a message for each pattern without a table. That is no error: a lake may start empty.
+    Errors: DiscoveryError if the folder of a pattern cannot be listed, or two tables have the same name.
     """
     tables = list(settings.tables)
     for pattern in settings.discover:
         named = {table.name.casefold(): table.path for table in tables}
         paths = {table.path.rstrip("/") for table in tables}
-        for table in _found(pattern):
+        found = list(_found(pattern))
+        if not found:
+            on_no_table(_no_table_at(pattern.path))
+        for table in found:
             if table.path.rstrip("/") in paths:
                 continue
             if (other := named.setdefault(table.name.casefold(), table.path)) != table.path:
@@ -52,6 +60,13 @@ def with_discovered(settings: Settings) -> Settings:
                 raise DiscoveryError(pattern=pattern.path, reason=reason)
             tables.append(table)
     return settings.model_copy(update={"tables": tuple(tables)})
+
+
+def _no_table_at(path: str) -> str:
+    path = redacted(path.rstrip("/"))
+    if _WILDCARD.search(path):
+        return f"The pattern {path} finds no table."
+    return f"The pattern {path} finds no table: this folder is no Delta table. For the tables in it, use {path}/*."
 
 
 def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
@@ -75,7 +90,9 @@ def _table_paths(pattern: DiscoverSettings) -> list[str]:
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
-    """Return the paths that a pattern matches, ascending; URLs for a URL. Errors: DiscoveryError.
+    """Return the paths that a pattern matches, ascending; URLs for a URL.
+
+    Errors: DiscoveryError if the folder before the first wildcard cannot be listed, or does not exist.
 
     Catches every exception: each cloud storage client has its own for a timeout, denied access or a missing package.
     """
@@ -83,12 +100,24 @@ def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
     learn_options(storage_options)
     try:
         filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
+        filesystem.invalidate_cache()  # fsspec shares filesystems, with their listings, within a process
+        # `glob` ignores a folder that does not exist or cannot be listed.
+        filesystem.ls(_folder_of(path) or filesystem.root_marker, detail=False)
         found = sorted(str(each) for each in filesystem.glob(path))
+    except FileNotFoundError as error:
+        hide_secrets(error)
+        reason = f"the folder {redacted(_folder_of(pattern))} does not exist, or is empty on an object store"
+        raise DiscoveryError(pattern=pattern, reason=reason) from error
     except Exception as error:
         hide_secrets(error)
         raise DiscoveryError(pattern=pattern, reason=str(error) or type(error).__name__) from error
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
     return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]
+
+
+def _folder_of(pattern: str) -> str:
+    """Return the folder before the first wildcard."""
+    return _WILDCARD.split(pattern, maxsplit=1)[0].rpartition("/")[0]
 
 
 def _plain(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from deltasnap_assets.settings.config import (
 )
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
-from deltasnap_core import is_url, redacted
+from deltasnap_core import is_url, logger_of, redacted
+
+_log = logger_of(__name__)
 
 CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
@@ -31,17 +33,22 @@ _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credenti
 
 
 def load_settings(
-    file: Path | None = None, *, environment: Mapping[str, str] = os.environ, folder: Path | None = None
+    file: Path | None = None,
+    *,
+    environment: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+    on_no_table: Callable[[str], None] = _log.warning,
 ) -> Settings:
     """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
 
     `folder` defaults to the working directory. Relative paths in a file are relative to the file.
-    Errors: `ConfigError`.
+    on_no_table: called with a message for each pattern of `discover` that finds no table.
+    Errors: `ConfigError`; `DiscoveryError` if the folder of a pattern cannot be listed.
     """
     folder = Path.cwd() if folder is None else folder
     path = file or find_config(environment, folder)
     settings = demo_settings(folder) if path is None else read_settings(path, environment)
-    return with_discovered(settings) if settings.discover else settings
+    return with_discovered(settings, on_no_table) if settings.discover else settings
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:

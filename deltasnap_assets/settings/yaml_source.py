@@ -17,6 +17,7 @@ from deltasnap_core import DeltaSnapError, redacted
 
 Location = tuple[str | int, ...]
 
+_OWN_TAGS = "tag:yaml.org,2002:"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -72,7 +73,7 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
     """Read one YAML document; `${NAME}` in a value stands for an environment variable.
 
     Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a duplicate key, a key that is not
-    text, and a variable that is not set.
+    text, a variable that is not set, an unknown tag, and an impossible date or number.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -121,7 +122,7 @@ class _Reader:
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
             key, line = key_node.value, key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == f"{_OWN_TAGS}merge":
                 self.problems.append(
                     ConfigProblem(reason="a key must be text", line=line, key=key_text(location) or None)
                 )
@@ -137,7 +138,7 @@ class _Reader:
     def _scalar_of(self, node: yaml.Node, location: Location) -> Any:
         self.texts[location] = node.value
         if not _VARIABLE.search(node.value):
-            return self._constructor.construct_object(node)
+            return self._constructed(node, location)
 
         def look_up(match: re.Match[str]) -> str:
             name = match[1]
@@ -150,3 +151,18 @@ class _Reader:
             return self.environment.get(name, "")
 
         return _VARIABLE.sub(look_up, node.value)
+
+    def _constructed(self, node: yaml.Node, location: Location) -> Any:
+        try:
+            return self._constructor.construct_object(node)
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError):  # what YAML's constructors raise
+            kind = node.tag.removeprefix(_OWN_TAGS)
+            if kind == node.tag:
+                reason = f"the tag {kind} is not supported: for an environment variable, write ${{NAME}}"
+            else:
+                reason = f"not a valid {kind}: if it is text, put it in quotes"
+            # The value is not shown: it may be a credential.
+            self.problems.append(
+                ConfigProblem(reason=reason, line=self.lines.get(location), key=key_text(location) or None)
+            )
+            return None

@@ -7,16 +7,25 @@ derived from its files: an update is a delete and an insert, unless a key pairs 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
+from deltasnap_core.replay.driver.reconciliation import KEY, without
 from deltasnap_core.replay.engine import ReplayEngine
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
+from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
+from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_action
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
@@ -24,12 +33,14 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.stored_version import FileKind, StoredVersion
+from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.generations import is_version_of
 
 _COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
-_OF_REMOVED = ("path", "dataChange", "deletionVector")
+_DELETED_AT = "deletionTimestamp"
+_OF_REMOVED = ("path", _DELETED_AT, "dataChange", "deletionVector")
+_IDENTITY = ["path", "deletionVector"]
 
 
 def stored_row_changes(
@@ -85,7 +96,7 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
     table: at the version.
     """
     number, metadata = version.manifest.version, _metadata(version, table.table_path)
-    files = [] if unchanged else _rows(version, "all_files", _COLUMNS).values()
+    files = [] if unchanged else version.arrow("all_files", _COLUMNS).to_pylist(maps_as_pydicts="strict")
     log_path = version.manifest.log_path
     return planned_changes(
         table,
@@ -123,32 +134,131 @@ def _metadata(version: StoredVersion, path: str) -> Metadata:
 
 
 def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> list[FileAction]:
-    """Return the file actions of versions, from the files of each."""
-    found = []
-    files = {} if before is None else _rows(before, "all_files", _COLUMNS)
+    """Return the file actions of versions.
+
+    A version on the base of the version before it differs from it only in files that its changes since the base name.
+    Without the same base, all files of both are compared.
+    """
+    found: list[FileAction] = []
+    last_on_base = {_base_of(each): each for each in versions}
+    earlier, changes, base_files = before, None, None
     for each in versions:
-        version, earlier = each.manifest.version, files
-        files = _rows(each, "all_files", _COLUMNS)
-        added = {key: row for key, row in files.items() if key not in earlier}
-        removed = {key: row for key, row in earlier.items() if key not in files}
-        tombstones = _rows(each, "tombstones", _OF_REMOVED) if removed else {}
-        if each.manifest.version_changes is None:
-            # Stored from a checkpoint, where `dataChange` is false in every action. Comparison finds copied rows.
-            added = {key: row | {"dataChange": True} for key, row in added.items()}
-            tombstones = {}
-        only_moved = bool(added) and all(row["dataChange"] is False for row in added.values())
-        for key, row in removed.items():
-            known = tombstones.get(key, {}).get("dataChange")
-            row = {**row, "dataChange": not only_moved if known is None else known}
-            found.append(_action(version, each.manifest.log_path, add=None, remove=row))
-        found += [_action(version, each.manifest.log_path, add=row, remove=None) for row in added.values()]
+        # Without `version_changes`, it was stored as a base: its rows do not say what it changed.
+        is_followed = each.manifest.version_changes is not None
+        if earlier is None or not is_followed or _base_of(earlier) != _base_of(each):
+            files = None if earlier is None else earlier.arrow("all_files", _COLUMNS)
+            found += _differences(
+                each, files, each.arrow("all_files", _COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
+            )
+            changes = base_files = None
+        else:
+            changes_before = changes or _Changes.of(earlier)
+            changes = _Changes.of(each)
+            if base_files is None:
+                last = last_on_base[_base_of(each)]
+                base_files = _base_files(last, changes if last is each else _Changes.of(last))
+            files = changes_before.files(base_files, of=changes)
+            found += _differences(each, files, changes.live, changes.tombstones)
+        earlier = each
     return found
 
 
-def _rows(version: StoredVersion, kind: FileKind, columns: Sequence[str]) -> Mapping[Any, dict[str, Any]]:
-    """Return files or tombstones by logical file."""
-    rows = version.arrow(kind, columns)
-    return {_key(row): row for row in rows.to_pylist(maps_as_pydicts="strict")}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Changes:
+    """The files that changed since the base of a version: its live files and its tombstones among them."""
+
+    live: pa.Table
+    gone: pa.Table
+    log_path: str
+
+    @classmethod
+    def of(cls, version: StoredVersion) -> _Changes:
+        manifest = version.manifest
+        without_base = replace(
+            manifest,
+            base=replace(manifest.base, files=()),
+            min_file_retention_timestamp=KEEPS_EVERYTHING,  # a file of an expired tombstone changed too
+            plain_parquet=None,
+        )
+        changes = replace(version, manifest=without_base)
+        live, gone = changes.arrow("all_files", _COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
+        return cls(live=live, gone=gone, log_path=manifest.log_path)
+
+    def tombstones(self) -> pa.Table:
+        return self.gone
+
+    @property
+    def touched(self) -> pa.Table:
+        """The changed files (_IDENTITY)."""
+        return pa.concat_tables([self.live.select(_IDENTITY), self.gone.select(_IDENTITY)])
+
+    def files(self, base_files: pa.Table, *, of: _Changes) -> pa.Table:
+        """Return those live files of the version that later changes, on the same base, name."""
+        unchanged = _without(base_files, self.touched, self.log_path)
+        return pa.concat_tables([self.live, _among(unchanged, of.touched, self.log_path)])
+
+
+def _base_of(version: StoredVersion) -> tuple[str, DataSet]:
+    return version.manifest.generation, version.manifest.base
+
+
+def _base_files(version: StoredVersion, changes: _Changes) -> pa.Table:
+    """Return those live files of a version's base that its changes since then name."""
+    base = version.manifest.base
+    only_base = replace(version.manifest, version=base.last, changes=(), plain_parquet=None)
+    files = replace(version, manifest=only_base).arrow("all_files", _COLUMNS)
+    return _among(files, changes.touched, changes.log_path)
+
+
+def _differences(
+    version: StoredVersion, before: pa.Table | None, files: pa.Table, tombstones: Callable[[], pa.Table]
+) -> list[FileAction]:
+    """Return the file actions of a version. before: None: it is the first version.
+
+    before, files: of the version before it and of the version, all or those that may differ.
+    tombstones:    returns those of the version, at least of the files that it removes.
+    """
+    manifest = version.manifest
+    added = (files if before is None else _without(files, before)).to_pylist(maps_as_pydicts="strict")
+    removed = files.slice(0, 0) if before is None else _without(before, files)
+    known_changes = {}
+    if manifest.version_changes is None:
+        # Stored from a checkpoint, where `dataChange` is false in every action. Comparison finds copied rows.
+        added = [row | {"dataChange": True} for row in added]
+    elif removed.num_rows:
+        kept = [row for row in _among(tombstones(), removed).to_pylist() if manifest.retention.keeps(row[_DELETED_AT])]
+        known_changes = {_key(row): row["dataChange"] for row in kept}
+    only_moved = bool(added) and all(row["dataChange"] is False for row in added)
+    found = []
+    for row in removed.to_pylist(maps_as_pydicts="strict"):
+        known = known_changes.get(_key(row))
+        row["dataChange"] = not only_moved if known is None else known
+        found.append(_action(manifest.version, manifest.log_path, add=None, remove=row))
+    return found + [_action(manifest.version, manifest.log_path, add=row, remove=None) for row in added]
+
+
+def _without(rows: pa.Table, others: pa.Table, log_path: str | None = None) -> pa.Table:
+    """Return the rows of files that are not among others. log_path: compare decoded paths; None: paths as they are."""
+    return rows.filter(pa.array(_is_new(rows, others, log_path)))
+
+
+def _among(rows: pa.Table, others: pa.Table, log_path: str | None = None) -> pa.Table:
+    """Return the rows of files that are among others. log_path: as `_without`."""
+    return rows.filter(pa.array(~_is_new(rows, others, log_path)))
+
+
+def _is_new(rows: pa.Table, others: pa.Table, log_path: str | None) -> NDArray[np.bool_]:
+    numbered = _identities(rows, log_path).append_column("row", pa.array(np.arange(rows.num_rows)))
+    is_new = np.zeros(rows.num_rows, np.bool_)
+    is_new[without(numbered, _identities(others, log_path))["row"].to_numpy()] = True
+    return is_new
+
+
+def _identities(rows: pa.Table, log_path: str | None) -> pa.Table:
+    """Return the identities of files (KEY)."""
+    paths, vectors = rows["path"].combine_chunks(), rows["deletionVector"].combine_chunks()
+    ids = vector_ids(*(pc.struct_field(vectors, name) for name in KEY_FIELDS))
+    return pa.table([paths if log_path is None else path_keys(paths, log_path), pc.fill_null(ids, "")], names=KEY)
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

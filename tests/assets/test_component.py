@@ -50,7 +50,7 @@ attributes:
     - {path: "{{ env.STAGE }}/*", name: "bronze_{name}"}
 """
 
-pytestmark = pytest.mark.spark  # servers and programs, in seconds each
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 class Project:

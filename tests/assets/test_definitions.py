@@ -85,6 +85,17 @@ def test_every_name_that_the_configuration_takes_is_taken_by_dagster(name: str) 
     assert [schedule.name for schedule in defs.schedules or ()] == [f"{name}_refresh", "deltasnap_fleet_hourly"]
 
 
+def test_tables_whose_names_end_as_our_own_names_do_load_together() -> None:
+    endings = (
+        *("version", "table", "log", "snapshots", "versions", "refresh", "observe", "prune", "prune_store"),
+        *("new_commits", "expectations", "version_expectations", "table_expectations", "delta_log", "all_files"),
+    )
+    names = ["orders", *(f"orders{gap}{ending}" for ending in endings for gap in ("_", "__", "___"))]
+    for some in (names[:MAX_SENSORS], names):
+        tables = tuple(TableSettings(name=name, path=f"/{name}") for name in some)
+        dg.Definitions.validate_loadable(build_definitions(Settings(storage="/s", tables=tables)))
+
+
 def test_job_of_a_table_named_fleet_has_only_its_assets() -> None:
     tables = (TableSettings(name="fleet", path="/t"),)
     job = build_definitions(Settings(storage="/s", tables=tables)).resolve_job_def("fleet_snapshots")

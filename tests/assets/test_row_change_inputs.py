@@ -170,6 +170,7 @@ def test_each_partition_has_its_own_last_run(people: Followed) -> None:
         people.run(mirror, tags=both)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame, None], ids=str)
 def test_changes_are_given_as_the_type_asked_for(people: Followed, wanted: Any) -> None:
     def mirror(changes):  # type: ignore[no-untyped-def]
@@ -192,6 +193,7 @@ def test_materialization_that_somebody_reported_does_not_count(people: Followed)
     assert people.read(mirror) == [(2, "Cy", "insert", 1)]
 
 
+@pytest.mark.thorough
 def test_table_that_is_created_again_is_an_error_until_the_asset_is_wiped(people: Followed) -> None:
     mirror = reader()
     people.append("Cy")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 pytest.importorskip("deltalake")
 pytest.importorskip("dagster_webserver")
 pytest.importorskip("playwright")

@@ -14,7 +14,7 @@ import pytest
 
 from deltasnap_assets.command.local.local_instance import DEFAULT_HOME
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 pytest.importorskip("deltalake")
 pytest.importorskip("dagster_webserver")
 pytest.importorskip("playwright")

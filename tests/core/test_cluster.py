@@ -16,7 +16,7 @@ from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, VERSIONS, Task, core_answ
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 # Two small JVMs that live for seconds.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -20,6 +20,7 @@ from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.version_range import RangeBase, never_falling, versions_of
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, counts, expected_counts, expected_facts, facts, load_golden_tables
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ def test_every_choice_that_the_golden_set_leaves_is_made_knowingly() -> None:
     assert {text for text in left if not text.startswith("a reader that does not implement")} <= set(LENIENT)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=ids(TABLES))
+@pytest.mark.parametrize("table", one_in(4, TABLES), ids=ids(TABLES))
 def test_golden_versions_are_as_expected_in_every_field(table: GoldenTable, log_of: LogOf) -> None:
     log = log_of(table)
     versions = sorted(table.states)
@@ -154,7 +155,7 @@ def contiguous_states(table: GoldenTable) -> list[int]:
 RANGES = [table for table in TABLES if contiguous_states(table)]
 
 
-@pytest.mark.parametrize("table", RANGES, ids=ids(RANGES))
+@pytest.mark.parametrize("table", one_in(4, RANGES), ids=ids(RANGES))
 def test_golden_range_pass_gives_the_counts_of_every_version(
     table: GoldenTable, log_of: LogOf, spark: SparkSession
 ) -> None:

@@ -54,6 +54,7 @@ def assert_agrees(snapshot: Snapshot, state: OracleState) -> None:
     assert snapshot.transactions == {name: txn["version"] for name, txn in state.transactions.items()}
 
 
+@pytest.mark.thorough
 @PROPERTY
 @given(made=random_logs())
 def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
@@ -102,6 +103,7 @@ def test_every_legal_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         DeltaLog.clear_cache()
 
 
+@pytest.mark.thorough
 @PROPERTY
 @given(made=random_logs())
 def test_following_a_log_gives_what_a_cold_load_gives(spark: SparkSession, made: RandomLog) -> None:

@@ -78,6 +78,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.thorough
 def test_session_is_one_of_connect_on_a_server_without_python(found: dict[str, Any]) -> None:
     assert found["session"].startswith("pyspark.sql.connect.")
     assert not found["has_python"]
@@ -106,6 +107,7 @@ def test_client_is_told_nothing_of_the_settings_of_the_server(found: dict[str, A
     assert found["warnings"] == []
 
 
+@pytest.mark.thorough
 def test_rows_over_connect_are_those_expected(server: SparkServer, golden: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.json"
     result = subprocess.run(

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 deltalake = pytest.importorskip("deltalake")
 
 
+@pytest.mark.thorough
 def test_asset_loads_the_rows_and_then_what_came(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

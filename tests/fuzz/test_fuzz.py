@@ -14,6 +14,7 @@ from tests.fuzz.meanings import Mutation
 from tests.fuzz.questions import limited_memory
 from tests.fuzz.rewritten_logs import try_rewriting
 from tests.fuzz.watched_store import WatchedStore
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def _some_at_once(step: int) -> list[Any]:
     return [pytest.param(first, marks=() if first == SEED else pytest.mark.spark) for first in firsts]
 
 
-@pytest.mark.parametrize("first", _some_at_once(A_TEST))
+@pytest.mark.parametrize("first", one_in(4, _some_at_once(A_TEST)))
 def test_log_tells_the_truth_or_refuses(first: int) -> None:
     with limited_memory():
         assert told([try_table(seed) for seed in range(first, first + A_TEST)]) == []
@@ -48,6 +49,7 @@ def test_rewritten_log_tells_the_truth(first: int) -> None:
     assert told([try_rewriting(seed) for seed in range(first, first + 2 * A_TEST)]) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))
 def test_replay_and_store_tell_the_truth_or_refuse(first: int, spark: SparkSession) -> None:

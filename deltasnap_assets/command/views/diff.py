@@ -1,4 +1,7 @@
-"""`deltasnap diff`: the differences between two versions. It reads only the commits between them and no Spark."""
+"""`deltasnap diff`: the differences between two versions. It uses no Spark.
+
+It reads the commits between them. Of the earlier version, it reads only the files that these commits change.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
-from deltasnap_core import ChangedFile, DeltaSnapError, TableLog, VersionGapError, commit_file, read_commits
+from deltasnap_core import (
+    DeltaSnapError,
+    FileStatus,
+    TableLog,
+    VersionGapError,
+    VersionLog,
+    VersionRanges,
+    file_difference,
+    read_commits,
+)
 
 _MAX_SHOWN = 10
 
@@ -27,60 +40,106 @@ class LargeCommitError(DeltaSnapError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogicalFile:
+    """A data file with its deletion vector. path: as in the log. size: bytes; None: unknown. vector_id: None: none."""
+
+    path: str
+    size: int | None
+    vector_id: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the file as JSON."""
+        vector = {} if self.vector_id is None else {"deletionVectorId": self.vector_id}
+        return {"path": self.path, "size": self.size, **vector}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionDiff:
     """The differences of version `last` from the earlier version `first`.
 
-    changes: of schema, properties and protocol, in words. added, removed: the files that only one of the two has.
-    operations: of the versions between, ascending.
+    changes: of schema, properties and protocol, in words. added, removed: the logical files that only one of the two
+    has. operations: of the versions between, ascending.
+    files_with_other_vector: paths of which both have a file, with different deletion vectors. Such a file is removed
+                             and added.
+    assumed: why the files of `first` cannot be read; None: they were read. If they cannot, the commits between decide
+             alone: a file was live in `first` if the first of them that names it removes it.
     """
 
     first: int
     last: int
     operations: tuple[tuple[int, str], ...]
     changes: tuple[str, ...]
-    added: tuple[ChangedFile, ...]
-    removed: tuple[ChangedFile, ...]
+    added: tuple[LogicalFile, ...]
+    removed: tuple[LogicalFile, ...]
+    files_with_other_vector: int
+    assumed: str | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the difference as JSON."""
         values = asdict(self)
         values["operations"] = [{"version": version, "operation": name} for version, name in self.operations]
         for name in ("added", "removed"):
-            values[name] = [{"path": file.path, "size": file.size} for file in getattr(self, name)]
+            values[name] = [file.to_json() for file in getattr(self, name)]
         return values
 
 
-def compare_versions(path: str, storage_options: Mapping[str, Any], one: int, other: int) -> VersionDiff:
-    """Return the differences between two versions, given in any order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionPair:
+    """Two versions of a log, and the commits after `first` up to `last`, by version. missing: lost commits of these."""
 
-    Errors: those of loading either version, and VersionGapError if the log has lost a commit between them.
+    log: TableLog
+    first: VersionLog
+    last: VersionLog
+    commits: Mapping[int, FileStatus]
+    missing: VersionRanges
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions that a comparison reads. Of a run of missing commits, only the first."""
+        return (self.first.version, self.last.version, *self.commits, *(first for first, _ in self.missing.runs))
+
+
+def find_versions(path: str, storage_options: Mapping[str, Any], one: int, other: int) -> VersionPair:
+    """Return two versions, given in any order.
+
+    Errors: those of finding either version; VersionNotFoundError states the existing versions.
     """
     first, last = sorted((one, other))
     log = TableLog.for_path(path, storage_options)
     before, after = log.at(first), log.at(last)
+    # Never a range of versions: a wrong argument, or one stray file, makes it too long for memory.
+    listed = log.list(first).commits
+    commits = {version: file for version, file in listed.items() if first < version <= last}
+    missing = VersionRanges.between(first + 1, last, commits)
+    return VersionPair(log=log, first=before, last=after, commits=commits, missing=missing)
+
+
+def compare_versions(pair: VersionPair) -> VersionDiff:
+    """Return the differences between two versions.
+
+    Errors: those of loading either version, CorruptLogError for a commit between them, VersionGapError if the log has
+    lost one, and LargeCommitError.
+    """
+    log, before, after = pair.log, pair.first, pair.last
     changes = (*metadata_changes(before.metadata, after.metadata), *protocol_changes(before.protocol, after.protocol))
-    between = range(first + 1, last + 1)
-    commits = {version: log.store.status(f"{log.log_path}/{commit_file(version)}") for version in between}
-    if missing := tuple(version for version, file in commits.items() if file is None):
-        raise VersionGapError(path=log.table_path, version=last, missing=missing)
-    began: dict[str, ChangedFile] = {}
-    ended: dict[str, ChangedFile] = {}
-    batch = read_commits(log.store, [file for file in commits.values() if file is not None])
-    if batch.large:
+    if pair.missing:
+        raise VersionGapError(path=log.table_path, version=after.version, missing=pair.missing)
+    batch = read_commits(log.store, list(pair.commits.values()))
+    files = file_difference(log.store, log.log_path, before, batch)
+    if files is None:
         raise LargeCommitError(path=batch.large[0].path)
-    for _, _, name, values in batch.actions("add", "remove"):
-        change = "+" if name == "add" else "-"
-        changed = ChangedFile(change=change, path=values["path"], size=values.get("size"))
-        began.setdefault(changed.path, changed)
-        ended[changed.path] = changed
-    history = log.history.get_history(start=first + 1, end=last) if last > first else []
+    added, removed = _files(files.added), _files(files.removed)
     return VersionDiff(
-        first=first,
-        last=last,
-        operations=tuple((commit.version, commit.operation or "unknown") for commit in reversed(history)),
+        first=before.version,
+        last=after.version,
+        operations=tuple(
+            (version, (info and info.operation) or "unknown") for version, info in batch.commit_infos().items()
+        ),
         changes=changes,
-        added=_of_both(began, ended, "+"),
-        removed=_of_both(began, ended, "-"),
+        added=added,
+        removed=removed,
+        files_with_other_vector=len({file.path for file in added} & {file.path for file in removed}),
+        assumed=None if files.assumed is None else str(files.assumed),
     )
 
 
@@ -90,16 +149,19 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
     for change in diff.changes:
         console.print(shown(f"  {change}"))
     for sign, files in (("+", diff.added), ("-", diff.removed)):
-        size = bytes_text(sum(file.size or 0 for file in files))
+        sizes = [file.size for file in files if file.size is not None]
+        size = bytes_text(sum(sizes)) if len(sizes) == len(files) else "size unknown"
         console.print(f"  {sign} {counted(len(files), 'file')}, {size}")
         for file in files[:_MAX_SHOWN]:
             console.print(shown(f"      {file.path}"))
         if len(files) > _MAX_SHOWN:
             console.print(f"      and {len(files) - _MAX_SHOWN:,} more; --json has all of them")
+    if diff.files_with_other_vector:
+        both = counted(diff.files_with_other_vector, "data file")
+        console.print(f"  {both} with another deletion vector: listed as removed and as added")
 
 
-def _of_both(
-    began: Mapping[str, ChangedFile], ended: Mapping[str, ChangedFile], change: str
-) -> tuple[ChangedFile, ...]:
-    """Return the files whose first and last change is `change`. Excludes files added and removed again, or put back."""
-    return tuple(file for path, file in ended.items() if file.change == change == began[path].change)
+def _files(rows: pa.Table) -> tuple[LogicalFile, ...]:
+    """Return the files of a difference, by path."""
+    found = (LogicalFile(**{**row, "vector_id": row["vector_id"] or None}) for row in rows.to_pylist())
+    return tuple(sorted(found, key=lambda file: (file.path, file.vector_id or "")))

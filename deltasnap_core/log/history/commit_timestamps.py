@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -122,12 +123,19 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
     if checksum is not None and checksum.metadata is not None:
         return checksum.metadata.configuration
-    infos = (info for _, info in read_commit_infos(store, newest_first[:_COMMITS_ASKED]))
+    infos = _readable_infos(store, newest_first[:_COMMITS_ASKED])
     has_own_time = (info is not None and info.in_commit_timestamp is not None for info in infos)
     if not next(has_own_time, False):
         return _properties_in_force(store, listing) if any(has_own_time) else {}
     metadata = next(_metadata_in(store, newest_first), None)
     return metadata.configuration if metadata else {"delta.enableInCommitTimestamps": "true"}
+
+
+def _readable_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[CommitInfo | None]:
+    """Yield the commitInfo of commits. Skips a damaged commit: the history of the others can still be read."""
+    for commit in commits:
+        with suppress(CorruptLogError):
+            yield from (info for _, info in read_commit_infos(store, [commit]))
 
 
 def _properties_in_force(store: LogStore, listing: LogListing) -> Mapping[str, str]:

@@ -274,6 +274,48 @@ def test_broken_configuration_is_told_without_traceback(
         assert part in result.stderr
 
 
+def test_output_that_cannot_be_written_is_one_line_of_error(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    full = "import os\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\n" + COMMAND
+    for arguments in (["history", "t", "--json"], ["history", "t"]):
+        result = FORKS.run(full, *arguments, cwd=tmp_path)
+        assert_one_line_of_error(result, "No space left on device")
+        assert result.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--port", "99999"), ("--port", "0"), ("--host", "no such host"), ("--host", "a" * 100)]
+)
+def test_ui_names_the_option_that_is_no_address(option: str, value: str, tmp_path: Path) -> None:
+    result = deltasnap("ui", option, value, folder=tmp_path)
+    assert_one_line_of_error(result, f"Invalid value for '{option}'" if option == "--port" else f"{option}: {value!r}")
+    assert result.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def empty_lake(folder: Path) -> None:
+    (folder / "lake").mkdir()
+    (folder / "deltasnap.yaml").write_text("storage: store\ndiscover: [{path: lake/*}]", encoding="utf-8")
+
+
+def test_refresh_without_any_table_says_which_pattern_finds_none(tmp_path: Path) -> None:
+    empty_lake(tmp_path)
+    result = deltasnap("refresh", "--json", folder=tmp_path)
+    warning, error = result.stderr.strip().splitlines()
+    assert result.returncode == 1
+    assert warning == f"warning: The pattern {tmp_path}/lake/* finds no table."
+    assert error == f"error: {json.loads(result.stdout)['error']}"
+    assert "no table to refresh" in error
+
+
+def test_fleet_without_any_table_says_which_pattern_finds_none(tmp_path: Path) -> None:
+    empty_lake(tmp_path)
+    result = deltasnap("fleet", "--json", folder=tmp_path)
+    assert result.returncode == 0
+    assert result.stderr == f"warning: The pattern {tmp_path}/lake/* finds no table.\n"
+    assert json.loads(result.stdout)["tables"] == []
+
+
 def test_refresh_of_unknown_table_lists_those_there_are(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
     result = deltasnap("refresh", "evnts", folder=tmp_path)

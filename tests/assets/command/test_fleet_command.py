@@ -84,6 +84,14 @@ def test_prometheus_output_has_each_table() -> None:
     assert [f'deltasnap_table_condition{{table="{name}",condition="healthy"}}' in text for name in "abc"] == [True] * 3
 
 
+@pytest.mark.usefixtures("folder")
+def test_prometheus_output_of_some_tables_has_the_totals_of_all_tables() -> None:
+    text = run("--only", "broken", "--format", "prometheus").stdout
+    assert [f'{{table="{name}"' in text for name in "abc"] == [False, True, False]
+    for condition in ("broken", "unknown", "healthy"):
+        assert f'deltasnap_tables{{condition="{condition}"}} 1\n' in text
+
+
 def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -> None:
     code = (
         "import sys\n"

@@ -65,6 +65,7 @@ def test_run_is_executed_by_the_process_that_stood_by(instance: dg.DagsterInstan
     assert started == [f"Started process for run (pid: {pid_of(run.tags[PROCESS_TAG])})."]
 
 
+@pytest.mark.thorough
 @pytest.mark.spark  # programs of its own
 def test_table_added_since_the_process_stood_by_is_known_to_the_run(
     instance: dg.DagsterInstance, tmp_path: Path

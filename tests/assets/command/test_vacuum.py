@@ -65,6 +65,7 @@ def write(path: Path, day: str, ids: list[int], mode: Any) -> None:
     write_deltalake(path, rows, mode=mode, partition_by=["day"], predicate=predicate)
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_versions_lose_their_files_as_told(session: Any, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")

@@ -20,7 +20,7 @@ from deltasnap_assets.runs.planning.plan import ASSET_NAMES
 from deltasnap_core import SnapshotStore
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 ROOT = Path(__file__).resolve().parents[3]
 VERSIONS = 5

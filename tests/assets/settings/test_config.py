@@ -118,6 +118,22 @@ MISTAKES = {
     "not YAML": ("tables: [\n", ":2: not YAML: expected the node content, but found '<stream end>'"),
     "not a mapping": ("- a\n", ": expected keys such as tables: ..."),
     "empty": ("", ": expected keys such as tables: ..."),
+    "unknown tag": (
+        "tables:\n  - name: a\n    path: !env LAKE\n",
+        ":3: tables[0].path: the tag !env is not supported: for an environment variable, write ${NAME}",
+    ),
+    "include": (
+        "tables: !include hunter2.yaml\n",
+        ":1: tables: the tag !include is not supported: for an environment variable, write ${NAME}",
+    ),
+    "impossible date": (
+        "tables:\n  - name: a\n    path: /a\n    description: 2026-13-45\n",
+        ":4: tables[0].description: not a valid timestamp: if it is text, put it in quotes",
+    ),
+    "number that is none": (
+        "tables:\n  - name: a\n    path: /a\n    storage_options: {key: !!int hunter2}\n",
+        ":4: tables[0].storage_options.key: not a valid int: if it is text, put it in quotes",
+    ),
     "credentials are not shown": (
         "tables:\n  - name: a\n    path: /a\nspark:\n  config: {spark.secret: [hunter2]}\n",
         ":5: spark.config.spark.secret: expected a valid string",

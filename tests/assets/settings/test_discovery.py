@@ -4,6 +4,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError
@@ -80,9 +81,76 @@ def test_storage_that_fails_as_no_filesystem_does_is_told(tmp_path: Path) -> Non
     class Unreachable(fsspec.AbstractFileSystem):  # type: ignore[misc]
         protocol = "unreachable"
 
-        def glob(self, *_: object, **__: object) -> list[str]:
+        def ls(self, *_: object, **__: object) -> list[str]:
             raise RuntimeError("Could not connect to the endpoint")
 
     fsspec.register_implementation("unreachable", Unreachable, clobber=True)
     with pytest.raises(DiscoveryError, match=r"Tables at unreachable://lake/\*.*: Could not connect to the endpoint"):
         load(tmp_path, "discover: [{path: unreachable://lake/*}]")
+
+
+@pytest.mark.parametrize("pattern", ["lake/bronze/*", "lake/[bs]*/*", "lake"])
+def test_pattern_in_a_folder_that_does_not_exist_is_an_error(pattern: str, tmp_path: Path) -> None:
+    with pytest.raises(DiscoveryError, match=rf"Tables at .*: the folder {tmp_path}/lake\S* does not exist"):
+        load(tmp_path, f'discover: [{{path: "{pattern}"}}]')
+
+
+def test_folder_that_may_not_be_listed_is_an_error(tmp_path: Path) -> None:
+    class Forbidden(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        protocol = "forbidden"
+
+        def ls(self, *_: object, **__: object) -> list[str]:
+            raise PermissionError("Access Denied")
+
+    fsspec.register_implementation("forbidden", Forbidden, clobber=True)
+    with pytest.raises(DiscoveryError, match=r"Tables at forbidden://lake/\*.*: Access Denied"):
+        load(tmp_path, "discover: [{path: forbidden://lake/*}]")
+
+
+def test_table_that_comes_later_is_found_on_a_storage_that_caches_its_listings(tmp_path: Path) -> None:
+    class Caching(LocalFileSystem):  # type: ignore[misc]
+        """Returns its first listing of a folder until its cache is invalidated, as s3fs does."""
+
+        protocol = "caching"
+
+        def ls(self, path: str, detail: bool = False, **_: object) -> list[object]:
+            if (path, detail) not in self.dircache:
+                self.dircache[path, detail] = super().ls(path, detail)
+            return self.dircache[path, detail]
+
+        def invalidate_cache(self, path: str | None = None) -> None:
+            self.dircache.clear()
+
+        def __init__(self, **options: object) -> None:
+            super().__init__(**options)
+            self.dircache = dict[tuple[str, bool], list[object]]()
+
+    fsspec.register_implementation("caching", Caching, clobber=True)
+    lake(tmp_path, "bronze/clicks")
+    text = f"discover: [{{path: caching://{tmp_path}/lake/bronze/*}}]"
+    assert [table.name for table in load(tmp_path, text).tables] == ["clicks"]
+    (tmp_path / "lake/bronze/late/_delta_log").mkdir(parents=True)
+    assert [table.name for table in load(tmp_path, text).tables] == ["clicks", "late"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "advice"),
+    [("lake/gold/*", "The pattern {0}/lake/gold/* finds no table."), ("lake", "use {0}/lake/*.")],
+    ids=["empty folder", "no wildcard"],
+)
+def test_pattern_without_a_table_is_a_warning(
+    pattern: str, advice: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake(tmp_path, "bronze/clicks")
+    (tmp_path / "lake" / "gold").mkdir()
+    settings = load(tmp_path, f'discover: [{{path: "{pattern}"}}, {{path: lake/bronze/*}}]')
+    assert [table.name for table in settings.tables] == ["clicks"]
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().endswith(advice.format(tmp_path))
+
+
+def test_pattern_whose_tables_the_file_names_is_no_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lake(tmp_path, "bronze/clicks")
+    load(tmp_path, "tables: [{name: mine, path: lake/bronze/clicks}]\ndiscover: [{path: lake/bronze/*}]")
+    assert caplog.records == []

@@ -104,6 +104,7 @@ def test_disk_without_room_for_the_archive_is_told_at_once(monkeypatch: pytest.M
         make_archive()
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_workload_replays_and_stores_every_kind_of_thing(spark: SparkSession) -> None:
     # Four files a commit; each of the three after the checkpoint removes one.

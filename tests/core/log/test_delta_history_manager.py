@@ -387,3 +387,14 @@ def test_latest_commit_without_its_required_time_is_an_error(last: list[Action])
     with pytest.raises(CorruptLogError, match="inCommitTimestamp"):
         manager.get_history()
     assert manager.get_active_commit_at_time(150).version == 0
+
+
+@pytest.mark.parametrize("broken", [2, 4])
+def test_damaged_commit_does_not_hide_the_others(broken: int) -> None:
+    manager = manager_of((commit_info(), metadata()), *((commit_info(),) for _ in range(4)))
+    store = counted(manager).store
+    assert isinstance(store, MemoryLogStore)
+    store.put(commit_file(broken), b"{nope")
+    others = [range(broken), range(broken + 1, 5)]
+    found = [entry.version for each in others if each for entry in manager.get_history(start=each[0], end=each[-1])]
+    assert sorted(found) == [version for version in range(5) if version != broken]

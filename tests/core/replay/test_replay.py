@@ -298,6 +298,7 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     return versions_of(range_base, on_spark, in_force)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [0, 1, 3, 6])
 def test_every_version_of_a_range_equals_its_own_replay(spark: SparkSession, first: int) -> None:
     versions = ranged(spark, first, len(HISTORY) - 1, {})

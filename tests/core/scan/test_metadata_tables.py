@@ -64,6 +64,7 @@ def tables(made: Made, request: pytest.FixtureRequest) -> MetadataTables:
     return made.log.snapshot.tables if request.param == "snapshot" else made.store.tables("events")
 
 
+@pytest.mark.thorough
 def test_every_table_has_its_documented_columns_and_is_a_view_by_one_call(
     spark: SparkSession, tables: MetadataTables
 ) -> None:
@@ -123,6 +124,7 @@ def test_column_stats_say_how_far_statistics_go(made: Made, tables: MetadataTabl
     assert by_column["id"]["type"] == "long"
 
 
+@pytest.mark.thorough
 def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_by_a_listing(
     made: Made, tables: MetadataTables
 ) -> None:

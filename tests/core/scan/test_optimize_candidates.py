@@ -165,6 +165,7 @@ VALUES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", VALUES)
 def test_statement_selects_exactly_the_partition(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     adds = [

@@ -360,6 +360,7 @@ def test_no_changes_are_an_empty_frame(spark: SparkSession, tmp_path: Path) -> N
     assert (found.columns, found.count()) == (["id", "_change_type", "_commit_version", "_commit_timestamp"], 0)
 
 
+@pytest.mark.thorough
 def test_a_store_returns_the_same_changes_with_and_without_the_log(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     first = file(table, "first", pairs((1, "a"), (2, "b"), (3, "c")))

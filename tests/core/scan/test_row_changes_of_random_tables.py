@@ -16,7 +16,7 @@ from tests.core.scan.changing_tables import ChangingTable, canonical, written_by
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 TABLES = int(os.environ.get("DELTASNAP_RANDOM_TABLES", "8"))
 """More tables: DELTASNAP_RANDOM_TABLES=200."""

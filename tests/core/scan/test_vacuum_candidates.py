@@ -109,6 +109,7 @@ def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path
     assert unprotected(candidates(spark, table)) == {"orphan"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "unresolved",
     [
@@ -163,6 +164,7 @@ def test_what_links_lead_to_and_links_themselves_are_never_listed(spark: SparkSe
     assert unprotected(candidates(spark, table)) == set()
 
 
+@pytest.mark.thorough
 def test_versions_before_and_after_the_one_asked_count(spark: SparkSession, tmp_path: Path) -> None:
     write_log(
         tmp_path,
@@ -271,6 +273,7 @@ def lives(draw: st.DrawFn) -> Life:
     return Life(f"{draw(NAMES)}.f", actions, draw(st.booleans()))
 
 
+@pytest.mark.thorough
 @settings(max_examples=3, phases=[Phase.generate])
 @given(files=st.lists(lives(), min_size=60, max_size=120, unique_by=lambda life: life.name.lower()), data=st.data())
 def test_nothing_listed_is_live_in_a_retained_version(

@@ -460,6 +460,7 @@ def kill_everywhere(spark: SparkSession, tmp_path: Path, policy: str) -> tuple[i
     return kills, left
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_killed_writer_leaves_readable_table(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -231,6 +231,7 @@ def test_checksum_that_contradicts_its_log_is_told_of_field_by_field(
     assert set(differences(histogramOpt=empty)) == {"file_size_histogram"}
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(golden_folder() is None, reason="no golden tables: set DELTASNAP_GOLDEN to their folder")
 def test_checksums_of_the_golden_tables_agree_with_their_logs(
     spark: SparkSession, golden: Path, clock: FixedClock
@@ -288,6 +289,7 @@ def write_commits(path: Path, first: int, last: int) -> None:
             DeltaTable(str(path)).create_checkpoint()
 
 
+@pytest.mark.thorough
 def test_readers_beside_a_writer_see_what_cold_loads_see(spark: SparkSession, tmp_path: Path) -> None:
     write_commits(tmp_path, 0, 0)
     done = Event()

@@ -69,6 +69,7 @@ def table_with(folder: Path, lines: list[bytes]) -> str:
     return str(folder)
 
 
+@pytest.mark.thorough
 def test_every_question_reads_unusual_lines_alike(spark: SparkSession, tmp_path: Path, is_large: bool) -> None:
     path = table_with(tmp_path / "table", UNUSUAL)
     snapshot = DeltaLog.for_table(spark, path).get_snapshot_at(version=1, min_file_retention_timestamp=0)
@@ -101,6 +102,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED.keys())
 def test_every_question_refuses_what_readers_read_otherwise(
     spark: SparkSession, tmp_path: Path, line: bytes, is_large: bool

@@ -19,7 +19,7 @@ from tests.flaky_s3 import FlakyS3
 
 KEYS = 1205
 
-pytestmark = pytest.mark.spark  # servers and programs, in seconds each
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("code", ["SlowDown", "ServiceUnavailable", "InternalError"])

@@ -128,6 +128,7 @@ def test_version_written_again_writes_nothing(copied: SnapshotStore, log: DeltaL
     assert {path: path.stat().st_mtime_ns for path in folder_of(copied).rglob("*")} == before
 
 
+@pytest.mark.thorough
 def test_version_by_version_with_merges_and_bases_gives_the_same(
     spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:
@@ -297,6 +298,7 @@ def test_table_created_again_is_a_new_generation(spark: SparkSession, tmp_path: 
     check_version(store, "events", log, 2)
 
 
+@pytest.mark.thorough
 def test_two_writers_at_once_store_the_same(
     spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:

@@ -22,7 +22,7 @@ from deltasnap_core.store.store_reader import StoreReader
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.tables import as_rows, content, make_table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 LATEST = 2
 EAGER = ChangePolicy(base_fraction=0.1, least_rows=1, fan_in=2)

@@ -98,6 +98,7 @@ def test_restored_and_written_on_keeps_what_is_common_and_stores_the_rest_anew(
     assert (again.common.relation, again.written) == (LogRelation.SAME, ())
 
 
+@pytest.mark.thorough
 def test_fork_of_a_fork_is_pruned_to_what_counts(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(spark, table), 0, 6)
     restore(table, 6, after=3)
@@ -184,6 +185,7 @@ class SwappedLogStore:
         return self._store.open(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calls", [1, 2], ids=["before the commits are read", "before the log is listed again"])
 @pytest.mark.parametrize(("last", "after"), [(6, -1), (8, 1), (1, None)], ids=["recreated", "restored", "rolled back"])
 def test_log_replaced_while_it_is_read_commits_nothing(

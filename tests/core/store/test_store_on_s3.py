@@ -24,7 +24,7 @@ from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import as_rows, check_version, make_table
 from tests.flaky_s3 import FlakyS3
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 def test_store_on_s3_answers_as_the_snapshots_do(

@@ -56,6 +56,7 @@ def states() -> list[OracleState]:
     return replay(COMMITS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ranges", "policy"),
     [

@@ -156,6 +156,7 @@ def test_rows_are_counted_once_for_a_base_and_updated_by_commits(
     assert {sums.files for sums in (found.deletions or {}).values()} == {2}
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_store_of_an_earlier_release_is_counted_and_then_updated(
@@ -187,6 +188,7 @@ def test_large_range_is_counted_again(
     assert counted.times == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_wrong_breakdown_is_found_by_the_state_and_counted_again(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("DELTASNAP_FUZZ_SEED", "1"))
 TABLES = int(os.environ.get("DELTASNAP_FUZZ_SCANS", "2"))
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(SEED, SEED + TABLES))

@@ -155,6 +155,7 @@ def test_damaged_breakdown_is_refused_or_read_whole(place: float) -> None:
         breakdown_of(content[: len(content) // 2], manifest)
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @law(4)

@@ -1,0 +1,101 @@
+"""The files that only one of two versions has, without Spark: from the commits between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltasnap_core.errors import CorruptLogError, DeltaSnapError
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.replay.driver.checkpoint_measures import map_measures
+from deltasnap_core.replay.driver.reconciliation import KEY, newest, with_path_keys, without
+from deltasnap_core.storage.log_store import LogStore
+
+_COLUMNS = {"path": "path", "dv_id": "vector_id", "size": "size"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDifference:
+    """The logical files that only the later version has, and those that only the earlier one has.
+
+    added, removed: path (text, as in the log), vector_id (text, empty: no deletion vector), size (int64, bytes; null:
+                    the log does not state it). In any order.
+    assumed:        why the files of the earlier version cannot be read; None: they were read. Then the commits decide
+                    alone: a file was there before if the first of them that names it removes it.
+    """
+
+    added: pa.Table
+    removed: pa.Table
+    assumed: DeltaSnapError | None = None
+
+
+def file_difference(store: LogStore, log_path: str, before: VersionLog, commits: CommitBatch) -> FileDifference | None:
+    """Return what commits after a version change in its files; None: they change too many to compare in memory.
+
+    Of the version, it keeps only the files that the commits name.
+    """
+    measures = commits.measures
+    if measures is None:
+        return None
+    actions = _keyed(measures, log_path)
+    changed = newest(actions)
+    live, assumed = _first_removed(actions), None
+    try:
+        live = _live_among(store, log_path, before, changed) if changed.num_rows else live
+    except DeltaSnapError as error:  # whatever the reason: the commits can be read
+        assumed = error
+    is_live = changed["deleted_at"].is_null()
+    added, gone = changed.filter(is_live), changed.filter(pc.invert(is_live))
+    return FileDifference(added=_shown(without(added, live)), removed=_shown(_among(live, gone)), assumed=assumed)
+
+
+def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.Table) -> pa.Table:
+    log = version.replayable
+    while True:
+        try:
+            return _live_in(store, log_path, log, wanted)
+        except CorruptLogError as error:
+            log = version.next_rung(log, error)
+
+
+def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -> pa.Table:
+    """Return the live files of a loaded log whose keys are in `wanted`."""
+    measures = log.batch.measures
+    if measures is None:
+        raise CorruptLogError(path=log_path, reason="the commits before are too large for the memory of this process")
+    own = _among(newest(_keyed(measures, log_path)), wanted).drop_columns(["commit_version", "line_number"])
+
+    def held(batch: pa.Table) -> pa.Table:
+        return without(_among(_keyed(batch, log_path), wanted), own)
+
+    found = [] if log.contents is None else map_measures(store, log.contents, held)
+    rows = pa.concat_tables([own, *found])
+    return rows.filter(rows["deleted_at"].is_null())
+
+
+def _keyed(measures: pa.Table, log_path: str) -> pa.Table:
+    """Return measured actions with `path_key`, and `logged`: the path as in the log."""
+    return with_path_keys(measures.append_column("logged", measures["path"]), log_path)
+
+
+def _first_removed(actions: pa.Table) -> pa.Table:
+    """Return the removes in the first commit that names their file, even if that commit adds it again."""
+    first = actions.group_by(KEY).aggregate([("commit_version", "min")])
+    removes = actions.filter(actions["deleted_at"].is_valid()).join(first, KEY)
+    is_first = pc.equal(removes["commit_version"], removes["commit_version_min"])
+    return newest(removes.filter(is_first).select(actions.column_names).cast(actions.schema))
+
+
+def _among(rows: pa.Table, wanted: pa.Table) -> pa.Table:
+    """Return the rows whose logical file is in `wanted`."""
+    near = rows.filter(pc.is_in(rows["path_key"], wanted["path_key"].combine_chunks()))
+    return near.join(wanted.select(KEY), KEY, join_type="left semi").select(rows.column_names).cast(rows.schema)
+
+
+def _shown(rows: pa.Table) -> pa.Table:
+    logged = rows.drop_columns("path") if "path" in rows.column_names else rows
+    return logged.rename_columns({"logged": "path"}).select(list(_COLUMNS)).rename_columns(list(_COLUMNS.values()))

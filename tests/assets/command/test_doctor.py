@@ -1,0 +1,127 @@
+"""`deltasnap doctor`: the store, the runs, and the patterns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from typer.testing import CliRunner
+
+from deltasnap_assets.command.cli import app
+from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from tests.builders import commit_info, metadata, protocol, write_log
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with one table, `events`."""
+    write_log(tmp_path / "lake" / "events", {0: [commit_info("CREATE TABLE"), protocol(), metadata()]})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(CONFIG_VARIABLE, "deltasnap.yaml")
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    return tmp_path
+
+
+def findings(folder: Path, text: str) -> dict[str, dict[str, str]]:
+    (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(app, ["doctor", "--json"], catch_exceptions=False)
+    return {finding["subject"]: finding for finding in json.loads(result.stdout)}
+
+
+def store(folder: Path, storage: str) -> dict[str, str]:
+    return findings(folder, f"storage: {storage}\ntables: [{{name: events, path: lake/events}}]")["store"]
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("storage", "reason"),
+    [
+        ("/proc/nostore", "nothing can be written there"),
+        ("/etc/passwd", "/etc/passwd is not a folder"),
+        ("/etc/passwd/store", "/etc/passwd is not a folder"),
+    ],
+)
+def test_store_that_cannot_be_written_is_an_error(storage: str, reason: str, folder: Path) -> None:
+    found = store(folder, storage)
+    assert found["mark"] == "error"
+    assert storage in found["message"]
+    assert reason in found["message"]
+
+
+@pytest.mark.parametrize("storage", ["deep/store", "existing"])
+def test_store_that_can_be_written_stays_as_it_was(storage: str, folder: Path) -> None:
+    (folder / "existing").mkdir()
+    (folder / "deltasnap.yaml").touch()
+    before = files(folder)
+    found = store(folder, storage)
+    assert (found["mark"], files(folder)) == ("ok", before)
+    assert found["message"].endswith("versions stored: 0 of events")
+
+
+def test_store_on_a_url_is_written_to_and_left_as_it_was(folder: Path) -> None:
+    assert store(folder, "memory://doctor/store")["mark"] == "ok"
+    assert fsspec.filesystem("memory").find("/doctor") == []
+
+
+def test_write_that_fails_half_way_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (folder / "existing").mkdir()
+    (folder / "deltasnap.yaml").touch()
+    before = files(folder)
+    monkeypatch.setattr(Path, "replace", fail)  # a store writes under a temporary name first
+    found = store(folder, "existing")
+    assert (found["mark"], files(folder)) == ("error", before)
+    assert "No space left on device" in found["message"]
+
+
+def test_store_on_a_url_that_refuses_a_write_is_an_error(folder: Path) -> None:
+    class ReadOnly(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "readonly"
+
+        def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: object) -> None:
+            raise PermissionError("Access Denied")
+
+    fsspec.register_implementation("readonly", ReadOnly, clobber=True)
+    found = store(folder, "readonly://doctor/store")
+    assert found["mark"] == "error"
+    assert "Access Denied" in found["message"]
+
+
+@pytest.mark.parametrize(
+    "text", ["storage: [", "no_such_key: 1", "event_log_storage: {module: nowhere, class: Nothing}"]
+)
+def test_broken_instance_is_one_finding_beside_the_others(
+    text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = folder / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events}]")
+    assert found["runs"]["mark"] == "error"
+    assert found["runs"]["advice"] == f"Correct {home}/dagster.yaml."
+    assert found["runs"]["message"]
+    assert found["table events"]["mark"] == found["store"]["mark"] == "ok"
+
+
+def test_pattern_without_a_table_is_a_warning(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    found = findings(folder, "storage: store\ndiscover: [{path: empty/*}]")
+    assert found["discover"]["mark"] == "warning"
+    assert f"{folder}/empty/*" in found["discover"]["message"]
+    assert found["configuration"]["message"].endswith(": no table")
+    assert found["store"]["mark"] == "ok"
+
+
+def test_pattern_in_a_folder_that_does_not_exist_is_an_error(folder: Path) -> None:
+    found = findings(folder, "storage: store\ndiscover: [{path: nowhere/*}]")
+    assert found["configuration"]["mark"] == "error"
+    assert f"{folder}/nowhere does not exist" in found["configuration"]["message"]

@@ -1,0 +1,29 @@
+"""The configuration that `deltasnap init` generates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.command.init import FoundTable, configuration
+from deltasnap_assets.settings.loading import read_settings
+
+
+@pytest.mark.parametrize("out", ["deltasnap.yaml", "conf/deltasnap.yaml", "link/deltasnap.yaml", "../deltasnap.yaml"])
+@pytest.mark.parametrize("path", ["lake/events", "../lake/events", "/lake/events", "s3://lake/events"])
+def test_paths_lead_from_the_file_to_the_tables(
+    out: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    (here / "conf").mkdir(parents=True)
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (here / "link").symlink_to(tmp_path / "far" / "away")
+    monkeypatch.chdir(here)
+    file = Path(out)
+    file.write_text(configuration([FoundTable(name="events", path=path)], {}, file.parent), encoding="utf-8")
+    (table,) = read_settings(file, {}).tables
+    is_relative = path.startswith(("lake", ".."))
+    assert (str(Path(table.path).resolve()) if is_relative else table.path) == (
+        str((here / path).resolve()) if is_relative else path
+    )

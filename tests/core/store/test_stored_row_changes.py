@@ -1,0 +1,149 @@
+"""The file actions of stored versions without a log are those of a comparison of whole lists of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.replay.engine import EngineUse
+from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
+from deltasnap_core.store.format.change_sets import ChangePolicy
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.stored_row_changes import _actions
+from deltasnap_core.store.stored_version import StoredVersion
+from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
+from tests.oracle import replay
+from tests.random_logs import RandomLog, random_logs, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
+AT_0 = {**VECTOR, "offset": 0}
+LATER = FIRST_COMMIT_MS + 10**12
+COMMITS: Sequence[Sequence[Action]] = [
+    [protocol(), metadata(), *(add(name) for name in "abcdefgh"), add("x%41"), add("%2Fp q")],
+    [remove("a", deletion_timestamp=LATER), add("a", deletionVector=VECTOR, size=2)],
+    [remove("a", deletionVector=VECTOR), add("a", deletionVector=AT_0), remove("b", deletion_timestamp=1)],
+    [remove("c", dataChange=False, deletion_timestamp=LATER), add("c2", dataChange=False)],
+    [remove("d", dataChange=False, deletion_timestamp=1), add("d2", dataChange=False)],
+    [add("e", dataChange=False, stats="{}"), add("f"), remove("never there")],
+    [],
+    [remove("c2", deletion_timestamp=LATER), add("c"), add("b")],
+    [add("xA"), remove("%2Fp%20q", deletion_timestamp=LATER), remove("g"), add("g")],
+    [remove("c", deletion_timestamp=LATER), remove("h", deletion_timestamp=LATER), add("c2", size=9)],
+]
+
+
+def by_whole_lists(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> Iterator[tuple[Any, ...]]:
+    """The oracle: the file actions from all files of each version."""
+    files = {} if before is None else by_key(before, "all_files")
+    for each in versions:
+        earlier, files = files, by_key(each, "all_files")
+        tombstones = by_key(each, "tombstones")
+        from_checkpoint = each.manifest.version_changes is None
+        added = {key: row for key, row in files.items() if key not in earlier}
+        changes_data = {key: from_checkpoint or row["dataChange"] is not False for key, row in added.items()}
+        for key in earlier.keys() - files.keys():
+            known = None if from_checkpoint else tombstones.get(key, {}).get("dataChange")
+            guessed = not added or any(changes_data.values())
+            yield each.manifest.version, False, *key, earlier[key]["size"], guessed if known is None else known
+        for key, row in added.items():
+            yield each.manifest.version, True, *key, row["size"], changes_data[key]
+
+
+def by_key(version: StoredVersion, kind: Any) -> Mapping[tuple[Any, ...], dict[str, Any]]:
+    rows = version.arrow(kind).to_pylist(maps_as_pydicts="strict")
+    return {(row["path"], *((row["deletionVector"] or {}).get(name) for name in KEY_FIELDS)): row for row in rows}
+
+
+def found_by(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> Iterator[tuple[Any, ...]]:
+    for each in _actions(before, versions):
+        vector = each.vector
+        key = (None, None, None) if vector is None else (vector.storage_type, vector.path_or_inline_dv, vector.offset)
+        yield each.version, each.is_add, each.path, *key, each.size, each.data_change
+
+
+def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (0, 1, 5)) -> None:
+    stored = [store._reader.version("t", version) for version in range(first, last + 1)]
+    for start in (start for start in starts if start < len(stored)):
+        before = stored[start - 1] if start else None
+        if before is None and first:
+            continue
+        expected = sorted(by_whole_lists(before, stored[start:]), key=repr)
+        assert sorted(found_by(before, stored[start:]), key=repr) == expected
+
+
+@pytest.mark.parametrize(
+    ("engine", "splits"),
+    [("auto", ()), ("auto", (4,)), ("auto", (1, 2, 6, 7)), ("spark", (4,))],
+    ids=["one write", "two writes", "many writes", "Spark reads"],
+)
+def test_actions_are_those_of_a_comparison_of_whole_lists(
+    spark: SparkSession, tmp_path: Path, engine: EngineUse, splits: Sequence[int]
+) -> None:
+    write_log(tmp_path / "t", dict(enumerate(COMMITS)))
+    store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
+    write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), splits)
+    check(store, 0, len(COMMITS) - 1, (0, 1, 5) if engine == "auto" else (1,))
+
+
+def write_versions(store: SnapshotStore, log: DeltaLog, splits: Sequence[int]) -> None:
+    last = log.update().version
+    for start, end in zip((0, *splits), (*splits, last + 1), strict=True):
+        store.write_range("t", log, start, end - 1)
+
+
+def test_actions_are_those_of_a_comparison_of_whole_lists_with_new_bases(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path / "t", dict(enumerate(COMMITS)))
+    store = SnapshotStore.open(spark, tmp_path / "store", policy=ChangePolicy(base_fraction=0.3, least_rows=1))
+    write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), range(1, len(COMMITS)))
+    bases = {store.manifest("t", version).base for version in range(len(COMMITS))}
+    assert 1 < len(bases) < len(COMMITS)
+    check(store, 0, len(COMMITS) - 1)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
+@given(made=random_logs())
+def test_actions_of_random_logs_are_those_of_a_comparison_of_whole_lists(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, made: RandomLog
+) -> None:
+    folder = tmp_path_factory.mktemp("random")
+    write(folder / "t", made, replay(made.commits))
+    store = SnapshotStore.open(spark, folder / "store")
+    log = DeltaLog.for_table(spark, folder / "t")
+    store.write_range("t", log, made.versions.start, made.versions[-1])
+    check(store, made.versions.start, made.versions[-1])
+
+
+def test_actions_of_followed_versions_read_the_base_once_and_make_objects_only_of_changes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, versions = 500, 8
+    first = [protocol(), metadata(), *(add(f"{number}") for number in range(files))]
+    later = {v: [remove(f"{v}", deletion_timestamp=LATER), add(f"new{v}")] for v in range(1, versions)}
+    write_log(tmp_path / "t", {0: first, **later})
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), (1,))
+    stored = [store._reader.version("t", version) for version in range(versions)]
+    read: list[int] = []
+
+    def counting(rows: DriverRows, *arguments: Any) -> pa.Table:
+        found = all_files(rows, *arguments)
+        read.append(found.num_rows)
+        return found
+
+    all_files = DriverRows.all_files
+    monkeypatch.setattr(DriverRows, "all_files", counting)
+    found = list(found_by(stored[0], stored[1:]))
+    assert len(found) == 2 * (versions - 1)
+    assert [rows for rows in read if rows >= files] == [files]
+    assert sum(read) <= files + versions**2
