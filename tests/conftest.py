@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 NOW_MS = 1_900_000_000_000
 
 
+_MARKS = "DELTASNAP_TEST_MARKS"
+"""The environment variable that gives the processes of a test run its marks."""
+
 # Tests have no time limit: a busy machine is not an error of the code.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
@@ -43,8 +46,10 @@ class FixedClock:
         self.now_ms += by_ms
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Use the app's Java for all sessions of the tests; the machine may have none."""
+    if "PYTEST_XDIST_WORKER" in os.environ:  # it does not get options that were set after parsing
+        config.option.markexpr = os.environ.get(_MARKS, config.option.markexpr)
     with suppress(JavaError):
         use_java()
 
@@ -59,7 +64,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:  # this is one of those processes
         return
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        option.markexpr = option.markexpr or "not thorough"
+        os.environ[_MARKS] = option.markexpr = option.markexpr or "not thorough"
         if option.numprocesses is None and not option.usepdb:
             option.numprocesses, option.dist = "logical", "loadfile"
 

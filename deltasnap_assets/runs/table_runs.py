@@ -146,9 +146,15 @@ def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
 
 
 def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
-    """Return the error of the first failed step: the first one that is not Dagster's own, with its own text."""
+    """Return the error of the first failed step or of the run: the first one that is not Dagster's own, with its text.
+
+    A run fails without a failed step if its resources cannot be made.
+    """
     for event in events:
-        if event.is_step_failure and (error := event.step_failure_data.error) is not None:
+        error = event.step_failure_data.error if event.is_step_failure else None
+        if event.is_job_failure:
+            error = event.job_failure_data.error
+        if error is not None:
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
                 error = error.cause
             name, _, text = error.message.strip().partition(": ")

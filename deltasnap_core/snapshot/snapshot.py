@@ -14,6 +14,7 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
+from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, safe_repr
@@ -248,8 +249,9 @@ class Snapshot:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table. Errors: CorruptLogError if `metaData.schemaString` is not valid JSON of a schema."""
+        """The schema of the table. Errors: CorruptLogError if rows cannot be read by it, see `check_schema`."""
         try:
+            check_schema(self.metadata)
             return parse_schema(self.metadata.schema_string)
         except ValueError as error:
             path, line = self._log.place_of_metadata

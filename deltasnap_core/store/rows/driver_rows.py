@@ -54,7 +54,7 @@ class DriverRows:
 
     def all_files(self, manifest: VersionManifest, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the live files of a version (ADDS, or some of its columns), in any order."""
-        names = _in_order(ADDS, columns)
+        names = in_order(ADDS.names, columns)
         rows = self._newest(manifest, [f"add.{name}" for name in names])
         return self._columns(rows.filter(rows["deleted_at"].is_null())["add"], names)
 
@@ -62,7 +62,7 @@ class DriverRows:
         self, manifest: VersionManifest, retention: Retention, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Return the tombstones of a version that a retention keeps (REMOVES, or some of its columns), in any order."""
-        names = _in_order(REMOVES, columns)
+        names = in_order(REMOVES.names, columns)
         rows = self._newest(manifest, [*(f"remove.{name}" for name in names), _TIME_COLUMN])
         gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
         return self._columns(gone["remove"], names)
@@ -214,10 +214,10 @@ def _leaves(schema: pa.Schema) -> list[str]:
     return [f"{field.name}.{inner.name}" for field in schema for inner in field.type]
 
 
-def _in_order(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
+def in_order(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
     """Return the given column names, or all for None. Errors: ValueError for an unknown name."""
     if columns is None:
-        return list(schema.names)
-    if unknown := [name for name in columns if name not in schema.names]:
-        raise ValueError(f"expected columns among {', '.join(schema.names)}, found {', '.join(unknown)}")
+        return list(names)
+    if unknown := [name for name in columns if name not in names]:
+        raise ValueError(f"expected columns among {', '.join(names)}, found {', '.join(unknown)}")
     return list(columns)

@@ -26,6 +26,7 @@ from tests.builders import (
 )
 
 STATS = pa.struct([("numRecords", pa.int64())])
+ALWAYS = [("path", pa.string()), ("size", pa.int64())]
 SCHEMA = pa.schema(
     [
         ("add", pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())])),
@@ -228,6 +229,11 @@ def test_a_missing_sidecar_is_an_error_naming_it() -> None:
             id="a column in other letters",
         ),
         pytest.param(
+            parquet([], pa.schema([("add", pa.struct([*ALWAYS, ("stats_parsed", pa.string())]))])),
+            "expected add.stats_parsed to be struct",
+            id="statistics that are no struct",
+        ),
+        pytest.param(
             parquet([{"add": {"path": 1}}], pa.schema([("add", pa.struct([("path", pa.int64())]))])),
             "text",
             id="mistyped path",
@@ -257,9 +263,17 @@ def test_statistics_as_json_count_only_where_every_file_has_them(
     fields: tuple[str, ...], rows: list[dict[str, Any]], has_stats: bool
 ) -> None:
     types = {"stats": pa.string(), "stats_parsed": STATS}
-    always = [("path", pa.string()), ("size", pa.int64())]
-    schema = pa.schema([("add", pa.struct([*always, *((name, types[name]) for name in fields)]))])
+    schema = pa.schema([("add", pa.struct([*ALWAYS, *((name, types[name]) for name in fields)]))])
     store = MemoryLogStore()
     file = store.put(checkpoint(3)[0].name, parquet([{"add": {**row, "size": 1}} for row in rows], schema))
 
     assert opened(store, file).top_level[0].has_stats is has_stats
+
+
+def test_file_that_does_not_count_nulls_may_have_statistics_as_struct_alone() -> None:
+    schema = pa.schema([("add", pa.struct([*ALWAYS, ("stats", pa.string()), ("stats_parsed", STATS)]))])
+    rows = [{"add": {"path": "x", "size": 1, "stats_parsed": {}}}]
+    store, content = MemoryLogStore(), BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), content, write_statistics=False)
+    file = store.put(checkpoint(3)[0].name, content.getvalue())
+    assert not opened(store, file).top_level[0].has_stats

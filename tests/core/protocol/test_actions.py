@@ -212,3 +212,10 @@ def test_commit_info_keeps_what_it_does_not_understand() -> None:
 
 def test_domain_is_there_unless_it_is_said_to_be_removed() -> None:
     assert DomainMetadata(domain="d", configuration="{}").removed is False
+
+
+def test_fields_of_an_unexpected_type_neither_replace_typed_ones_nor_pass_as_such() -> None:
+    odd = {"version": "abc", "operationParameters": "mode=Append", "operationMetrics": [1], "readVersion": "x"}
+    info = CommitInfo.from_json(odd).with_version(7)
+    assert info.to_json() == {**odd, "version": 7}
+    assert info.known_to_json() == {"version": 7}

@@ -1,4 +1,4 @@
-"""Another run, or `prune`, changes the store while a range is written."""
+"""Another run, or `prune`, changes the store while a range is written; another table is at the path of a stored one."""
 
 from __future__ import annotations
 
@@ -102,3 +102,12 @@ def test_history_of_stored_version_is_not_that_of_another_table(
     assert [row.operation for row in history] == before
     assert [row.version for row in history] == [5, 4, 3, 2, 1, 0]
     assert [commit.version for commit in store.file_changes("events", 2, 4).commits] == [3, 4]
+
+
+def test_unknown_column_is_a_value_error_for_every_kind_of_rows(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 0)
+    for kind in ("all_files", "tombstones", "state"):
+        with pytest.raises(ValueError, match="found nope"):
+            store.read_arrow("events", 0, kind, ["nope"])
