@@ -217,7 +217,6 @@ _MODULES = {
     "scan.file_changes": (
         "ChangeSummary",
         "FileChanges",
-        "FileDifference",
     ),
     "scan.tables.metadata_tables": ("MetadataTables",),
     "scan.scan_options": ("ScanOptions",),

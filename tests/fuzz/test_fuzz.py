@@ -14,7 +14,6 @@ from tests.fuzz.meanings import Mutation
 from tests.fuzz.questions import limited_memory
 from tests.fuzz.rewritten_logs import try_rewriting
 from tests.fuzz.watched_store import WatchedStore
-from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +25,7 @@ SEED = int(os.environ.get("DELTASNAP_FUZZ_SEED", "1"))
 COUNT = int(os.environ.get("DELTASNAP_FUZZ_COUNT", "8"))
 WITHOUT_SPARK = 100
 A_TEST = 10
+_MARKS = (pytest.mark.spark, pytest.mark.thorough)
 
 
 def told(tried: list[Tried]) -> list[str]:
@@ -33,12 +33,12 @@ def told(tried: list[Tried]) -> list[str]:
 
 
 def _some_at_once(step: int) -> list[Any]:
-    """The first tables are tried in the quick run too, the others with those that take their time."""
+    """The first tables are tried in the quick run too, the others in a thorough one."""
     firsts = range(SEED, SEED + WITHOUT_SPARK, step)
-    return [pytest.param(first, marks=() if first == SEED else pytest.mark.spark) for first in firsts]
+    return [pytest.param(first, marks=() if first == SEED else _MARKS) for first in firsts]
 
 
-@pytest.mark.parametrize("first", one_in(4, _some_at_once(A_TEST)))
+@pytest.mark.parametrize("first", _some_at_once(A_TEST))
 def test_log_tells_the_truth_or_refuses(first: int) -> None:
     with limited_memory():
         assert told([try_table(seed) for seed in range(first, first + A_TEST)]) == []

@@ -11,6 +11,7 @@ from deltasnap_core.errors import CorruptLogError, DeltaSnapError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.reconciliation import KEY, newest, with_path_keys, without
 from deltasnap_core.storage.log_store import LogStore
@@ -18,6 +19,7 @@ from deltasnap_core.storage.log_store import LogStore
 _COLUMNS = {"path": "path", "dv_id": "vector_id", "size": "size"}
 
 
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDifference:
     """The logical files that only the later version has, and those that only the earlier one has.
