@@ -363,8 +363,8 @@ class SnapshotStore:
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
 
-        `versions` lists the stored versions. `history` has the commits of the log if it still has this version, otherwise
-        those of the stored versions. `entries` goes back to the first version of the stored changes.
+        `versions` lists the stored versions. `history` has the commits of the log if the log still has this version,
+        otherwise those of the stored versions. `entries` goes back to the first version of the stored changes.
         """
         if version is None:
             version = max(self.versions(table), default=-1)
