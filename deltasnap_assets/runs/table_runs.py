@@ -151,10 +151,9 @@ def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
     A run fails without a failed step if its resources cannot be made.
     """
     for event in events:
-        error = event.step_failure_data.error if event.is_step_failure else None
-        if event.is_job_failure:
-            error = event.job_failure_data.error
-        if error is not None:
+        # A run that somebody else recorded as failed has no data.
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None and (event.is_step_failure or event.is_job_failure):
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
                 error = error.cause
             name, _, text = error.message.strip().partition(": ")

@@ -84,6 +84,7 @@ def test_session_is_one_of_connect_on_a_server_without_python(found: dict[str, A
     assert not found["has_python"]
 
 
+@pytest.mark.thorough
 def test_core_over_connect_gives_what_it_gives_in_one_process(
     found: dict[str, Any], spark: SparkSession, table: Path
 ) -> None:

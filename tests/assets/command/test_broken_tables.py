@@ -16,6 +16,7 @@ from deltasnap_core import commit_file
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
 from tests.assets.command.test_cli import deltasnap
 from tests.flaky_s3 import FlakyS3
+from tests.thorough import one_in
 
 LAST = 7
 
@@ -147,7 +148,7 @@ def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     assert "deltasnap checkpoint" in of_table(findings)["advice"]
 
 
-@pytest.mark.parametrize("damage", LOST, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", one_in(4, LOST), ids=lambda damage: damage.__name__)
 def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good_version(
     damage: Callable[[Path], None], table: Path
 ) -> None:

@@ -72,6 +72,7 @@ def test_diff_of_golden_tables_is_the_difference_of_their_expected_files(golden:
     assert gaps == {("derived__gap-before-checkpoint", 0, 13)}
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=random_logs())
 def test_diff_of_random_logs_is_the_difference_of_the_replayed_files(

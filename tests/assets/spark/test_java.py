@@ -159,6 +159,7 @@ os._exit(0)  # as a process that is killed: nothing is stopped
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_session_runs_on_the_wheel_wherever_it_is_installed_and_ends_with_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -314,6 +314,7 @@ def test_a_range_tells_what_each_version_added_and_removed(spark: SparkSession) 
     assert told == [(1, 4, 1, 1), (1, 2, 1, 2), (0, 0, 0, 0), (1, 8, 1, 4), (1, 2, 2, 10), (1, 16, 1, 2)]
 
 
+@pytest.mark.thorough
 def test_tombstones_expire_within_a_range(spark: SparkSession) -> None:
     from tests.builders import FIRST_COMMIT_MS
 

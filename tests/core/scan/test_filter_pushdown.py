@@ -19,6 +19,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_ROOM, may_push_down, pushed_conditions
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.core.scan.test_scan import field, file, found, schema, snapshot_of
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +80,7 @@ def columns() -> TableColumns:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("name", ["x", "s.y", "s.t.z"])
+@pytest.mark.parametrize("name", one_in(3, ["x", "s.y", "s.t.z"]))
 @pytest.mark.parametrize(
     "condition",
     ["{} <> 3", "{} > 5", "{} >= 3.5", "not ({} < 5)", "{} = double('NaN')", "not ({} <= 3)", "{} not in (3, 4)",

@@ -135,6 +135,7 @@ def test_expired_tombstone_that_cannot_be_resolved_keeps_nothing(spark: SparkSes
     assert candidates(spark, tmp_path)["orphan"] == ("orphan", False)
 
 
+@pytest.mark.thorough
 def test_table_opened_through_a_link_is_the_same_table(spark: SparkSession, tmp_path: Path) -> None:
     real, link, other = tmp_path / "real" / "Events", tmp_path / "link", tmp_path / "other"
     real.mkdir(parents=True)

@@ -238,6 +238,7 @@ def test_version_beyond_the_log_changes_nothing(copied: SnapshotStore, log: Delt
     assert copied.versions("events") == list(range(LATEST + 1))
 
 
+@pytest.mark.thorough
 def test_tables_are_one_folder_a_version(
     spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:

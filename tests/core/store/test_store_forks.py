@@ -75,6 +75,7 @@ def log_of(spark: SparkSession, table: Path, store: LogStore | None = None) -> D
     return DeltaLog.for_table(spark, table, store=store)
 
 
+@pytest.mark.thorough
 def test_restored_and_written_on_keeps_what_is_common_and_stores_the_rest_anew(
     spark: SparkSession, table: Path, store: SnapshotStore, caplog: pytest.LogCaptureFixture
 ) -> None:

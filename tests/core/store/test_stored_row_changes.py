@@ -82,6 +82,7 @@ def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (
         assert sorted(found_by(before, stored[start:]), key=repr) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("engine", "splits"),
     [("auto", ()), ("auto", (4,)), ("auto", (1, 2, 6, 7)), ("spark", (4,))],
@@ -102,6 +103,7 @@ def write_versions(store: SnapshotStore, log: DeltaLog, splits: Sequence[int]) -
         store.write_range("t", log, start, end - 1)
 
 
+@pytest.mark.thorough
 def test_actions_are_those_of_a_comparison_of_whole_lists_with_new_bases(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "t", dict(enumerate(COMMITS)))
     store = SnapshotStore.open(spark, tmp_path / "store", policy=ChangePolicy(base_fraction=0.3, least_rows=1))
