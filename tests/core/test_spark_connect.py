@@ -27,7 +27,7 @@ from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, ROOT, VERSIONS, Task, cor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 pytest.importorskip("grpc")
 
 # The server lives for seconds.
@@ -78,13 +78,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.thorough
 def test_session_is_one_of_connect_on_a_server_without_python(found: dict[str, Any]) -> None:
     assert found["session"].startswith("pyspark.sql.connect.")
     assert not found["has_python"]
 
 
-@pytest.mark.thorough
 def test_core_over_connect_gives_what_it_gives_in_one_process(
     found: dict[str, Any], spark: SparkSession, table: Path
 ) -> None:
@@ -108,7 +106,6 @@ def test_client_is_told_nothing_of_the_settings_of_the_server(found: dict[str, A
     assert found["warnings"] == []
 
 
-@pytest.mark.thorough
 def test_rows_over_connect_are_those_expected(server: SparkServer, golden: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.json"
     result = subprocess.run(
