@@ -10,11 +10,10 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.replay.spark.table_schema import parse_schema
+from deltasnap_core.replay.spark.table_schema import schema_of
 from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.deletion_vectors import DeletionVectors
 from deltasnap_core.scan.physical_schema import logical_schema
@@ -64,8 +63,7 @@ class ScannedTable:
     def schema(self) -> StructType:
         """The schema of the table, as in the log. Errors: CorruptLogError if it is invalid."""
         try:
-            check_schema(self.metadata)
-            return parse_schema(self.metadata.schema_string)
+            return schema_of(self.metadata)
         except ValueError as error:
             reason = f"metadata of version {self.version}: {error}"
             raise CorruptLogError(path=self.table_path, reason=reason) from error

@@ -14,13 +14,12 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
-from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.state_cache import StateCache
-from deltasnap_core.replay.spark.table_schema import parse_schema
+from deltasnap_core.replay.spark.table_schema import schema_of
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -251,8 +250,7 @@ class Snapshot:
     def schema(self) -> StructType:
         """The schema of the table. Errors: CorruptLogError if rows cannot be read by it, see `check_schema`."""
         try:
-            check_schema(self.metadata)
-            return parse_schema(self.metadata.schema_string)
+            return schema_of(self.metadata)
         except ValueError as error:
             path, line = self._log.place_of_metadata
             raise CorruptLogError(path=path, line=line, reason=f"version {self.version}: {error}") from error

@@ -150,15 +150,15 @@ def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
 
 
 def _stale_rule(result: dg.AssetCheckResult) -> StaleRule | None:
-    hours = _number(result, "hours_expected")
-    if hours is None:
-        return None
-    return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
+    return _rule(_number(result, "hours_expected"))
 
 
 def _configured_rule(table: TableSettings) -> StaleRule | None:
     """Return the rule of the configuration, which may have changed since the last run; None: it has none."""
-    hours = table.checks.fresh_within_hours
+    return _rule(table.checks.fresh_within_hours)
+
+
+def _rule(hours: float | None) -> StaleRule | None:
     if hours is None:
         return None
     return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)

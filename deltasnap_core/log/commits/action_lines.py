@@ -205,9 +205,9 @@ def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
 
 
 def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return commit_version, line_number and the fields of a schema (without maps), parsed from `classify_lines` lines.
+    """Return commit_version, line_number and the fields of a schema (without maps) of lines from `classify_lines`.
 
-    It uses the same parser as `classify_lines`.
+    It uses the same parser.
     """
     found = parsed(lines["line"], schema) if lines.num_rows else schema.empty_table()
     if found is None:

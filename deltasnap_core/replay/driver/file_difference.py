@@ -16,7 +16,7 @@ from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.reconciliation import KEY, newest, with_path_keys, without
 from deltasnap_core.storage.log_store import LogStore
 
-_COLUMNS = {"path": "path", "dv_id": "vector_id", "size": "size"}
+_COLUMNS = {"logged": "path", "dv_id": "vector_id", "size": "size"}
 
 
 @safe_repr
@@ -99,5 +99,4 @@ def _among(rows: pa.Table, wanted: pa.Table) -> pa.Table:
 
 
 def _shown(rows: pa.Table) -> pa.Table:
-    logged = rows.drop_columns("path") if "path" in rows.column_names else rows
-    return logged.rename_columns({"logged": "path"}).select(list(_COLUMNS)).rename_columns(list(_COLUMNS.values()))
+    return rows.select(list(_COLUMNS)).rename_columns(list(_COLUMNS.values()))

@@ -8,6 +8,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields, type_name
 from deltasnap_core.redaction import logger_of
 
@@ -40,6 +42,12 @@ def parse_schema(schema_string: str | None) -> StructType:
         return StructType([_field(field) for field in fields])
     except RecursionError as error:
         raise ValueError(f"{FIELD}: nested too deeply") from error
+
+
+def schema_of(metadata: Metadata) -> StructType:
+    """Return the Spark schema of a table. Errors: ValueError if rows cannot be read by it, see `check_schema`."""
+    check_schema(metadata)
+    return parse_schema(metadata.schema_string)
 
 
 def _field(value: Mapping[str, Any]) -> StructField:

@@ -24,8 +24,7 @@ from pyspark.sql.types import (
 from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
-from deltasnap_core.protocol.readable_schema import check_schema
-from deltasnap_core.replay.spark.table_schema import parse_schema
+from deltasnap_core.replay.spark.table_schema import schema_of
 from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
 from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
 
@@ -124,7 +123,6 @@ def _mode(metadata: Metadata) -> ColumnMappingMode:
 
 def _schema(metadata: Metadata, version: int, path: str) -> StructType:
     try:
-        check_schema(metadata)
-        return parse_schema(metadata.schema_string)
+        return schema_of(metadata)
     except ValueError as error:
         raise RowChangesError(path=path, version=version, reason=str(error)) from error

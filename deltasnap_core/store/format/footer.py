@@ -8,25 +8,26 @@ from __future__ import annotations
 import hashlib
 from typing import BinaryIO
 
-OTHER_FOOTER = "expected the footer that was written, found another"
-"""Why a file whose footer has another digest is damaged."""
-
 _TAIL_BYTES = 64 << 10
 _MAGIC = b"PAR1"
 _END_BYTES = 8
 """The length of the footer, and the magic number."""
 
 
-def read_footer(stream: BinaryIO, size: int) -> bytes:
+def read_footer(stream: BinaryIO, size: int, written: str | None = None) -> bytes:
     """Return the footer of a file of `size` bytes, with its end. It can be parsed like a file without rows.
 
-    Errors: OSError if the file does not end like Parquet.
+    written: the digest of the footer that was written; None: unknown.
+    Errors: OSError if the file does not end like Parquet, or has another footer.
     """
     tail = _last(stream, size, min(size, _TAIL_BYTES))
     length = int.from_bytes(tail[-_END_BYTES:-4], "little") + _END_BYTES
     if not tail.endswith(_MAGIC) or length > size:
         raise OSError("expected the end of a Parquet file, found other bytes")
-    return tail[-length:] if length <= len(tail) else _last(stream, size, length)
+    footer = tail[-length:] if length <= len(tail) else _last(stream, size, length)
+    if written is not None and footer_digest(footer) != written:
+        raise OSError("expected the footer that was written, found another")
+    return footer
 
 
 def footer_digest(footer: bytes) -> str:

@@ -30,7 +30,7 @@ from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, mea
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.footer import OTHER_FOOTER, footer_digest, read_footer
+from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.follow_step import Followed, FollowStep
 
@@ -144,10 +144,7 @@ class DriverRows:
         path = join_url(self.folder, file.path)
         try:
             with self.storage.open(path) as stream:
-                footer = read_footer(stream, file.size)
-                if file.footer is not None and footer_digest(footer) != file.footer:
-                    raise CorruptStoreError(path=path, reason=OTHER_FOOTER)
-                known = pq.read_metadata(BytesIO(footer))
+                known = pq.read_metadata(BytesIO(read_footer(stream, file.size, file.footer)))
                 parquet = pq.ParquetFile(stream, metadata=known, page_checksum_verification=True)
                 return made(parquet.read(columns=list(columns)))
         except (*UNREADABLE, KeyError) as error:

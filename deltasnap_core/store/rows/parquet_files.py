@@ -20,7 +20,7 @@ from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.footer import OTHER_FOOTER, footer_digest, read_footer
+from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import StoreFile
 
 ROWS_A_PAGE = 2000
@@ -110,13 +110,12 @@ class ParquetFiles:
         return StoreFile(path=path, size=status.size, rows=rows, footer=footer_digest(footer))
 
     def _check_footer(self, file: StoreFile) -> None:
-        path = join_url(self.folder, file.path)
-        if file.footer is not None and footer_digest(self._footer(path, file.size)) != file.footer:
-            raise CorruptStoreError(path=path, reason=OTHER_FOOTER)
+        if file.footer is not None:
+            self._footer(join_url(self.folder, file.path), file.size, file.footer)
 
-    def _footer(self, path: str, size: int) -> bytes:
+    def _footer(self, path: str, size: int, written: str | None = None) -> bytes:
         try:
             with self.storage.open(path) as stream:
-                return read_footer(stream, size)
+                return read_footer(stream, size, written)
         except UNREADABLE as error:
             raise CorruptStoreError(path=path, reason=f"its footer could not be read: {error}") from error

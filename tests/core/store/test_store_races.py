@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.errors import StoreChangedError
+from deltasnap_core.errors import CorruptStoreError, StoreChangedError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.versions.generations import LogRelation
@@ -111,3 +111,14 @@ def test_unknown_column_is_a_value_error_for_every_kind_of_rows(
     for kind in ("all_files", "tombstones", "state"):
         with pytest.raises(ValueError, match="found nope"):
             store.read_arrow("events", 0, kind, ["nope"])
+
+
+def test_damaged_footer_of_a_stored_file_is_an_error_on_spark_too(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 0, 0)
+    store.write_range("events", log_of(spark, table), 1, 3)
+    (changes,) = Path(store.root.removeprefix("file://")).rglob("changes/**/*.parquet")
+    changes.write_bytes(changes.read_bytes().replace(b"version", b"wersion"))
+    with pytest.raises(CorruptStoreError, match="expected the footer that was written"):
+        store.all_files("events", 3)

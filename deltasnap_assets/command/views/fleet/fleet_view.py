@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
-from deltasnap_assets.command.views.fleet.prometheus import label_value, prometheus_text
+from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, in_order, totals_of
@@ -49,16 +49,8 @@ def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] 
 def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> str:
     """Return a fleet as JSON, or in the text format of Prometheus. rows: all. chosen: those to show."""
     if how is FleetFormat.PROMETHEUS:
-        return _prometheus(rows, chosen)
+        return prometheus_text(rows, chosen)
     return json.dumps({"totals": totals_of(rows).numbers, "tables": [_json(row) for row in chosen]}) + "\n"
-
-
-def _prometheus(rows: Sequence[Row], chosen: Sequence[Row]) -> str:
-    """Return the gauges of the chosen tables, with the totals of all tables."""
-    hidden = {row["table"] for row in rows} - {row["table"] for row in chosen}
-    starts = tuple(f'{{table="{label_value(name)}"' for name in hidden)
-    lines = prometheus_text(rows).splitlines(keepends=True)
-    return "".join(line for line in lines if not line[line.find("{") :].startswith(starts))
 
 
 def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:

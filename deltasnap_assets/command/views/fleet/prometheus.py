@@ -53,9 +53,12 @@ _GAUGES = (
 )
 
 
-def prometheus_text(rows: Sequence[Row]) -> str:
-    """Return gauges with the label `table`. The condition is one gauge for each value, 1 for the one in force."""
-    return "".join(f"{line}\n" for line in _lines(rows))
+def prometheus_text(rows: Sequence[Row], chosen: Sequence[Row] | None = None) -> str:
+    """Return the number of tables by condition, and gauges with the label `table`.
+
+    The condition is one gauge for each value, 1 for the one in force. chosen: the tables with gauges; None: all.
+    """
+    return "".join(f"{line}\n" for line in _lines(rows, rows if chosen is None else chosen))
 
 
 def label_value(text: str) -> str:
@@ -63,21 +66,21 @@ def label_value(text: str) -> str:
     return visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[str]:
+def _lines(rows: Sequence[Row], chosen: Sequence[Row]) -> Iterator[str]:
     yield from _head("deltasnap_tables", "Followed tables by condition.")
     for level in TableLevel:
         count = sum(row["condition"] == level for row in rows)
         yield _sample("deltasnap_tables", {"condition": level.value}, count)
     name = "deltasnap_table_condition"
     yield from _head(name, "1 for the condition in force, otherwise 0.")
-    for row in rows:
+    for row in chosen:
         for level in TableLevel:
             labels = {"table": row["table"], "condition": level.value}
             yield _sample(name, labels, int(row["condition"] == level))
     for gauge in _GAUGES:
         name = f"deltasnap_table_{gauge.name}"
         yield from _head(name, gauge.help)
-        for row in rows:
+        for row in chosen:
             if (value := gauge.value(row)) is not None:
                 yield _sample(name, {"table": row["table"]}, value)
 
