@@ -66,7 +66,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         os.environ[_MARKS] = option.markexpr = option.markexpr or "not thorough"
         if option.numprocesses is None and not option.usepdb:
-            option.numprocesses, option.dist = "logical", "loadfile"
+            option.numprocesses, option.dist, option.loadscopereorder = "logical", "loadfile", False
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run files with Spark first: they take longest, and no process should begin one when the others have finished."""
+    slow = {item.path for item in items if item.get_closest_marker("spark") is not None}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish() -> None:

@@ -7,12 +7,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
+from deltasnap_core import DeltaLog, SnapshotStore
 from tests.forks import Forks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COMMAND = "from deltasnap_assets.command.cli import main; main()"
 ROOT = Path(__file__).resolve().parents[3]
@@ -116,6 +121,20 @@ def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path:
     assert list(told) == ["clicks"]
     assert told["clicks"]["versions"] == []
     assert told["clicks"]["error"].startswith("No Java found")
+
+
+@pytest.mark.spark  # it writes the base that makes Spark unnecessary later
+def test_refresh_without_java_refreshes_the_tables_that_need_none(tmp_path: Path, spark: SparkSession) -> None:
+    table = small_table(tmp_path / "events")
+    settings = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]\nstorage: store\n"
+    (tmp_path / "deltasnap.yaml").write_text(settings, encoding="utf-8")
+    store = SnapshotStore.open(spark, str(tmp_path / "store"))
+    store.write_range("events", DeltaLog.for_table(spark, table), 0, 1)
+    result = deltasnap("refresh", "--json", folder=tmp_path, **without_java(tmp_path))
+    found = json.loads(result.stdout)
+    assert result.returncode == 1
+    assert found["clicks"]["error"].startswith("No Java found")
+    assert (found["events"]["error"], found["events"]["versions"]) == (None, [0, 1])
 
 
 FAILING = {

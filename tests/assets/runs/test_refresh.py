@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.plan import known_of
-from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
@@ -110,6 +112,21 @@ def test_restored_table_written_on_is_stored_anew_after_the_last_common_version(
     assert table.partitions == [str(version) for version in range(7)]
     assert known_of(table.instance, "events").done == frozenset(range(7))
     assert table.refresh() == ()
+
+
+def test_refresh_ends_when_somebody_stops_it(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 3)
+
+    def stop(event: RefreshEvent) -> None:
+        if event.message.startswith("Started execution of step"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        refresh_table(table.defs, table.settings, table.table, table.instance, on_event=stop, log_level="CRITICAL")
+    (run,) = table.instance.get_runs()
+    assert run.status in {dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+    assert table.refresh() == (0, 1, 2, 3)
 
 
 def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ import fsspec
 import pytest
 
 from deltasnap_assets.runs import sensors
+from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import MAX_SENSORS, new_commits_sensor, new_commits_sensors
+from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensors
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
@@ -195,6 +196,15 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
     assert ticks.tick() == "No new commit of events."
 
 
+SENSORS = 4
+"""The number of tables with a sensor each, in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def few_sensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "MAX_SENSORS", SENSORS)
+
+
 def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.SensorDefinition, Settings]:
     tables = tuple(
         TableSettings(name=f"t{number}", path=f"{folder}/t{number}", storage_options=options) for number in range(count)
@@ -205,7 +215,7 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
 
 
 def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) -> None:
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables[1:]:
         write(Path(table.path), 0, 1)
@@ -215,7 +225,7 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
         assert isinstance(result, dg.SensorResult)
         asked.append({request.job_name for request in result.run_requests or ()})
         cursor = result.cursor
-        if asked == [{f"t{number}_snapshots" for number in range(1, MAX_SENSORS + 1)}]:
+        if asked == [{f"t{number}_snapshots" for number in range(1, SENSORS + 1)}]:
             write(Path(settings.tables[3].path), 2, 2)
     assert asked[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
@@ -227,12 +237,12 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
 
 def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     asked = []
-    for _ in range(MAX_SENSORS + 2):
+    for _ in range(SENSORS + 2):
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         assert isinstance(result, dg.SensorResult)
         asked.append([request.job_name for request in result.run_requests or ()])
@@ -243,9 +253,9 @@ def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, m
 def test_table_whose_storage_does_not_answer_delays_no_other_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 5)
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 2)
     monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     end = Event()
@@ -260,7 +270,7 @@ def test_table_whose_storage_does_not_answer_delays_no_other_table(
         result = sensor(context)
     end.set()
     assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == MAX_SENSORS
+    assert len(result.run_requests or ()) == SENSORS
     assert json.loads(result.cursor or "{}")["t0"] is None
 
 
@@ -269,7 +279,7 @@ def test_idle_tick_on_s3_asks_each_table_for_one_listing(
     tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
 ) -> None:
     flaky, options = flaky_s3
-    folder, count = f"s3://lake/{tmp_path.name}", MAX_SENSORS + 1
+    folder, count = f"s3://lake/{tmp_path.name}", SENSORS + 1
     write(tmp_path / "t", 0, 1)
     for number in range(count):
         fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
@@ -290,7 +300,7 @@ def test_idle_tick_on_s3_asks_each_table_for_one_listing(
 def test_shared_sensor_tells_a_failure_without_its_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
 
@@ -303,7 +313,7 @@ def test_shared_sensor_tells_a_failure_without_its_credentials(
     with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == MAX_SENSORS
+    assert len(result.run_requests or ()) == SENSORS
     told = capfd.readouterr().err
     assert "t0 refuses" in told
     assert "hunter2" not in told
@@ -320,6 +330,20 @@ def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
             assert isinstance(requests, list)
             assert [(request.tags[START], request.tags[END]) for request in requests] == [("0", "3")]
         assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+
+
+def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:
+    table = TableSettings(name="events", path=str(tmp_path / "gone"))
+    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        dg.build_schedule_context(instance=instance) as context,
+    ):
+        with pytest.raises(BrokenTableError):
+            schedule(context)
+        (observation,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
+        assert observation.asset_observation is not None
+        assert "No Delta table" in str(observation.asset_observation.metadata["health"].value)
 
 
 def test_sensor_without_a_cursor_does_not_observe_again_what_was_observed(tmp_path: Path) -> None:

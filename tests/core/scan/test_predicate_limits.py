@@ -15,6 +15,7 @@ from deltasnap_core.scan.predicates.predicate_limits import MAX_CHARACTERS, MAX_
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.test_scan import file, ids, snapshot_of, stats
 from tests.core.scan.test_skipping import columns
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,13 +124,14 @@ def assert_answered(where: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_predicate_as_deep_as_allowed_is_an_answer_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("nested", one_in(4, ["functions", "parentheses", "NOT", "CASE"]))
+def test_predicate_as_deep_as_allowed_is_an_answer_of_spark(nested: str, spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
-    for before, inner, after in (NESTED["parentheses"], NESTED["NOT"], NESTED["functions"], NESTED["CASE"]):
-        times = next(times for times in range(MAX_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
-        assert times > MAX_DEPTH / 3
-        where = f"{before * times}{inner}{after * times}"
-        snapshot.scan(where if "=" in where else f"{where} = 1").to_df().collect()
+    before, inner, after = NESTED[nested]
+    times = next(times for times in range(MAX_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
+    assert times > MAX_DEPTH / 3
+    where = f"{before * times}{inner}{after * times}"
+    snapshot.scan(where if "=" in where else f"{where} = 1").to_df().collect()
 
 
 def is_within(where: str) -> bool:
