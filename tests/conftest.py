@@ -28,8 +28,8 @@ NOW_MS = 1_900_000_000_000
 _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
 
-# Tests have no time limit: a busy machine is not an error of the code.
-hypothesis.settings.register_profile("untimed", deadline=None)
+# Tests have no time limit: a busy machine is not an error of the code. Fuzzers try many more examples.
+hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
 
 

@@ -21,6 +21,7 @@ from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.golden import GoldenTable, load_golden_tables
 from tests.oracle import OracleState, replay
 from tests.random_logs import RandomLog, random_logs, write
+from tests.thorough import one_in
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
 AT_0 = {**VECTOR, "offset": 0}
@@ -54,9 +55,10 @@ def pairs(table: GoldenTable) -> list[tuple[int, int]]:
     return sorted({(loadable[0], loadable[-1]), *pairwise(loadable[:4])}) if loadable[1:] else []
 
 
-def test_diff_of_golden_tables_is_the_difference_of_their_expected_files(golden: Path) -> None:
+@pytest.mark.parametrize("first_table", one_in(4, range(4)))
+def test_diff_of_golden_tables_is_the_difference_of_their_expected_files(first_table: int, golden: Path) -> None:
     wrong, compared_tables, gaps = {}, set(), set()
-    for table in load_golden_tables(golden):
+    for table in load_golden_tables(golden)[first_table::4]:
         for first, last in pairs(table):
             before, after = (expected_files(table.states[version]) for version in (first, last))
             try:
@@ -68,8 +70,8 @@ def test_diff_of_golden_tables_is_the_difference_of_their_expected_files(golden:
             if files_of(diff) != (after - before, before - after) or diff.assumed is not None:
                 wrong[table.name, first, last] = diff
     assert wrong == {}
-    assert len(compared_tables) == 101
-    assert gaps == {("derived__gap-before-checkpoint", 0, 13)}
+    assert len(compared_tables) > 20
+    assert gaps <= {("derived__gap-before-checkpoint", 0, 13)}
 
 
 @pytest.mark.thorough

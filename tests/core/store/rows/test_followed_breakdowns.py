@@ -98,7 +98,7 @@ def follow(
     return manifest, known.updated(groups)
 
 
-@law(60)
+@law(25)
 @given(made=random_logs(), steps=st.lists(st.integers(1, 3), min_size=6, max_size=6), expires_from=st.integers(0, 6))
 def test_updated_breakdown_is_that_of_a_full_pass(made: RandomLog, steps: list[int], expires_from: int) -> None:
     states = replay(made.commits)
