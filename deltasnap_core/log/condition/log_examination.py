@@ -179,7 +179,7 @@ class _Examination:
             *self._timestamp_faults(commits, start, sound_until, readable),
         ]
         lost = joined(fault.versions for fault in unusable)
-        faults = [*self._commit_faults(blames), *unusable, *self._empty_commits()]
+        faults = [*self._commit_faults(blames), *unusable, *self._empty_commits(commits)]
         faults += [*self._checkpoint_faults(blames), *self._hint_faults()]
         faults.sort(key=lambda fault: fault.mark != "error")
         found = TableCondition(
@@ -281,8 +281,9 @@ class _Examination:
                 case StorageError() as error:
                     yield storage_fault(error, blame.versions)
 
-    def _empty_commits(self) -> Iterator[Fault]:
-        if empty := VersionRanges.of([v for v, commit in self._listing.commits.items() if commit.size == 0]):
+    def _empty_commits(self, commits: _Commits) -> Iterator[Fault]:
+        sizes = {v: commit.size for v, commit in self._listing.commits.items() if v not in commits.broken}
+        if empty := VersionRanges.of([v for v, size in sizes.items() if size == 0]):
             yield empty_commits(self._table, empty)
 
     def _checkpoint_faults(self, blames: Sequence[_Blame]) -> Iterator[Fault]:

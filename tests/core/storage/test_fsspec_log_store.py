@@ -167,13 +167,13 @@ def test_s3_is_asked_once_whether_a_file_is_there(s3_options: dict[str, Any], mo
     assert asked == ["head_object"] * 2
 
 
-def test_local_listing_leaves_out_what_cannot_be_read_as_a_file(tmp_path: Path) -> None:
+def test_local_listing_leaves_out_folders_and_gives_a_link_to_nothing_no_size(tmp_path: Path) -> None:
     (tmp_path / "00.json").write_bytes(b"1")
     (tmp_path / "01.json").symlink_to(tmp_path / "00.json")
     (tmp_path / "02.json").symlink_to(tmp_path / "gone")
     (tmp_path / "03.json").mkdir()
     files = list(FsspecLogStore().list_from(to_url(tmp_path) + "/0"))
-    assert [(file.name, file.size) for file in files] == [("00.json", 1), ("01.json", 1)]
+    assert [(file.name, file.size) for file in files] == [("00.json", 1), ("01.json", 1), ("02.json", 0)]
 
 
 def test_local_modification_time_is_in_whole_milliseconds(tmp_path: Path) -> None:

@@ -10,8 +10,14 @@ from typing import Any
 import fsspec
 import pytest
 
-from deltasnap_core import TableLog
-from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, StorageError, VersionGapError
+from deltasnap_core import FaultKind, TableLog
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    StorageError,
+    VersionGapError,
+)
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
@@ -50,16 +56,32 @@ def test_what_is_no_file_in_place_of_a_hint_or_a_checkpoint_stops_no_load(
     assert TableLog.for_path(tmp_path).status().latest == 2
 
 
-@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
-def test_what_is_no_file_in_place_of_a_commit_is_a_missing_commit(
-    tmp_path: Path, make: Callable[[Path], object]
-) -> None:
+def test_folder_in_place_of_a_commit_is_a_missing_commit(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     (log / f"{1:020d}.json").unlink()
-    make(log / f"{1:020d}.json")
+    (log / f"{1:020d}.json").mkdir()
     with pytest.raises(VersionGapError) as error:
         TableLog.for_path(tmp_path).latest()
     assert tuple(error.value.missing) == (1,)
+    assert TableLog.for_path(tmp_path).at(0).version == 0
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("make", [os.mkfifo, loop, dangling], ids=["FIFO", "link loop", "dangling link"])
+def test_commit_that_is_no_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
+    log = log_of(tmp_path)
+    (log / f"{version:020d}.json").unlink()
+    make(log / f"{version:020d}.json")
+    with pytest.raises(CorruptLogError, match="expected a commit, found no file"):
+        _ = TableLog.for_path(tmp_path).latest().metadata
+    condition = TableLog.for_path(tmp_path).condition()
+    (fault,) = condition.faults
+    assert (fault.kind, fault.mark, fault.file) == (
+        FaultKind.CORRUPT_COMMIT,
+        "error",
+        f"{to_url(tmp_path)}/_delta_log/{version:020d}.json",
+    )
+    assert condition.loadable.text() == ("0" if version == 1 else "0 to 1")
     assert TableLog.for_path(tmp_path).at(0).version == 0
 
 
