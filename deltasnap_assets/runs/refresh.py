@@ -98,7 +98,7 @@ def refresh_table(
     sort_partitions(instance, table.name)
     _raise_of_damage(instance, settings, table, status.condition, problem)
     if not materialized:
-        report_where_nothing_is_new(instance, settings, table, status)
+        report_where_nothing_is_new(instance, settings, table, status, stored)
     return tuple(materialized)
 
 

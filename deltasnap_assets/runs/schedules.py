@@ -50,7 +50,7 @@ def refresh_schedule(
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
-            report_where_nothing_is_new(context.instance, settings, table, status)
+            report_where_nothing_is_new(context.instance, settings, table, status, stored)
             on_nothing_new(context.instance, table)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))

@@ -246,7 +246,11 @@ def _look_at(
     note_poll(settings, table, status)
     if was_broken(instance, table.name):
         return _look_at_suspect(settings, table, instance, followed, failure)
-    return _asked_for(settings, table, instance, status, known_of(instance, table.name), attempt)
+    stored = None if status.listing is None else what_is_stored(settings, table, status.listing)
+    found = _requested(table, instance, status, known_of(instance, table.name), stored, attempt)
+    if stored is not None and stored.common.lost:
+        report_where_nothing_is_new(instance, settings, table, status, stored)
+    return found
 
 
 def _report_failed_run(
@@ -276,7 +280,7 @@ def _look_at_suspect(
     found = _requested(table, instance, status, known, stored, attempt)
     if found.requests or status.condition is None or not status.condition.unloadable:
         if not found.requests:
-            report_where_nothing_is_new(instance, settings, table, status)
+            report_where_nothing_is_new(instance, settings, table, status, stored)
         return found
     report_condition(instance, settings, table, status.condition, failed_run(instance, table.name))
     fault = without_secrets(status.condition.text)
@@ -284,18 +288,6 @@ def _look_at_suspect(
         cursor=followed.broken(fault, found.cursor).to_text(),
         message=f"All loadable versions of {table.name} are materialized. {fault}",
     )
-
-
-def _asked_for(
-    settings: Settings,
-    table: TableSettings,
-    instance: dg.DagsterInstance,
-    status: LogStatus,
-    known: Known,
-    attempt: int,
-) -> _Look:
-    stored = None if status.listing is None else what_is_stored(settings, table, status.listing)
-    return _requested(table, instance, status, known, stored, attempt)
 
 
 def _requested(

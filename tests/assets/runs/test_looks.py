@@ -137,10 +137,10 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     note(table.store, table.table, Found(is_examined=True))
     status = log_of(table.table).status()
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status)
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
     monkeypatch.setattr(looks, "_EXAMINED_AGAIN_MS", 0)
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status)
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
 

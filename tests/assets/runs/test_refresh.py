@@ -48,6 +48,14 @@ class Refreshed:
     def refresh(self) -> tuple[int, ...]:
         return refresh_table(self.defs, self.settings, self.table, self.instance, log_level="ERROR")
 
+    def verdict(self, check: str) -> tuple[bool, str]:
+        """Return whether a check of the log passed, and its severity."""
+        key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), check)
+        (record,) = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+        assert record.event is not None
+        evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
+        return evaluation.passed, evaluation.severity.value
+
     @property
     def partitions(self) -> list[str]:
         return list(self.instance.get_dynamic_partitions("events_versions"))
@@ -140,6 +148,27 @@ def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -
     table.write(2, 2, mark="b")
     assert table.refresh() == (2,)
     assert table.stored_files(2) == {"3", "b2.parquet"}
+
+
+def test_table_that_lost_its_newest_commits_says_so_until_it_is_written_to(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 3)
+    table.refresh()
+    table.roll_back_to(1)
+    store = SnapshotStore.open(None, table.settings.storage)
+    for _ in range(2):
+        table.refresh()
+        (page,) = table.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
+        assert page.asset_observation is not None
+        assert "Versions 2 to 3 are gone from the log" in str(page.asset_observation.metadata["health"].value)
+        assert table.verdict("contiguous_log") == (False, "WARN")
+        (row,) = store.fleet(["events"]).to_pylist()
+        assert (row["condition"], row["check"]) == ("warned", "log")
+        assert row["reason"].startswith("Versions 2 to 3 are gone from the log")
+    table.write(2, 2, mark="b")
+    assert table.refresh() == (2,)
+    assert table.verdict("contiguous_log") == (True, "ERROR")
+    assert store.fleet(["events"]).to_pylist()[0]["check"] != "log"
 
 
 def test_job_refreshes_all_tables_though_one_of_them_fails(tmp_path: Path) -> None:

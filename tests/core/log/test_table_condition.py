@@ -297,6 +297,17 @@ def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Pa
     assert [*found.loadable] == [0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(("action", "named"), [(metadata, "metaData"), (protocol, "protocol")])
+def test_condition_of_a_commit_with_two_actions_of_a_kind_warns(action: Any, named: str, tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 3)
+    text = "\n".join(json.dumps(each) for each in (action(), action()))
+    (log / commit_file(2)).write_text(text)
+    found = condition(tmp_path / "t")
+    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
+    assert f"The commit of version 2 in the log of {found.table} has more than one {named} action." in found.text
+    assert [*found.loadable] == [0, 1, 2, 3]
+
+
 def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6)
     (log / commit_file(6)).write_bytes(b"")

@@ -70,6 +70,16 @@ def test_fork_names_the_generation_that_has_its_version(version: int, expected: 
     assert stored.forked_generation(version) == expected
 
 
+def test_versions_are_lost_until_a_fork_has_a_version_of_its_own() -> None:
+    assert tuple(versions_of(names(FIRST, 4, 5, 6, 7)).lost_after(5)) == (6, 7)
+    rolled_back = versions_of(names(FIRST, 4, 5, 6, 7), forks=(FORKED,))
+    assert tuple(rolled_back.lost_after(5)) == (6, 7)
+    twice = versions_of(names(FIRST, 4, 5, 6, 7), forks=(FORKED, "000003of000001at4-id"))
+    assert tuple(twice.lost_after(4)) == (5, 6, 7)
+    assert not versions_of(names(FIRST, 4, 5, 6, 7), names(FORKED, 6), forks=(FORKED,)).lost_after(6)
+    assert not StoredVersions(manifests=()).lost_after(0)
+
+
 def test_parent_that_was_pruned_shares_nothing() -> None:
     assert in_force(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
 
