@@ -31,7 +31,7 @@ from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.urls import redacted
 
-_logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 
 @safe_repr
@@ -73,7 +73,7 @@ class Snapshot:
         replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
         self._counts = SnapshotCounts(log, self._frames, replay, known_state)
         self._files = SnapshotFiles(frames=self._frames, counts=self._counts, replay=replay)
-        _logger.info("Created snapshot %s", self)
+        _log.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(path={redacted(self.path)}, version={self.version})"

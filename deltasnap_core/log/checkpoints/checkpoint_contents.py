@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoints.checkpoint_laws import (
+from deltasnap_core.log.checkpoints.checkpoint_rules import (
     NON_FILE_COLUMNS,
+    check_columns,
     check_footer,
     check_rows,
-    check_schema,
     leaves_of_groups,
 )
 from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, null_counts
-from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, decode_line, lines_with, read_lines
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER
@@ -217,7 +217,7 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
         raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
     except UNREADABLE as error:
         raise CorruptLogError(path=file.path, reason=f"expected Parquet: {one_line(error)}") from error
-    check_schema(file.path, schema)
+    check_columns(file.path, schema)
     check_footer(file.path, metadata, schema)
     add = schema.field("add").type if "add" in schema.names else None
     parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
@@ -243,7 +243,7 @@ def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
     names = []
     for row in lines_with(lines, "sidecar").to_pylist():
         number = row["line_number"]
-        sidecar = action_at(path, number, row["line"])["sidecar"]
+        sidecar = decode_line(path, number, row["line"])["sidecar"]
         if not isinstance(sidecar.get("path"), str):
             raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
         names.append(sidecar["path"])

@@ -42,7 +42,7 @@ MEASURED_BYTES = 512 << 20
 """The maximum size of the measures of these other commits: about three million file actions."""
 
 PIECE_BYTES = 4 << 20
-_JUDGES = 4
+_PARSER_THREADS = 4
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -87,7 +87,7 @@ def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> It
         else:
             rest += read
         if len(rest) > action_lines.MAX_LINE_BYTES:
-            raise action_lines.too_long(path, number)
+            raise action_lines.too_long_error(path, number)
     if rest:
         yield number, rest
 
@@ -221,7 +221,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
 
 
 def _at_once(files: Sequence[FileStatus]) -> int:
-    return _JUDGES if sum(file.size for file in files) > PIECE_BYTES else 0
+    return _PARSER_THREADS if sum(file.size for file in files) > PIECE_BYTES else 0
 
 
 def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -> Iterator[R]:

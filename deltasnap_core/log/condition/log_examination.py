@@ -36,7 +36,7 @@ from deltasnap_core.log.non_file_actions import (
     load_non_file_actions,
     non_file_actions_by_version,
 )
-from deltasnap_core.log.protocol_gate import check_no_manifest_commits
+from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.protocol.actions import CommitInfo, Metadata, Protocol
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled

@@ -99,7 +99,7 @@ def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> 
     )
 
 
-def goes_on_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, latest: int) -> bool:
+def continues_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, latest: int) -> bool:
     """Return whether a log continues from a cursor. commit: the commit of the cursor's version now; None: it is gone.
 
     Copying a table changes the times of its commits, and a cleanup deletes commits. Neither makes it another log. So

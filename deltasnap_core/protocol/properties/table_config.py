@@ -14,7 +14,7 @@ from deltasnap_core.protocol.properties.intervals import parse_interval_ms
 from deltasnap_core.protocol.properties.sizes import parse_size_bytes
 from deltasnap_core.redaction import logger_of
 
-logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 T = TypeVar("T")
 Configuration = Mapping[str, str]
@@ -134,7 +134,7 @@ def _get(configuration: Configuration, key: str, parse: Callable[[str], T], defa
     try:
         return parse(text)
     except ValueError as error:
-        logger.warning("Table property %s=%r ignored, %s used instead: %s", key, text, default, error)
+        _log.warning("Table property %s=%r ignored, %s used instead: %s", key, text, default, error)
         return default
 
 

@@ -33,7 +33,7 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
 
-logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 _NOT_THERE = "PATH_NOT_FOUND"
 
@@ -109,7 +109,7 @@ class SparkFiles:
             if root not in self._known:
                 self._known[root] = self._can_read(spark_url)
                 if not self._known[root]:
-                    logger.info("Spark cannot read %s itself: files are copied here as they are needed", root)
+                    _log.info("Spark cannot read %s itself: files are copied here as they are needed", root)
             return self._known[root]
 
     def readable(self, files: Iterable[str | FileStatus]) -> list[str]:

@@ -55,7 +55,7 @@ class FollowStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class FollowResult:
     """The result of a step: the written set of changes, and the StateDelta of each version."""
 
     changes: DataSet
@@ -65,7 +65,7 @@ class Followed:
 class Follower(Protocol):
     """Applies commits to a stored version."""
 
-    def follow(self, step: FollowStep) -> Followed:
+    def follow(self, step: FollowStep) -> FollowResult:
         """Write the changes of a step, and return them with their effects.
 
         Errors: CorruptLogError, CorruptStoreError.
