@@ -62,10 +62,10 @@ MEMORY_BUDGET = MemoryBudget(256 << 20)
 class HeldFiles:
     """The measured files of a version, in memory if they fit the budget; otherwise empty. A KnownFiles."""
 
-    def __init__(self, version: int, log_path: str, budget: MemoryBudget | None = None) -> None:
+    def __init__(self, version: int, log_path: str) -> None:
         self.version = version
         self._log_path = log_path
-        self._budget = MEMORY_BUDGET if budget is None else budget
+        self._budget = MEMORY_BUDGET
         self._rows: pa.Table | None = None
         self._release_memory: weakref.finalize[..., HeldFiles] | None = None
 

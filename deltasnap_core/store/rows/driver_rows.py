@@ -70,7 +70,10 @@ class DriverRows:
         return self._columns(gone["remove"], names)
 
     def follow(self, step: FollowStep) -> FollowResult:
-        """Write the changes of a step, and return them with their effects: see Follower. Errors: UnusualError."""
+        """Write the changes of a step, and return them with the StateDelta of each version.
+
+        Errors: CorruptLogError; UnusualError.
+        """
         changed = newest_lines(step.batch, self.log_path, within=("commit_version",))
         actions = decoded(changed["line"].to_pylist())
         measured = ["path_key", *MEASURED_ACTION.names[1:]]
@@ -152,15 +155,6 @@ class DriverRows:
         except (*UNREADABLE, KeyError) as error:
             reason = f"file actions could not be read: {' '.join(str(error).split())}"
             raise CorruptStoreError(path=path, reason=reason) from error
-
-
-def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
-    """Return the changes of each commit (CHANGE_ROWS), one row a version and logical file, in any order.
-
-    Errors: UnusualError.
-    """
-    changed = newest_lines(batch, log_path, within=("commit_version",))
-    return _change_rows(changed, decoded(changed["line"].to_pylist()))
 
 
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:

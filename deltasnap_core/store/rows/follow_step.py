@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -60,14 +59,3 @@ class FollowResult:
 
     changes: DataSet
     deltas: Mapping[int, StateDelta]
-
-
-class Follower(Protocol):
-    """Applies commits to a stored version."""
-
-    def follow(self, step: FollowStep) -> FollowResult:
-        """Write the changes of a step, and return them with their effects.
-
-        Errors: CorruptLogError, CorruptStoreError.
-        """
-        ...

@@ -120,7 +120,10 @@ class SparkRows:
         return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
 
     def follow(self, step: FollowStep, reader: ActionReader) -> FollowResult:
-        """Write the changes of a step, and return them with their effects: see Follower. reader: of the commits."""
+        """Write the changes of a step, and return them with the StateDelta of each version.
+
+        reader: of the commits. Errors: CorruptLogError.
+        """
         log_files = [commit.path for commit in step.batch.files]
         with translated(log_files, self.urls(step.previous)):
             changes = self._write_changes(step, reader)
