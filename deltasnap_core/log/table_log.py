@@ -28,10 +28,10 @@ from deltasnap_core.log.polling.new_commits import find_new_commits
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
-from deltasnap_core.storage.urls import join_url, redacted, to_url
+from deltasnap_core.storage.urls import join_url, to_url
 
 Clock = Callable[[], int]
 """A function that returns the current time, in milliseconds since the epoch."""

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltasnap_core.protocol.json_fields import is_json_kind
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.rules.json_lines import parse_texts
 
@@ -61,5 +62,4 @@ def _number_in(stats: str) -> int | None:
     number = values.get("numRecords") if isinstance(values, dict) else None
     if isinstance(number, str) and _NUMBER_AS_TEXT.fullmatch(number):
         number = int(number)
-    is_long = isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**63
-    return number if is_long else None
+    return number if is_json_kind(number, int) else None

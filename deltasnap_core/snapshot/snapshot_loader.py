@@ -9,10 +9,9 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.urls import redacted
 
 _log = logger_of(__name__)
 

@@ -233,6 +233,11 @@ def too_long_error(path: str, number: int) -> CorruptLogError:
     return CorruptLogError(path=path, line=number, reason=f"expected a line of at most {MAX_LINE_BYTES} bytes")
 
 
+def missing_commit(path: str) -> CorruptLogError:
+    """Return the error for a listed commit whose file no longer exists."""
+    return CorruptLogError(path=path, reason="expected a commit, found no file")
+
+
 def decode_utf8(path: str, number: int, line: bytes) -> str:
     """Return the text of a line. Errors: CorruptLogError naming file and line."""
     try:

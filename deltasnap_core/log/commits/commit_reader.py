@@ -22,6 +22,7 @@ from deltasnap_core.log.commits.action_lines import (
     OTHER_ACTIONS,
     classify_lines,
     lines_with,
+    missing_commit,
     split_lines,
 )
 from deltasnap_core.log.commits.commit_batch import (
@@ -263,7 +264,7 @@ def _whole(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
         contents = store.read_many([file.path for file in files])
     except FileNotFoundError as error:
         missing = next((file.path for file in files if store.status(file.path) is None), files[0].path)
-        raise CorruptLogError(path=missing, reason="expected a commit, found no file") from error
+        raise missing_commit(missing) from error
     path_of = {commit_version(file.path): file.path for file in files}
     yield _Piece(path_of=path_of, contents=dict(zip(path_of, contents, strict=True)))
 
@@ -275,7 +276,7 @@ def _in_parts(store: LogStore, file: FileStatus) -> Iterator[_Piece]:
             for number, content in pieces(stream, file.path):
                 yield _Piece(path_of={version: file.path}, contents={version: content}, first_line=number)
     except FileNotFoundError as error:
-        raise CorruptLogError(path=file.path, reason="expected a commit, found no file") from error
+        raise missing_commit(file.path) from error
 
 
 def _classify_held(piece: _Piece) -> _Classified:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError, VersionGapError
 from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.commits.action_lines import missing_commit
 from deltasnap_core.log.commits.commit_scan import read_commit_infos, read_first_actions
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -93,7 +94,7 @@ def version_timestamps(
     )
     for version, commit in with_own_time.items():
         if version not in found:
-            raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
+            raise missing_commit(commit.path)
     return timestamps | found
 
 

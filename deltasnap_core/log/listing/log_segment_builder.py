@@ -13,9 +13,9 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import LogStore
-from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.urls import join_url
 
 _log = logger_of(__name__)
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointFile
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.log.commits.action_lines import lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog

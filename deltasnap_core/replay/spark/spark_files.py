@@ -21,9 +21,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 
-from deltasnap_core.errors import UnsupportedServerError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.errors import UnsupportedServerError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.optional_fields import with_optional_fields
@@ -198,7 +198,7 @@ def _check_pages(file: Path) -> None:
         with file.open("rb") as stream:
             read_pages(stream)
     except UNREADABLE as error:
-        raise DamagedPageError(f"{file.name}: {' '.join(str(error).split())}") from error
+        raise DamagedPageError(f"{file.name}: {one_line(error)}") from error
 
 
 _PLAIN_FILES = {

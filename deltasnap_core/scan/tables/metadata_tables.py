@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.num_records import num_records_sql
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
 from deltasnap_core.rules.file_breakdown import (
     FileBreakdown,
     FileSums,
@@ -76,7 +76,7 @@ def breakdown_of(content: bytes, manifest: VersionManifest) -> FileBreakdown | N
     Errors: ValueError stating the problem.
     """
     try:
-        table = pq.ParquetFile(BytesIO(content), page_checksum_verification=True).read()
+        table = verified_parquet(BytesIO(content)).read()
         metadata = table.schema.metadata or {}
         if metadata[_DIGEST] != document_digest(metadata[_KEY]).encode():
             raise ValueError("its digest is that of other facts")

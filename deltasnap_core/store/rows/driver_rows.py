@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deltasnap_core.errors import CorruptStoreError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.errors import CorruptStoreError, one_line
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
 from deltasnap_core.log.commits.action_lines import MEASURED_LINES
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
@@ -150,10 +150,9 @@ class DriverRows:
         try:
             with self.storage.open(path) as stream:
                 known = pq.read_metadata(BytesIO(read_footer(stream, file.size, file.footer)))
-                parquet = pq.ParquetFile(stream, metadata=known, page_checksum_verification=True)
-                return made(parquet.read(columns=list(columns)))
+                return made(verified_parquet(stream, known).read(columns=list(columns)))
         except (*UNREADABLE, KeyError) as error:
-            reason = f"file actions could not be read: {' '.join(str(error).split())}"
+            reason = f"file actions could not be read: {one_line(error)}"
             raise CorruptStoreError(path=path, reason=reason) from error
 
 
