@@ -353,6 +353,11 @@ class UnsupportedServerError(DeltaSnapError):
         super().__init__(f"The Spark Connect server cannot {work}: {reason}. Use Apache Spark.")
 
 
+def one_line(text: object) -> str:
+    """Return a text, such as the message of an error, without line breaks and repeated spaces."""
+    return " ".join(str(text).split())
+
+
 _MAX_SHOWN = 2_000
 
 

@@ -29,6 +29,27 @@ def mtime_of(version: int) -> int:
     return FIRST_COMMIT_MS + version * 60_000
 
 
+# Names of log files that only readers of deltasnap meet: it writes none of them.
+
+
+STAGED_COMMIT_FOLDER = "_staged_commits"
+
+
+def staged_commit_file(version: int, uuid: str) -> str:
+    """Return `<version>.<uuid>.json`, inside `_staged_commits`."""
+    return f"{version:020d}.{uuid}.json"
+
+
+def compaction_file(version: int, end_version: int) -> str:
+    """Return `<version>.<end_version>.compacted.json`."""
+    return f"{version:020d}.{end_version:020d}.compacted.json"
+
+
+def multipart_checkpoint_files(version: int, num_parts: int) -> tuple[str, ...]:
+    """Return `<version>.checkpoint.<part>.<num_parts>.parquet` for each part, in order."""
+    return tuple(f"{version:020d}.checkpoint.{part:010d}.{num_parts:010d}.parquet" for part in range(1, num_parts + 1))
+
+
 # File statuses.
 
 
@@ -51,7 +72,7 @@ def commits(first: int, last: int) -> list[FileStatus]:
 def staged_commits(first: int, last: int) -> list[FileStatus]:
     """Return the ratified commits in `_staged_commits` of the versions `first` to `last`."""
     return [
-        status(f"{file_names.STAGED_COMMIT_FOLDER}/{file_names.staged_commit_file(version, UUIDS[version % 16])}")
+        status(f"{STAGED_COMMIT_FOLDER}/{staged_commit_file(version, UUIDS[version % 16])}")
         for version in range(first, last + 1)
     ]
 
@@ -60,7 +81,7 @@ def checkpoint(version: int, *, parts: int | None = None, missing: Iterable[int]
     """Return a classic checkpoint, or a multi-part one, without the parts `missing`."""
     names = [file_names.checkpoint_file(version)]
     if parts is not None:
-        names = list(file_names.multipart_checkpoint_files(version, parts))
+        names = list(multipart_checkpoint_files(version, parts))
     return [status(name) for part, name in enumerate(names, start=1) if part not in set(missing)]
 
 
@@ -73,7 +94,7 @@ def uuid_checkpoint(
 
 def compaction(first: int, last: int) -> list[FileStatus]:
     """A compaction of the versions `first` to `last`."""
-    return [status(file_names.compaction_file(first, last))]
+    return [status(compaction_file(first, last))]
 
 
 def checksum(version: int) -> list[FileStatus]:

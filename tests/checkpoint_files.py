@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.protocol.log_files import file_names
-from tests.builders import UUIDS, Action, content, mtime_of
+from tests.builders import UUIDS, Action, content, mtime_of, multipart_checkpoint_files
 
 CheckpointStyle = Literal["classic", "multipart", "v2-parquet", "v2-json", "v2-parquet-sidecars", "v2-json-sidecars"]
 STYLES: tuple[CheckpointStyle, ...] = (
@@ -102,7 +102,7 @@ def write_checkpoint(log: Path, version: int, style: CheckpointStyle, actions: S
         case "classic":
             files = [_parquet(log / file_names.checkpoint_file(version), actions)]
         case "multipart":
-            names = file_names.multipart_checkpoint_files(version, 2)
+            names = multipart_checkpoint_files(version, 2)
             files = [_parquet(log / name, actions[part::2]) for part, name in enumerate(names)]
         case "v2-parquet" | "v2-json":
             files = [_v2(log, version, style, [v2_marker, *actions])]

@@ -10,7 +10,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from deltasnap_core.protocol.log_files import file_names
-from tests.builders import FIRST_COMMIT_MS, Action, add, commit_info, content, metadata, protocol, remove, write_log
+from tests.builders import (
+    FIRST_COMMIT_MS,
+    Action,
+    add,
+    commit_info,
+    compaction_file,
+    content,
+    metadata,
+    protocol,
+    remove,
+    write_log,
+)
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.oracle import OracleState, replay
 
@@ -141,7 +152,7 @@ def write(table: Path, made: RandomLog, states: list[OracleState]) -> None:
         write_checkpoint(log, version, style, states[version].actions(EXPIRED))
     for first, end in made.compactions:
         state = replay([[action for commit in made.commits[first : end + 1] for action in commit]])[-1]
-        (log / file_names.compaction_file(first, end)).write_bytes(content(state.actions(KEEP_ALL)))
+        (log / compaction_file(first, end)).write_bytes(content(state.actions(KEEP_ALL)))
     for version in range(made.first_commit):
         (log / file_names.commit_file(version)).unlink()
     if made.hint is not None:

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.damage import (
     look_or_report,
     report_where_nothing_is_new,
 )
-from deltasnap_assets.runs.handed_on import Look, handed_on
+from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import (
     job_name,
@@ -79,8 +79,8 @@ def refresh_table(
         try:
             for first, last in todo.ranges:
                 run_id = str(uuid.uuid4())
-                seen = None if status.listing is None else Look(listing=status.listing, common=stored.common)
-                with handed_on(run_id, table.name, seen):
+                seen = None if status.listing is None else ListedLog(listing=status.listing, common=stored.common)
+                with handing_over(run_id, table.name, seen):
                     _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
                 materialized.extend(range(first, last + 1))
         except RefreshError as error:

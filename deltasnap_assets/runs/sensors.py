@@ -18,9 +18,9 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, FailedRun, report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure, report_where_nothing_is_new
-from deltasnap_assets.runs.condition.looks import may_be_unexamined, note_poll
+from deltasnap_assets.runs.condition.last_look import may_be_unexamined, note_poll
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.pauses import Followed
+from deltasnap_assets.runs.planning.pauses import SensorState
 from deltasnap_assets.runs.planning.plan import (
     DAMAGED,
     Known,
@@ -196,7 +196,7 @@ def _looker(
     failed, last_failures = failures(instance, names), last_failed(instance, names)
 
     def look_at(table: TableSettings, cursor: str | None) -> _Look:
-        followed = Followed.from_text(cursor)
+        followed = SensorState.from_text(cursor)
         if run_id := unfinished.get(table.name):
             message = f"Run {run_id} of {table.name} is not finished. The next run takes the new commits."
             return _Look(cursor=cursor, message=message)
@@ -229,7 +229,11 @@ def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: F
 
 
 def _look_at(
-    settings: Settings, table: TableSettings, instance: dg.DagsterInstance, followed: Followed, failure: Failure | None
+    settings: Settings,
+    table: TableSettings,
+    instance: dg.DagsterInstance,
+    followed: SensorState,
+    failure: Failure | None,
 ) -> _Look:
     log, cursor = log_of(table), followed.cursor
     status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
@@ -271,7 +275,11 @@ def _report_failed_run(
 
 
 def _look_at_suspect(
-    settings: Settings, table: TableSettings, instance: dg.DagsterInstance, followed: Followed, failure: Failure | None
+    settings: Settings,
+    table: TableSettings,
+    instance: dg.DagsterInstance,
+    followed: SensorState,
+    failure: Failure | None,
 ) -> _Look:
     """Request the versions that can be loaded. If none are left, report the faults and pause."""
     status, stored = look(settings, table, examine=True)

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from deltasnap_assets.runs.handed_on import looks_of
+from deltasnap_assets.runs.log_handover import listed_logs_of
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
@@ -43,9 +43,9 @@ def resources(settings: Settings) -> dict[str, Any]:
     def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
         run, instance = context.run, context.instance
         with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
-            looks = {} if run is None else looks_of(run.run_id)
+            listed_logs = {} if run is None else listed_logs_of(run.run_id)
             sessions = RunSession(context.resources.pyspark, _run_log(context))
-            made = RunSnapshots(settings, sessions, looks, asks_ahead=_materializes_all(run))
+            made = RunSnapshots(settings, sessions, listed_logs, asks_ahead=_materializes_all(run))
             with closing(made):
                 yield made
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.handed_on import Look
+from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -43,18 +43,18 @@ class RunSnapshots:
         self,
         settings: Settings,
         sessions: RunSession,
-        looks: Mapping[str, Look] | None = None,
+        listed_logs: Mapping[str, ListedLog] | None = None,
         *,
         asks_ahead: bool = False,
     ) -> None:
-        """looks: by table, a listing of its log that was made a moment ago.
+        """listed_logs: by table, a listing of its log that was made a moment ago.
 
         asks_ahead: whether the run will need all facts about its newest version. They are then computed as soon as that
         version is stored, while Dagster records the events of earlier assets.
         """
         self._settings = settings
         self._sessions = sessions
-        self._looks = dict(looks or {})
+        self._listed_logs = dict(listed_logs or {})
         self._conditions: dict[str, TableCondition] = {}
         self._asks_ahead = asks_ahead
         self._versions = HeldVersions(settings, sessions)
@@ -76,9 +76,9 @@ class RunSnapshots:
 
     def listing(self, table: TableSettings) -> LogListing:
         """Return the listing of a table's log. The log is listed once per run."""
-        if table.name not in self._looks:
-            self._looks[table.name] = Look(listing=log_of(table).list(), common=None)
-        return self._looks[table.name].listing
+        if table.name not in self._listed_logs:
+            self._listed_logs[table.name] = ListedLog(listing=log_of(table).list(), common=None)
+        return self._listed_logs[table.name].listing
 
     def history(self, table: TableSettings) -> DeltaHistoryManager:
         """Return the history of a table, from the listing of this run."""
@@ -127,7 +127,7 @@ class RunSnapshots:
                 materialize_as=table.materialize_as,
                 on_progress=progress,
                 listing=self.listing(table),
-                common=self._looks[table.name].common,
+                common=self._listed_logs[table.name].common,
             )
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))

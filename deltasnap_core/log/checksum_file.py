@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import redacted
 
 _log = logger_of(__name__)
 

@@ -15,9 +15,8 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import commit_version
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import redacted
 
 _log = logger_of(__name__)
 

@@ -13,7 +13,7 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
-from deltasnap_core.log.protocol_gate import check_replayable
+from deltasnap_core.log.protocol_checks import check_replayable
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms

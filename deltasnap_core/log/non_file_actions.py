@@ -8,7 +8,7 @@ from typing import Any
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, read_non_file_actions
-from deltasnap_core.log.commits.action_lines import action_at, lines_with
+from deltasnap_core.log.commits.action_lines import decode_line, lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
@@ -114,7 +114,7 @@ def _actions_of_checkpoint(store: LogStore, contents: CheckpointContents) -> Ite
     if contents.lines_path is not None:
         for row in lines_with(contents.lines, *_READERS).to_pylist():
             number, name = row["line_number"], row["action"]
-            values = action_at(contents.lines_path, number, row["line"])[name]
+            values = decode_line(contents.lines_path, number, row["line"])[name]
             yield _typed(contents.lines_path, number, name, values)
 
 

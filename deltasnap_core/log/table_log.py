@@ -23,15 +23,15 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LogLoader
 from deltasnap_core.log.log_range import LogRange, read_log_range
-from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus, cursor_at, goes_on_from
-from deltasnap_core.log.polling.new_commits import look_from
+from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus, continues_from, cursor_at
+from deltasnap_core.log.polling.new_commits import find_new_commits
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
-from deltasnap_core.storage.urls import join_url, redacted, to_url
+from deltasnap_core.storage.urls import join_url, to_url
 
 Clock = Callable[[], int]
 """A function that returns the current time, in milliseconds since the epoch."""
@@ -84,7 +84,7 @@ class TableLog:
         catalog: the commits of the catalog of a catalog-managed table.
         """
         segment = self.builder.build(hint=self.builder.read_hint(), catalog=catalog)
-        return self._version_log(segment, asks_catalog=catalog.is_known)
+        return self._version_log(segment, is_catalog_queried=catalog.is_known)
 
     def at(
         self,
@@ -107,7 +107,7 @@ class TableLog:
             history = DeltaHistoryManager(self.store, self.log_path, catalog=catalog)
             version = history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True).version
         segment = self.builder.build(version, hint=self.builder.read_hint(), catalog=catalog)
-        return self._version_log(segment, asks_catalog=catalog.is_known)
+        return self._version_log(segment, is_catalog_queried=catalog.is_known)
 
     def list(self, first: int = 0) -> LogListing:
         """Return a listing of the log. `status`, `range` and `history_of` may share it.
@@ -124,7 +124,7 @@ class TableLog:
         """Return the log of the latest version of a listing. Errors: as `latest`."""
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=self.table_path)
-        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), asks_catalog=False)
+        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), is_catalog_queried=False)
 
     def history_of(
         self, listing: LogListing, configuration: Callable[[], Mapping[str, str]] | None = None
@@ -196,7 +196,7 @@ class TableLog:
         log now belongs to another table (`generation`) or to the same table with another history (`is_fork`).
         Errors: as `status`.
         """
-        found = look_from(self.builder, since.version)
+        found = find_new_commits(self.builder, since.version)
         if since.is_at(found.known):
             if found.later:
                 commits = {commit_version(commit.path): commit for commit in found.later}
@@ -207,7 +207,7 @@ class TableLog:
         status = self.status()
         if status.generation != since.generation:
             return status
-        if not goes_on_from(self.store, since, found.known, status.latest):
+        if not continues_from(self.store, since, found.known, status.latest):
             return replace(status, is_fork=True)
         return replace(status, versions=tuple(version for version in status.versions if version > since.version))
 
@@ -224,8 +224,8 @@ class TableLog:
             raise ActionNotFoundError(action="metadata", version=segment.version, path=self.table_path)
         return metadata.id
 
-    def _version_log(self, segment: LogSegment, *, asks_catalog: bool) -> VersionLog:
-        return VersionLog(self.loader, segment, now_ms=self._clock(), asks_catalog=asks_catalog)
+    def _version_log(self, segment: LogSegment, *, is_catalog_queried: bool) -> VersionLog:
+        return VersionLog(self.loader, segment, now_ms=self._clock(), is_catalog_queried=is_catalog_queried)
 
 
 def milliseconds(timestamp: datetime | int | None) -> int:

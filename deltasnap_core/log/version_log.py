@@ -15,7 +15,7 @@ from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.log.protocol_gate import check_replayable, warn_of_catalog
+from deltasnap_core.log.protocol_checks import check_replayable, warn_of_catalog
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
@@ -37,7 +37,7 @@ class VersionLog:
 
     now_ms:       the current time (ms), used for expiry.
     known:        the log of the same table as read before.
-    asks_catalog: whether a catalog was queried for the segment; if not, a catalog-managed table gets a warning.
+    is_catalog_queried: whether a catalog was queried for the segment; if not, a catalog-managed table gets a warning.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class VersionLog:
         known: LoadedLog | None = None,
         checksum: VersionChecksum | None = None,
         validate_state: bool = True,
-        asks_catalog: bool = False,
+        is_catalog_queried: bool = False,
     ) -> None:
         self._loader = loader
         self._now_ms = now_ms
         self._known = known
         self._given_checksum = checksum
         self._validate_state = validate_state
-        self._asks_catalog = asks_catalog
+        self._asks_catalog = is_catalog_queried
         self._ladder = Lock()
         self.segment = segment
 

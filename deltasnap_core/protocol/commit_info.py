@@ -15,7 +15,7 @@ from deltasnap_core.redaction import safe_repr
 class CommitInfo(JsonRecord):
     """The provenance of a commit, best effort: a writer may store any JSON in it.
 
-    version: as in the action, usually None; the file name is authoritative (`with_version`).
+    version: as in the action, usually None; the file name is authoritative.
     timestamp, in_commit_timestamp: ms since the epoch.
     operation_parameters, operation_metrics, tags: by name; values that are not strings become JSON text.
     job, notebook: JSON objects.
@@ -67,10 +67,6 @@ class CommitInfo(JsonRecord):
         values = JsonRecord.to_json(replace(self, extra={}))
         del values["extra"]
         return values
-
-    def with_version(self, version: int) -> CommitInfo:
-        """Return a copy with the version from the name of its commit file."""
-        return replace(self, version=version)
 
 
 _KNOWN: dict[str, tuple[str, type]] = {

@@ -37,7 +37,7 @@ class RangeVersion:
     bytes_removed: int
 
 
-def never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
+def monotonic_retentions(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
     """Return the retention of the base and of each later version, ascending; none keeps more than the previous one.
 
     An expired tombstone never comes back: a version whose retention would keep it gets the previous version's
@@ -52,7 +52,7 @@ def never_falling(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[
 def versions_of(
     base: RangeBase, deltas: Mapping[int, StateDelta], retentions: Mapping[int, Retention]
 ) -> tuple[RangeVersion, ...]:
-    """Return the versions after the base, ascending. retentions: the result of `never_falling`."""
+    """Return the versions after the base, ascending. retentions: the result of `monotonic_retentions`."""
     state, versions = base.computed_state, []
     for version, delta in sorted(deltas.items()):
         state = delta.applied_to(state)

@@ -131,15 +131,18 @@ HISTOGRAMS: Mapping[str, Histogram] = {
 """The histograms of the computed state."""
 
 
-def grouping() -> list[str]:
+def grouping_sql() -> list[str]:
     """Return the columns to group measures by, as SQL."""
     return [f"{sql} as {name}" for name, sql in GROUPED_BY.items()]
 
 
-def sums(sign: str | None = None) -> list[str]:
-    """Return the sums of a group, as SQL. sign: SQL for the factor of each row, 1 or -1; None: 1 for all rows."""
+def sums_sql(sign: str | None = None, summed: Mapping[str, str] = SUMS) -> list[str]:
+    """Return the sums of a group, as SQL.
+
+    sign: SQL for the factor of each row, 1 or -1; None: 1 for all rows. summed: by name, the SQL to sum.
+    """
     times = "" if sign is None else f"{sign} * "
-    return [f"sum({times}({sql})) as {name}" for name, sql in SUMS.items()]
+    return [f"sum({times}({sql})) as {name}" for name, sql in summed.items()]
 
 
 def groups_of(rows: pa.Table, *, sign: int = 1) -> list[Group]:

@@ -52,7 +52,7 @@ REMOVE = pa.struct(
     ]
 )
 
-WHOLE = pa.schema([("add", ADD), ("remove", REMOVE)])
+FULL_ACTION = pa.schema([("add", ADD), ("remove", REMOVE)])
 """A file action with all its fields. Each row has either `add` or `remove`."""
 
 ADDS, REMOVES = pa.schema(list(ADD)), pa.schema(list(REMOVE))

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from deltasnap_core.redaction import safe_repr
 
-NAMED_FILES = 5
+MIN_RANKED_FILES = 5
 """The largest and smallest files that a breakdown always has, if there are as many."""
 
-KEPT_FILES = 50
+MAX_RANKED_FILES = 50
 """The largest and smallest files that are kept, so that some can be removed before a new count is necessary."""
 
 MAX_PARTITIONS = 5_000
@@ -36,7 +36,7 @@ _LAST_BIN = 63 * BINS_OF_A_DOUBLING - 1
 PartitionValues = tuple[tuple[str, str | None], ...]
 """The values of a partition as in the log, in the order of the names."""
 
-NamedFile = tuple[str, int]
+SizedFile = tuple[str, int]
 """Path and bytes of a file."""
 
 
@@ -73,13 +73,14 @@ class FileGroup:
     files: int
     size: int
     without_size: int = 0
-    file: NamedFile | None = None
+    file: SizedFile | None = None
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> FileGroup:
-        """Return a group from a row with some columns of `grouping_sql` or `file_grouping_sql`, and all SUMS.
+        """Return a group from a row.
 
-        Null sums count as 0. A row with `file_path` is that of live files with one path and size.
+        row: some columns of `bin_grouping_sql` or `file_grouping_sql`, and all BREAKDOWN_SUMS. Null sums count as 0. If
+             `file_path` is set, the group has live files with this path and size.
         """
         path, files = row.get("file_path"), row["rows"]
         size = ((row["high_bytes"] or 0) << 32) + (row["low_bytes"] or 0)
@@ -108,33 +109,33 @@ class FileGroup:
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedFiles:
+class RankedFiles:
     """All live files before a bound, in order: the largest first, or the smallest first; then by path.
 
     bound: the first file that is missing; None: these are all live files.
     """
 
-    files: tuple[NamedFile, ...] = ()
-    bound: NamedFile | None = None
+    files: tuple[SizedFile, ...] = ()
+    bound: SizedFile | None = None
     largest_first: bool
 
     @classmethod
-    def of(cls, files: Iterable[NamedFile], *, largest_first: bool) -> NamedFiles:
-        """Return the first of some files. files: all live files, or at least the first KEPT_FILES + 1 in order."""
+    def of(cls, files: Iterable[SizedFile], *, largest_first: bool) -> RankedFiles:
+        """Return the first files in order. files: all live files, or at least the first MAX_RANKED_FILES + 1."""
         order = _order(largest_first)
-        found = heapq.nsmallest(KEPT_FILES + 1, files, key=order)
+        found = heapq.nsmallest(MAX_RANKED_FILES + 1, files, key=order)
         return cls(files=tuple(found), largest_first=largest_first)._shortened()
 
     @property
     def are_enough(self) -> bool:
-        """Whether these are NAMED_FILES or all live files."""
-        return self.bound is None or len(self.files) >= NAMED_FILES
+        """Whether these are MIN_RANKED_FILES or all live files."""
+        return self.bound is None or len(self.files) >= MIN_RANKED_FILES
 
-    def updated(self, groups: Sequence[FileGroup]) -> NamedFiles:
+    def updated(self, groups: Sequence[FileGroup]) -> RankedFiles:
         """Return the files after changes. Errors: InconsistentBreakdownError."""
         order = _order(self.largest_first)
         last = None if self.bound is None else order(self.bound)
-        counts: dict[NamedFile, int] = {}
+        counts: dict[SizedFile, int] = {}
         for file in self.files:
             counts[file] = counts.get(file, 0) + 1
         for group in groups:
@@ -145,10 +146,10 @@ class NamedFiles:
         files = sorted((file for file, count in counts.items() for _ in range(count)), key=order)
         return replace(self, files=tuple(files))._shortened()
 
-    def _shortened(self) -> NamedFiles:
-        if len(self.files) <= KEPT_FILES:
+    def _shortened(self) -> RankedFiles:
+        if len(self.files) <= MAX_RANKED_FILES:
             return self
-        order, bound = _order(self.largest_first), self.files[KEPT_FILES]
+        order, bound = _order(self.largest_first), self.files[MAX_RANKED_FILES]
         # Two logical files may have one path. So the list ends before the bound, not at it.
         return replace(self, files=tuple(file for file in self.files if order(file) < order(bound)), bound=bound)
 
@@ -167,15 +168,15 @@ class FileBreakdown:
     num_partitions: the number of all partitions with files.
     deletions:      by time of deletion (ms; 0: not stated), ascending, the tombstones that the version keeps; None:
                     more than MAX_TIMES times.
-    largest, smallest: path and bytes, the largest or smallest first; at least NAMED_FILES, if there are as many.
+    largest, smallest: path and bytes, the largest or smallest first; at least MIN_RANKED_FILES, if there are as many.
     """
 
     sizes: Mapping[int, FileSums]
     partitions: Mapping[PartitionValues, FileSums]
     num_partitions: int
     deletions: Mapping[int, TombstoneSums] | None
-    largest: NamedFiles
-    smallest: NamedFiles
+    largest: RankedFiles
+    smallest: RankedFiles
 
     @classmethod
     def of(cls, groups: Iterable[FileGroup]) -> FileBreakdown:
@@ -189,14 +190,14 @@ class FileBreakdown:
         cls,
         groups: Iterable[FileGroup],
         *,
-        largest: Iterable[NamedFile],
-        smallest: Iterable[NamedFile],
+        largest: Iterable[SizedFile],
+        smallest: Iterable[SizedFile],
         partitions: Iterable[FileGroup] | None = None,
         num_partitions: int | None = None,
     ) -> FileBreakdown:
         """Return the breakdown of groups.
 
-        largest, smallest: at least KEPT_FILES + 1 files each, in any order, or all.
+        largest, smallest: at least MAX_RANKED_FILES + 1 files each, in any order, or all.
         partitions:        the groups by partition; None: `groups` have the partitions too.
         num_partitions:    the number of partitions; None: that of the groups.
         """
@@ -210,8 +211,8 @@ class FileBreakdown:
             partitions=_most_bytes(by_values),
             num_partitions=len(by_values) if num_partitions is None else num_partitions,
             deletions=_within_limit(_added({}, gone, TombstoneSums)),
-            largest=NamedFiles.of(largest, largest_first=True),
-            smallest=NamedFiles.of(smallest, largest_first=False),
+            largest=RankedFiles.of(largest, largest_first=True),
+            smallest=RankedFiles.of(smallest, largest_first=False),
         )
 
     @staticmethod
@@ -292,26 +293,26 @@ def _size_bin_sql() -> str:
     return f"case when size < 0 then {NEGATIVE_SIZE} when size is not null then {near} - {too_high} + {too_low} end"
 
 
-COLUMNS: Mapping[str, str] = {
+BREAKDOWN_MEASURES: Mapping[str, str] = {
     "partition": "map_entries(add.partitionValues)",
     "removed_size": "remove.size",
     "file_path": "path",
 }
 """SQL, over FULL, for the columns that a breakdown needs beside MEASURES."""
 
-SUMS: Mapping[str, str] = {
+BREAKDOWN_SUMS: Mapping[str, str] = {
     "high_bytes": "shiftright(coalesce(size, removed_size), 32)",
     "low_bytes": f"coalesce(size, removed_size) & {(1 << 32) - 1}L",
     "without_size": "if(deleted_at is not null and removed_size is null, 1, 0)",
 }
-"""SQL, over MEASURES and COLUMNS, for what each row adds to the sums of its group, beside `rows`, which is 1.
+"""SQL, over MEASURES and BREAKDOWN_MEASURES, for the values that are summed in each group, beside `rows`, which is 1.
 
 Bytes are summed in two halves of 32 bits, so that the sum cannot overflow.
 """
 
 
-def grouping_sql() -> list[str]:
-    """Return the columns to group MEASURES and COLUMNS by, as SQL."""
+def bin_grouping_sql() -> list[str]:
+    """Return the columns to group MEASURES and BREAKDOWN_MEASURES by, as SQL."""
     return [f"{_size_bin_sql()} as size_bin", "array_sort(partition) as partition", "deleted_at as removed_at"]
 
 

@@ -27,7 +27,7 @@ _NO_NUMBER = r'(?:[^\\]"[ \t\r]*:|[,\[])[ \t\r]*-?(?:NaN|Inf)'
 _BLOCK_BYTES = 4 << 20
 
 
-def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, is_all: bool = False) -> pa.Table | None:
+def parse_lines(texts: pa.ChunkedArray, schema: pa.Schema, *, is_all: bool = False) -> pa.Table | None:
     """Return a row for each line, with the fields of a schema (no maps).
 
     texts:  `are_safe`, or known to be valid JSON.
@@ -52,16 +52,16 @@ def parsed(texts: pa.ChunkedArray, schema: pa.Schema, *, is_all: bool = False) -
     return found.select(schema.names) if found.num_rows == len(texts) else None
 
 
-def parsed_texts(texts: pa.StringArray, schema: pa.Schema) -> pa.Table | None:
-    """Return a row for each text, as `parsed`. Texts may be anything, and have no line feed at the end.
+def parse_texts(texts: pa.StringArray, schema: pa.Schema) -> pa.Table | None:
+    """Return a row for each text, as `parse_lines`. Texts may be anything, and have no line feed at the end.
 
-    None: as in `parsed`, or some text contains a line feed.
+    None: as in `parse_lines`, or some text contains a line feed.
     """
     held = texts.buffers()[2]  # may include text outside of the slice: then the search is wasted, not wrong
     if held is not None and b"\n" in held.to_pybytes() and pc.any(pc.match_substring(texts, "\n")).as_py():
         return None
     lines = pa.chunked_array([pc.binary_join_element_wise(texts, "", "\n")])
-    return parsed(lines, schema) if are_safe(lines) else None
+    return parse_lines(lines, schema) if are_safe(lines) else None
 
 
 def are_safe(texts: pa.ChunkedArray) -> bool:

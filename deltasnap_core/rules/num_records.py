@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltasnap_core.protocol.json_fields import is_json_kind
 from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.rules.json_lines import parsed_texts
+from deltasnap_core.rules.json_lines import parse_texts
 
 _FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
 _NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
@@ -44,7 +45,7 @@ def num_records(stats: pa.StringArray) -> pa.Array:
 
 
 def _parsed(stats: pa.StringArray) -> pa.Array:
-    regular = parsed_texts(stats, _NUM_RECORDS)
+    regular = parse_texts(stats, _NUM_RECORDS)
     if regular is not None:
         return regular["numRecords"].combine_chunks()
     if len(stats) > 1:  # split in halves, so that one irregular text does not slow down the others
@@ -61,5 +62,4 @@ def _number_in(stats: str) -> int | None:
     number = values.get("numRecords") if isinstance(values, dict) else None
     if isinstance(number, str) and _NUMBER_AS_TEXT.fullmatch(number):
         number = int(number)
-    is_long = isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**63
-    return number if is_long else None
+    return number if is_json_kind(number, int) else None

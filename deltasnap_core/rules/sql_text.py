@@ -6,6 +6,11 @@ from __future__ import annotations
 SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "timestamp": "timestamp_ltz"}
 
 
+def quoted(name: str) -> str:
+    """Return a name as quoted SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def string_sql(text: str) -> str:
     """Return a string as SQL, for any content and any setting of the session for escapes."""
     return f"cast(X'{text.encode().hex()}' as string)"

@@ -1,13 +1,15 @@
-"""The type for reading single statistics of a file: values as text, as in JSON. No Spark.
+"""The SQL types of statistics, for reading single ones as text and for writing them. No Spark.
 
 Source: PROTOCOL.md, Per-file Statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from typing import Any
+
+from deltasnap_core.rules.sql_text import quoted
 
 StatisticPath = tuple[str, ...]
 """For example `("minValues", "a", "b")`, with column names as in the data files."""
@@ -15,33 +17,32 @@ StatisticPath = tuple[str, ...]
 _COUNTS = ("numRecords", "nullCount")
 
 
-def quoted(name: str) -> str:
-    """Return a name as quoted SQL."""
-    return f"`{name.replace('`', '``')}`"
-
-
 def is_count(path: StatisticPath) -> bool:
     """Return whether a path leads to a count, not to a column value."""
     return path[0] in _COUNTS
 
 
-def fields_at(paths: Collection[StatisticPath]) -> dict[str, Any]:
-    """Return the fields on the given paths as a tree, ordered by name; a leaf is empty."""
+def fields_at(paths: Iterable[StatisticPath]) -> dict[str, Any]:
+    """Return the fields on the given paths as a tree, in the order given; a leaf is empty."""
     tree: dict[str, Any] = {}
-    for path in sorted(paths):
+    for path in paths:
         reduce(lambda node, name: node.setdefault(name, {}), path, tree)
     return tree
 
 
+def struct_type(types: Mapping[StatisticPath, str]) -> str:
+    """Return the SQL type of a struct with a field of the given type at each path, in the order given."""
+
+    def of_fields(fields: dict[str, Any], above: StatisticPath) -> str:
+        parts = []
+        for name, inner in fields.items():
+            path = (*above, name)
+            parts.append(f"{quoted(name)}: {of_fields(inner, path) if inner else types[path]}")
+        return f"struct<{', '.join(parts)}>"
+
+    return of_fields(fields_at(types), ())
+
+
 def text_schema(paths: Collection[StatisticPath]) -> str:
-    """Return the SQL type for the given paths: values as text, counts as numbers."""
-    return _sql(fields_at(paths), ())
-
-
-def _sql(fields: dict[str, Any], above: StatisticPath) -> str:
-    types = []
-    for name, inner in fields.items():
-        path = (*above, name)
-        data_type = _sql(inner, path) if inner else ("bigint" if is_count(path) else "string")
-        types.append(f"{quoted(name)}: {data_type}")
-    return f"struct<{', '.join(types)}>"
+    """Return the SQL type for the given paths, ordered by name: values as text, counts as numbers."""
+    return struct_type({path: "bigint" if is_count(path) else "string" for path in sorted(paths)})

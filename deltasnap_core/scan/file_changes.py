@@ -152,7 +152,7 @@ class _AddedFiles:
     def frame(self) -> DataFrame:
         return self.added
 
-    def ask(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+    def run(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
         with translated(*self.read_files):
             return query(self.added)
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
 from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
 

@@ -16,8 +16,8 @@ from deltasnap_core.scan.planning import (
     chosen_files,
     report_of,
 )
-from deltasnap_core.scan.row_filter import checked_skipping, selected_names
-from deltasnap_core.scan.rows import DataFile, RowReader
+from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
+from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
@@ -68,7 +68,7 @@ class Scan:
         Errors: CorruptLogError, CorruptStoreError.
         """
         skipping, totals = self._skipping, self._all_files.totals()
-        return self._ask(lambda files: report_of(files, skipping, totals))
+        return self._run(lambda files: report_of(files, skipping, totals))
 
     def to_df(self) -> DataFrame:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
@@ -96,7 +96,7 @@ class Scan:
 
     def _look_up(self, choose: Callable[[DataFrame], DataFrame]) -> list[DataFile]:
         reader = RowReader(self._table)
-        return self._ask(lambda files: reader.looked_up(choose(files)))
+        return self._run(lambda files: reader.looked_up(choose(files)))
 
     def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
         rows = RowReader(self._table, self._skipping.pushed).read(files)
@@ -110,9 +110,9 @@ class Scan:
         checked = self._checked
         if self.where is None or not checked.may_fail:
             return checked
-        if self._all_files.ask(frozenset(), lambda files: can_evaluate(files, checked)):
+        if self._all_files.run(frozenset(), lambda files: can_evaluate(files, checked)):
             return checked
         return skipping_of(self.where, self._table.columns, may_fail=False)
 
-    def _ask(self, query: Callable[[DataFrame], T]) -> T:
-        return self._all_files.ask(self._skipping.fields, query)
+    def _run(self, query: Callable[[DataFrame], T]) -> T:
+        return self._all_files.run(self._skipping.fields, query)

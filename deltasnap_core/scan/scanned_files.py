@@ -18,7 +18,7 @@ class ScannedFiles(Protocol):
     def frame(self) -> DataFrame:
         """Return the files as a DataFrame for the caller, with the columns of AddFile."""
 
-    def ask(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+    def run(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
         """Return the result of a query over the files.
 
         The query gets a DataFrame with the columns of AddFile, and perhaps PARSED (see `chosen_files`).

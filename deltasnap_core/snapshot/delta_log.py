@@ -21,7 +21,7 @@ from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_c
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.spark_files import SparkFiles
@@ -39,9 +39,9 @@ from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
 _MAX_TABLES_KEPT = 100

@@ -17,11 +17,11 @@ from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import change_data_feed_enabled
 from deltasnap_core.redaction import redacted
-from deltasnap_core.replay.driver.whole_actions import decoded
+from deltasnap_core.replay.driver.full_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.rules.file_actions import WHOLE
+from deltasnap_core.rules.file_actions import FULL_ACTION
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_action
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
@@ -121,7 +121,7 @@ def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collect
 
     def on_spark(session: SparkSession) -> pa.Table:
         actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
-        names = [*WHOLE.names, "commit_version"]
+        names = [*FULL_ACTION.names, "commit_version"]
         with translated([file.path for file in batch.files]):
             return decoded([]) if actions is None else actions.select(*names).toArrow()
 

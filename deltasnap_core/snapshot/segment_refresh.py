@@ -10,9 +10,9 @@ from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.file_names import commit_file, commit_version
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.urls import join_url
 
 _log = logger_of(__name__)
 

@@ -16,7 +16,7 @@ from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import logger_of, safe_repr
+from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.state_cache import StateCache
 from deltasnap_core.replay.spark.table_schema import schema_of
@@ -29,9 +29,8 @@ from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.sources.snapshot_source import SnapshotSource
 from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.urls import redacted
 
-_logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 
 @safe_repr
@@ -73,7 +72,7 @@ class Snapshot:
         replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
         self._counts = SnapshotCounts(log, self._frames, replay, known_state)
         self._files = SnapshotFiles(frames=self._frames, counts=self._counts, replay=replay)
-        _logger.info("Created snapshot %s", self)
+        _log.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(path={redacted(self.path)}, version={self.version})"

@@ -61,11 +61,11 @@ class SnapshotCounts:
         is_known = self._hint is not None or SnapshotCounts.computed.is_computed(self)
         return (self.num_of_files, self.size_in_bytes) if is_known else None
 
-    def release(self, handed_on: KnownState | None) -> None:
-        """Release the counted files, and keep none from now on. handed_on: what a successor still needs; None: none."""
+    def release(self, needed: KnownState | None) -> None:
+        """Release the counted files and keep none from now on, except those that a successor needs (None: none)."""
         self._replay.close()
         known = self._known_state
-        if known is not None and (handed_on is None or handed_on.files is not known.files):
+        if known is not None and (needed is None or needed.files is not known.files):
             known.files.release()
 
     def _compute(self, replayable: LoadedLog) -> KnownState:
@@ -88,7 +88,7 @@ class SnapshotFiles:
     def frame(self) -> DataFrame:
         return self.frames.all_files_with_stats
 
-    def ask(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+    def run(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
         return self.frames.on_ladder(lambda log: query(self.replay.files_to_query(log, statistics, self.frame)))
 
     def totals(self) -> tuple[int, int] | None:

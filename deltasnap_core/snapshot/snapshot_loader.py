@@ -9,10 +9,9 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import Clock
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
-from deltasnap_core.storage.urls import redacted
 
 _log = logger_of(__name__)
 
@@ -32,7 +31,7 @@ class SnapshotLoader:
         checksum: VersionChecksum | None = None,
         min_file_retention_timestamp: int | None = None,
         is_current: bool = False,
-        asks_catalog: bool = False,
+        is_catalog_queried: bool = False,
     ) -> Snapshot:
         """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
 
@@ -40,7 +39,7 @@ class SnapshotLoader:
         checksum:    the version's checksum, if known already.
         min_file_retention_timestamp: see Snapshot.
         is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
-        asks_catalog: see VersionLog.
+        is_catalog_queried: see VersionLog.
         """
         start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
         _log.info("Loading version %d%s.", segment.version, start)
@@ -51,7 +50,7 @@ class SnapshotLoader:
             known=None if predecessor is None else predecessor.log.best_known,
             checksum=checksum,
             validate_state=self.context.options.validate_state is not False,
-            asks_catalog=asks_catalog,
+            is_catalog_queried=is_catalog_queried,
         )
         return Snapshot(
             self.context,
@@ -77,10 +76,10 @@ def warn_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
         _log.warning("The log at %s was replaced: %s has changed.", path, changed[0])
     elif after.version == before.version and not after.continues(before):
         _log.info("The log at %s has another checkpoint for version %d.", path, after.version)
-    _tell_of_another_table(old, new)
+    _warn_of_other_table_id(old, new)
 
 
-def _tell_of_another_table(old: Snapshot, new: Snapshot) -> None:
+def _warn_of_other_table_id(old: Snapshot, new: Snapshot) -> None:
     if old.version < 0 or new.version < 0 or old.log.log_if_loaded is None:
         return
     try:

@@ -155,7 +155,7 @@ class SnapshotManagement:
             segment,
             predecessor=current,
             min_file_retention_timestamp=min_file_retention_timestamp,
-            asks_catalog=catalog.is_known,
+            is_catalog_queried=catalog.is_known,
         )
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class SnapshotManagement:
     def _snapshot_of(self, segment: LogSegment | None, previous: Snapshot | None, catalog: CatalogCommits) -> Snapshot:
         if segment is None:
             return InitialSnapshot(self._loader.context, now_ms=self._loader.clock())
-        return self._loader.load(segment, predecessor=previous, is_current=True, asks_catalog=catalog.is_known)
+        return self._loader.load(segment, predecessor=previous, is_current=True, is_catalog_queried=catalog.is_known)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)

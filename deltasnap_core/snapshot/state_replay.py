@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.driver.held_files import HeldFiles, action_count
-from deltasnap_core.replay.driver.whole_actions import live_adds
 from deltasnap_core.replay.engine import Answer, Question
 from deltasnap_core.replay.known_state import KnownFiles, KnownState
 from deltasnap_core.replay.spark.load_actions import PARSED

@@ -17,9 +17,7 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
 from deltasnap_core.storage.storage_errors import reading, storage_errors
-from deltasnap_core.storage.urls import is_local, join_url, split_url, to_url
-
-__all__ = ["FsspecLogStore", "filesystem_of", "to_url"]
+from deltasnap_core.storage.urls import is_local, join_url, split_url
 
 # Only Parquet footers and short columns are read from the middle of a file: s3fs would fetch 50 MiB for each.
 _BLOCK_BYTES = 4 * 2**20

@@ -17,7 +17,7 @@ _log = logger_of(__name__)
 ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.2
 
-_PASSING_ERRNOS = {
+_TRANSIENT_ERRNOS = {
     errno.EAGAIN,
     errno.EBUSY,  # s3fs: SlowDown, ServiceUnavailable
     errno.ETIMEDOUT,
@@ -29,9 +29,9 @@ _PASSING_ERRNOS = {
     errno.EHOSTUNREACH,
     getattr(errno, "EREMOTEIO", errno.EIO),  # s3fs: InternalError
 }
-_PASSING_HTTP_STATUSES = {408, 429, 500, 502, 503, 504}
+_TRANSIENT_HTTP_STATUSES = {408, 429, 500, 502, 503, 504}
 # Exceptions of the HTTP clients that fsspec uses. They are matched by name, because the clients are not imported here.
-_PASSING_NAMES = {
+_TRANSIENT_NAMES = {
     "ClientConnectionError",
     "ClientPayloadError",
     "ConnectionClosedError",
@@ -54,7 +54,7 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
         try:
             return work()
         except Exception as error:
-            if not is_passing(error):
+            if not is_transient(error):
                 raise
             # Random, so that clients that were refused together do not retry together.
             seconds = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
@@ -63,17 +63,17 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
     return work()
 
 
-def is_passing(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Return whether an error of a remote storage is temporary."""
     if isinstance(error, FileNotFoundError | PermissionError | FileExistsError | NotADirectoryError):
         return False
     if isinstance(error, TimeoutError | ConnectionError):
         return True
-    if isinstance(error, OSError) and error.errno in _PASSING_ERRNOS:
+    if isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS:
         return True
-    if _http_status(error) in _PASSING_HTTP_STATUSES:
+    if _http_status(error) in _TRANSIENT_HTTP_STATUSES:
         return True
-    return any(kind.__name__ in _PASSING_NAMES for kind in type(error).__mro__)
+    return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
 
 
 def _http_status(error: BaseException) -> int | None:

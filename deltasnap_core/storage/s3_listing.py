@@ -46,14 +46,14 @@ def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator
     prefix = f"{key}/" if key else ""
 
     def page(**options: Any) -> dict[str, Any]:
-        def ask() -> dict[str, Any]:
+        def request() -> dict[str, Any]:
             found: dict[str, Any] = filesystem.call_s3(
                 "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
             )
             return found
 
         with storage_errors(url):
-            return retrying(ask)
+            return retrying(request)
 
     # StartAfter excludes the name itself. Without its last character, the name sorts right before it.
     first_page = page(StartAfter=prefix + first[:-1]) if first else page()

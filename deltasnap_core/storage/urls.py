@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from deltasnap_core.redaction import learn_url, redacted
-
-__all__ = ["is_local", "is_url", "join_url", "local_path", "redacted", "split_url", "to_url"]
+from deltasnap_core.redaction import learn_url
 
 # At least two letters: `C:/data` is a path. `::` chains protocols of fsspec: the inner URL follows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/|:)")

@@ -22,7 +22,7 @@ from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
-from deltasnap_core.replay.driver.reconciliation import KEY, without
+from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.paths import path_keys
@@ -250,7 +250,7 @@ def _among(rows: pa.Table, others: pa.Table, log_path: str | None = None) -> pa.
 def _is_new(rows: pa.Table, others: pa.Table, log_path: str | None) -> NDArray[np.bool_]:
     numbered = _identities(rows, log_path).append_column("row", pa.array(np.arange(rows.num_rows)))
     is_new = np.zeros(rows.num_rows, np.bool_)
-    is_new[without(numbered, _identities(others, log_path))["row"].to_numpy()] = True
+    is_new[without_keys_of(numbered, _identities(others, log_path))["row"].to_numpy()] = True
     return is_new
 
 

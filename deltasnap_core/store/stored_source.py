@@ -15,11 +15,11 @@ from deltasnap_core.protocol.properties.table_config import deleted_file_retenti
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
-from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
+from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.sources.history_frame import history_frame
-from deltasnap_core.snapshot.sources.named_files import named_files
+from deltasnap_core.snapshot.sources.referenced_files import referenced_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.stored_scan import stored_history
@@ -64,15 +64,15 @@ class StoredSource:
     def listing(self) -> FolderListing:
         return list_below(self.table.table_path, self.table.spark_files.storage_options)
 
-    def named_elsewhere(self, *, every_commit: bool) -> NamedFiles:
+    def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
         """Return the files that the table's log names now. The log may have been replaced or deleted."""
         log = TableLog(self.table.store, self.version.manifest.log_path)
         engine = ReplayEngine(self.table.sessions)
         context = TableContext(engine=engine, log=log, files=self.table.spark_files, options=SnapshotOptions())
         try:
-            return named_files(context, SnapshotFrames(context, log.latest()), every_commit=every_commit)
+            return referenced_files(context, SnapshotFrames(context, log.latest()), every_commit=every_commit)
         except DeltaTableNotFoundError:
-            return NamedFiles(files=(), tombstones=(), is_whole=False)
+            return ReferencedFiles(files=(), tombstones=(), is_whole=False)
 
     def _stored_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the stored versions. Does not read the log."""

@@ -175,7 +175,7 @@ class StoredFiles:
     def frame(self) -> DataFrame:
         return self.version.all_files()
 
-    def ask(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+    def run(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
         def in_frame(rows: pa.Table) -> DataFrame:
             return arrow_rows(self.version.engine.sessions.session("planning of a scan"), rows)
 

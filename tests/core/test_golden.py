@@ -17,7 +17,7 @@ from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.replay.version_range import RangeBase, never_falling, versions_of
+from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, counts, expected_counts, expected_facts, facts, load_golden_tables
 from tests.thorough import one_in
@@ -175,7 +175,7 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
     )
     non_file, by_version = start.log.non_file, non_file_actions_by_version(batch)
     states = {version: (non_file := non_file.advanced(by_version.get(version, ()))) for version in rest}
-    retentions = never_falling(base, dict.fromkeys(rest, Retention.after(KEEP_ALL)))
+    retentions = monotonic_retentions(base, dict.fromkeys(rest, Retention.after(KEEP_ALL)))
     changes = None if actions is None else changes_of_versions(actions)
     files = reconciled_files(reader, start.log.loaded)
     deltas = deltas_of_range(files, changes, states, retentions, broadcast=True)

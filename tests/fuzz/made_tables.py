@@ -15,6 +15,7 @@ from tests.builders import (
     Action,
     add,
     commit_info,
+    compaction_file,
     content,
     metadata,
     mtime_of,
@@ -115,7 +116,7 @@ def make_table(folder: Path, rng: Random) -> MadeTable:
     if count > 2 and rng.random() < 0.3:
         first, last = sorted(rng.sample(range(count), 2))
         merged = replay([[action for commit in commits[first : last + 1] for action in commit]])[-1]
-        (log / file_names.compaction_file(first, last)).write_bytes(content(merged.actions(0)))
+        (log / compaction_file(first, last)).write_bytes(content(merged.actions(0)))
     first = rng.choice([0, 0, *checkpoints])
     for version in range(first):
         (log / file_names.commit_file(version)).unlink()

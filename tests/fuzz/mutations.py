@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from deltasnap_core.protocol.log_files import file_names
-from tests.builders import add, mtime_of
+from tests.builders import add, mtime_of, multipart_checkpoint_files
 from tests.fuzz import checkpoint_mutations
 from tests.fuzz.made_tables import MadeTable
 from tests.fuzz.meanings import (
@@ -314,7 +314,7 @@ def add_stray_file(table: MadeTable, rng: Random) -> Mutation | None:
 def empty_part_of_multipart(table: MadeTable, rng: Random) -> Mutation | None:
     """Write the first part of an unfinished checkpoint, which must be ignored."""
     version = rng.choice(table.versions)
-    file = table.log / next(iter(file_names.multipart_checkpoint_files(version, 3)))
+    file = table.log / next(iter(multipart_checkpoint_files(version, 3)))
     file.write_bytes(rng.randbytes(30))
     return made(Meaning.SAME, f"lone part {file.name}", file)
 

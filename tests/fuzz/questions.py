@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.replay.driver.whole_actions import live_adds
+from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.storage.urls import join_url, to_url
 from tests.builders import Action

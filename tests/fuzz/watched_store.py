@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, to_url
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import to_url
 
 
 class OutsideError(Exception):

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.views.inspection import Counted, TableFacts
+from deltasnap_assets.command.views.inspection import Counted, InspectedVersion
 
 
-def count(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
+def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
     """Return the state of the version. Output of Spark, if it is needed, does not reach the terminal.
 
     Errors: UnsupportedProtocolError, JavaError if Spark is needed and cannot start, and those of a damaged log.

@@ -17,7 +17,7 @@ from deltasnap_assets.command.views.condition_view import (
     print_condition,
     told_once,
 )
-from deltasnap_assets.command.views.inspection import Counted, TableFacts, read_facts, show_facts, show_state
+from deltasnap_assets.command.views.inspection import Counted, InspectedVersion, read_facts, show_facts, show_state
 from deltasnap_assets.command.views.inspection_json import inspection_json
 from deltasnap_core import DeltaSnapError, TableCondition
 
@@ -65,7 +65,7 @@ def _facts(
     version: int | None,
     timestamp_ms: int | None,
     commits: int,
-) -> TableFacts:
+) -> InspectedVersion:
     try:
         return read_facts(path, storage_options, version=version, timestamp_ms=timestamp_ms, commits=commits)
     except DeltaSnapError as error:
@@ -77,7 +77,7 @@ def _facts(
     return read_facts(path, storage_options, version=condition.newest_loadable, commits=commits)
 
 
-def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -> str | None:
+def _problem(facts: InspectedVersion, condition: TableCondition, *, is_latest: bool) -> str | None:
     """Return why the latest version is not shown; None: it is shown, or another one was requested."""
     shown = facts.segment.version
     if not is_latest or condition.latest is None or shown >= condition.latest:
@@ -85,7 +85,7 @@ def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -
     return f"Version {condition.latest} cannot be read. Showing version {shown} instead."
 
 
-def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
+def _counted(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
     with Console(stderr=True).status("Counting"):
         # Loading PySpark takes as long as everything before. The facts are on the terminal by now.
         from deltasnap_assets.command.views.counting import count  # noqa: PLC0415

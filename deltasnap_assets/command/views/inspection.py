@@ -32,7 +32,7 @@ _MAX_PARAMETERS_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
+class InspectedVersion:
     """The facts about a version that need no file actions.
 
     timestamp_ms: of the version. earliest, latest: the versions that the log has commits for.
@@ -68,7 +68,7 @@ def read_facts(
     version: int | None = None,
     timestamp_ms: int | None = None,
     commits: int = 10,
-) -> TableFacts:
+) -> InspectedVersion:
     """Read the facts about a version: the given one, the one at a time (ms since the epoch), or the latest.
 
     Does not start Spark. Raises every error of loading a version except UnsupportedProtocolError.
@@ -81,7 +81,7 @@ def read_facts(
     segment, manager = log.segment, table.history
     history = read_history(table, commits, segment.version)
     newest = history[0] if history else None
-    return TableFacts(
+    return InspectedVersion(
         path=table.table_path,
         segment=segment,
         timestamp_ms=newest.timestamp if isinstance(newest, DeltaHistory) else segment.last_commit_timestamp,
@@ -93,7 +93,7 @@ def read_facts(
     )
 
 
-def show_facts(console: Console, facts: TableFacts, note: str | None) -> None:
+def show_facts(console: Console, facts: InspectedVersion, note: str | None) -> None:
     """Print the facts. note: on the version shown; None: no note."""
     title = shown(facts.path, style="bold")
     if facts.metadata.name:
@@ -138,7 +138,7 @@ def _pairs(rows: _Rows) -> Table:
     return grid
 
 
-def _table_rows(facts: TableFacts, note: str | None) -> _Rows:
+def _table_rows(facts: InspectedVersion, note: str | None) -> _Rows:
     protocol, metadata = facts.protocol, facts.metadata
     rows: _Rows = [
         ("version", f"{facts.segment.version}, committed {time_text(facts.timestamp_ms)}{f', {note}' if note else ''}"),

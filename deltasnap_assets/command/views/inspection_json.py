@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from deltasnap_assets.command.views.history import history_json
-from deltasnap_assets.command.views.inspection import Counted, TableFacts
+from deltasnap_assets.command.views.inspection import Counted, InspectedVersion
 from deltasnap_assets.quantities import iso_time
 from deltasnap_core import TableCondition
 
 
 def inspection_json(
-    facts: TableFacts, counted: Counted | None, condition: TableCondition, error: str | None
+    facts: InspectedVersion, counted: Counted | None, condition: TableCondition, error: str | None
 ) -> dict[str, Any]:
     """Return the facts about a version as JSON.
 

@@ -22,7 +22,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, note
+from deltasnap_assets.runs.condition.last_look import LOG, RUN, Found, note
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key, last_observation
 from deltasnap_assets.settings.config import Settings, TableSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.looks import note_poll, was_examined
+from deltasnap_assets.runs.condition.last_look import note_poll, was_examined
 from deltasnap_assets.runs.planning.plan import Stored, log_of, look, was_broken, what_is_stored
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings

@@ -11,7 +11,7 @@ _MAX_PAUSE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class SensorState:
     """How far a table was followed, and its known fault.
 
     cursor: of the log; None: not followed yet. fault: None: no fault. looks: the number of looks that found the fault.
@@ -24,7 +24,7 @@ class Followed:
     next_look: float = 0.0
 
     @classmethod
-    def from_text(cls, text: str | None) -> Followed:
+    def from_text(cls, text: str | None) -> SensorState:
         """Return the value from a text of `to_text`; any other text is a cursor."""
         if not text:
             return cls()
@@ -44,8 +44,8 @@ class Followed:
         # At most the longest pause: the clock may have been wrong.
         return min(self.next_look - time.time(), _MAX_PAUSE_SECONDS) if self.fault is not None else 0.0
 
-    def broken(self, fault: str, cursor: str | None = None) -> Followed:
+    def broken(self, fault: str, cursor: str | None = None) -> SensorState:
         """Return the state after a look that found a fault. The pauses between looks grow."""
         looks = self.looks + 1
         pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** (looks - 1), _MAX_PAUSE_SECONDS)
-        return Followed(cursor=cursor or self.cursor, fault=fault, looks=looks, next_look=time.time() + pause)
+        return SensorState(cursor=cursor or self.cursor, fault=fault, looks=looks, next_look=time.time() + pause)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, problems_of
-from deltasnap_assets.runs.condition.looks import CHECKS, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.last_look import CHECKS, Found, found_by_checks, note
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible, without_secrets

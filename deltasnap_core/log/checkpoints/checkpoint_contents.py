@@ -13,16 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoints.checkpoint_laws import (
+from deltasnap_core.errors import CorruptLogError, one_line
+from deltasnap_core.log.checkpoints.checkpoint_rules import (
     NON_FILE_COLUMNS,
+    check_columns,
     check_footer,
     check_rows,
-    check_schema,
     leaves_of_groups,
 )
 from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, null_counts
-from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, action_at, lines_with, read_lines
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, decode_line, lines_with, read_lines
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER
@@ -31,10 +32,6 @@ from deltasnap_core.storage.trusted_paths import resolve_path
 from deltasnap_core.storage.urls import join_url
 
 FOOTER_READERS = 8
-
-# Errors of reading damaged Parquet. ValueError: invalid UTF-8; ArithmeticError: invalid dates; TypeError: invalid map
-# keys.
-UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +129,6 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     )
 
 
-def one_line(error: Exception) -> str:
-    """Return the message of an error without line breaks."""
-    return " ".join(str(error).split())
-
-
 def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
     """Return the values of a struct column that are not null. Skips row groups without values, by their statistics.
 
@@ -191,8 +183,7 @@ def _values(rows: pa.Table, column: str) -> list[dict[str, Any]]:
 @contextmanager
 def _opened(store: LogStore, part: CheckpointFile) -> Iterator[pq.ParquetFile]:
     with store.open(part.file.path) as stream:
-        # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
-        yield pq.ParquetFile(stream, metadata=part.metadata, page_checksum_verification=True)
+        yield verified_parquet(stream, part.metadata)
 
 
 def _groups_with(metadata: pq.FileMetaData, leaf: str) -> list[int]:
@@ -217,7 +208,7 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
         raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
     except UNREADABLE as error:
         raise CorruptLogError(path=file.path, reason=f"expected Parquet: {one_line(error)}") from error
-    check_schema(file.path, schema)
+    check_columns(file.path, schema)
     check_footer(file.path, metadata, schema)
     add = schema.field("add").type if "add" in schema.names else None
     parsed = add.field("stats_parsed").type if add is not None and add.get_field_index("stats_parsed") >= 0 else None
@@ -243,7 +234,7 @@ def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
     names = []
     for row in lines_with(lines, "sidecar").to_pylist():
         number = row["line_number"]
-        sidecar = action_at(path, number, row["line"])["sidecar"]
+        sidecar = decode_line(path, number, row["line"])["sidecar"]
         if not isinstance(sidecar.get("path"), str):
             raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
         names.append(sidecar["path"])

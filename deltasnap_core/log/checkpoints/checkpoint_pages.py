@@ -8,8 +8,9 @@ from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
-from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointContents, CheckpointFile
+from deltasnap_core.errors import CorruptLogError, one_line
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
 from deltasnap_core.storage.log_store import LogStore
 
 _BATCH_BYTES = 32 << 20
@@ -34,14 +35,13 @@ def _read(store: LogStore, part: CheckpointFile) -> None:
         with store.open(part.file.path) as stream:
             read_pages(stream, part.metadata)
     except UNREADABLE as error:
-        reason = f"its pages could not be read: {' '.join(str(error).split())}"
+        reason = f"its pages could not be read: {one_line(error)}"
         raise CorruptLogError(path=part.file.path, reason=reason) from error
 
 
 def read_pages(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> None:
     """Read every page of a Parquet file, in batches of rows. metadata: None: read it too. Errors: UNREADABLE."""
-    # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
-    parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
+    parquet = verified_parquet(stream, metadata)
     groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
     row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
     rows = max(1, min(_MAX_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))

@@ -41,7 +41,7 @@ from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
 from deltasnap_core.rules.file_actions import DELETION_VECTOR
-from deltasnap_core.rules.json_lines import BLANK, are_safe, parsed
+from deltasnap_core.rules.json_lines import BLANK, are_safe, parse_lines
 from deltasnap_core.rules.measures import MEASURED_ACTION, measures_of
 
 MAX_LINE_BYTES = 32 << 20
@@ -155,7 +155,7 @@ def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, fi
     lengths = pc.binary_length(text)
     if (pc.max(lengths).as_py() or 0) > MAX_LINE_BYTES:
         index = pc.index(pc.greater(lengths, MAX_LINE_BYTES), True).as_py()
-        raise too_long(path_of[int(versions[index])], int(numbers[index]))
+        raise too_long_error(path_of[int(versions[index])], int(numbers[index]))
     columns = {"commit_version": versions, "line_number": numbers.astype(np.int32), "line": text}
     lines = pa.table(columns, schema=UNREAD_LINES_SCHEMA)
     if pc.all(pc.starts_with(text, "{")).as_py():
@@ -204,12 +204,12 @@ def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
     return lines.filter(pc.is_in(lines["action"], pa.array(actions)))
 
 
-def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
+def parse_fields(lines: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return commit_version, line_number and the fields of a schema (without maps) of lines from `classify_lines`.
 
     It uses the same parser.
     """
-    found = parsed(lines["line"], schema) if lines.num_rows else schema.empty_table()
+    found = parse_lines(lines["line"], schema) if lines.num_rows else schema.empty_table()
     if found is None:
         raise ValueError("expected classified lines")
     for index, name in enumerate(("commit_version", "line_number")):
@@ -217,7 +217,7 @@ def structs(lines: pa.Table, schema: pa.Schema) -> pa.Table:
     return found
 
 
-def action_at(path: str, number: int, line: str) -> dict[str, Any]:
+def decode_line(path: str, number: int, line: str) -> dict[str, Any]:
     """Return the decoded object of a line. Errors: CorruptLogError naming file and line."""
     try:
         value = decode_json(line)
@@ -228,12 +228,17 @@ def action_at(path: str, number: int, line: str) -> dict[str, Any]:
     return value
 
 
-def too_long(path: str, number: int) -> CorruptLogError:
+def too_long_error(path: str, number: int) -> CorruptLogError:
     """Return the error for a line that is too long."""
     return CorruptLogError(path=path, line=number, reason=f"expected a line of at most {MAX_LINE_BYTES} bytes")
 
 
-def utf8(path: str, number: int, line: bytes) -> str:
+def missing_commit(path: str) -> CorruptLogError:
+    """Return the error for a listed commit whose file no longer exists."""
+    return CorruptLogError(path=path, reason="expected a commit, found no file")
+
+
+def decode_utf8(path: str, number: int, line: bytes) -> str:
     """Return the text of a line. Errors: CorruptLogError naming file and line."""
     try:
         return line.decode()
@@ -241,12 +246,12 @@ def utf8(path: str, number: int, line: bytes) -> str:
         raise CorruptLogError(path=path, line=number, reason=f"expected UTF-8, found {error}") from error
 
 
-def actions_in(path: str, number: int, line: str) -> dict[str, Any]:
+def known_action(path: str, number: int, line: str) -> dict[str, Any]:
     """Return the decoded action of a line, by its name; empty: no known action. Does not check the fields.
 
     Errors: CorruptLogError naming file and line.
     """
-    values = action_at(path, number, line)
+    values = decode_line(path, number, line)
     known = {name: values[name] for name in _SCHEMA.names if values.get(name) is not None}
     if len(known) > 1:
         raise CorruptLogError(path=path, line=number, reason=f"expected one action, found {' and '.join(known)}")
@@ -270,9 +275,9 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
     if not (are_json or are_safe(texts)):
         return None
     alike = _fields_of(texts[0].as_py(), texts[-1].as_py())
-    found = None if alike is None else parsed(texts, alike, is_all=True)
+    found = None if alike is None else parse_lines(texts, alike, is_all=True)
     if found is None:
-        found = parsed(texts, _SCHEMA)
+        found = parse_lines(texts, _SCHEMA)
     if found is None:
         return None
     actions: pa.ChunkedArray = pa.chunked_array([pa.nulls(found.num_rows, pa.string())])
@@ -338,7 +343,7 @@ def _read_exactly(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
 
 def _in_usual_form(path: str, number: int, line: str) -> str:
     """Return a line in a form that Arrow and Spark read alike: each key once, plain integers, no unknown actions."""
-    known = actions_in(path, number, line)
+    known = known_action(path, number, line)
     usual = {name: _usual_fields(value) if name in FILE_ACTIONS else value for name, value in known.items()}
     return json_text(usual)
 
@@ -372,7 +377,7 @@ def _no_utf8(path_of: Mapping[int, str], contents: Mapping[int, bytes], first_li
     for version, content in contents.items():
         for number, line in enumerate(content.split(b"\n"), start=first_line):
             try:
-                utf8(path_of[version], number, line)
+                decode_utf8(path_of[version], number, line)
             except CorruptLogError as error:
                 return error
     return CorruptLogError(path=path_of[next(iter(contents))], reason="more text than can be held")

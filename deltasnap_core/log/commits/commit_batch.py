@@ -16,9 +16,9 @@ from deltasnap_core.log.commits.action_lines import (
     FILE_ACTIONS,
     LINES_SCHEMA,
     MEASURED_LINES,
-    action_at,
+    decode_line,
     lines_with,
-    structs,
+    parse_fields,
 )
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
@@ -170,7 +170,7 @@ class CommitBatch:
         commits = {commit.version: commit for commit in self.commits}
         for row in self.lines_with(*names).to_pylist():
             commit, number, name = commits[row["commit_version"]], row["line_number"], row["action"]
-            yield commit, number, name, action_at(commit.file.path, number, row["line"])[name]
+            yield commit, number, name, decode_line(commit.file.path, number, row["line"])[name]
 
     def commit_infos(self) -> dict[int, CommitInfo | None]:
         """Return the first commitInfo of each commit, by version; None: it has none.
@@ -213,7 +213,7 @@ def first_files(lines: pa.Table, changed: NDArray[np.intp], most: int) -> dict[i
 def _changed_files(lines: pa.Table) -> list[ChangedFile]:
     return [
         ChangedFile(change=change, **row[name])
-        for row in structs(lines, _SAMPLE_SCHEMA).to_pylist()
+        for row in parse_fields(lines, _SAMPLE_SCHEMA).to_pylist()
         for name, change in (("add", "+"), ("remove", "-"))
         if row[name] is not None
     ]

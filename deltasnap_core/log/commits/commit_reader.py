@@ -22,6 +22,7 @@ from deltasnap_core.log.commits.action_lines import (
     OTHER_ACTIONS,
     classify_lines,
     lines_with,
+    missing_commit,
     split_lines,
 )
 from deltasnap_core.log.commits.commit_batch import (
@@ -42,7 +43,7 @@ MEASURED_BYTES = 512 << 20
 """The maximum size of the measures of these other commits: about three million file actions."""
 
 PIECE_BYTES = 4 << 20
-_JUDGES = 4
+_PARSER_THREADS = 4
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -87,7 +88,7 @@ def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> It
         else:
             rest += read
         if len(rest) > action_lines.MAX_LINE_BYTES:
-            raise action_lines.too_long(path, number)
+            raise action_lines.too_long_error(path, number)
     if rest:
         yield number, rest
 
@@ -221,7 +222,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
 
 
 def _at_once(files: Sequence[FileStatus]) -> int:
-    return _JUDGES if sum(file.size for file in files) > PIECE_BYTES else 0
+    return _PARSER_THREADS if sum(file.size for file in files) > PIECE_BYTES else 0
 
 
 def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -> Iterator[R]:
@@ -265,7 +266,7 @@ def _whole(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
         missing = next((file.path for file in files if store.status(file.path) is None), None)
         if missing is None and isinstance(error, StorageError):
             raise
-        raise CorruptLogError(path=missing or files[0].path, reason="expected a commit, found no file") from error
+        raise missing_commit(missing or files[0].path) from error
     path_of = {commit_version(file.path): file.path for file in files}
     yield _Piece(path_of=path_of, contents=dict(zip(path_of, contents, strict=True)))
 
@@ -277,7 +278,7 @@ def _in_parts(store: LogStore, file: FileStatus) -> Iterator[_Piece]:
             for number, content in pieces(stream, file.path):
                 yield _Piece(path_of={version: file.path}, contents={version: content}, first_line=number)
     except FileNotFoundError as error:
-        raise CorruptLogError(path=file.path, reason="expected a commit, found no file") from error
+        raise missing_commit(file.path) from error
 
 
 def _classify_held(piece: _Piece) -> _Classified:

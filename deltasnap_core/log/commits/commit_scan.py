@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from deltasnap_core.log.commits.action_lines import action_at, actions_in, lines_with, read_lines, utf8
+from deltasnap_core.log.commits.action_lines import decode_line, decode_utf8, known_action, lines_with, read_lines
 from deltasnap_core.log.commits.commit_batch import commit_info
 from deltasnap_core.log.commits.commit_reader import pieces
 from deltasnap_core.protocol.actions import CommitInfo
@@ -24,12 +24,12 @@ _HEAD_LINES = 8
 
 
 def read_commit_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, CommitInfo | None]]:
-    """Yield each commit with its commitInfo (None: it has none), in the order given. See `read_actions`."""
-    for commit, line, values in read_actions(store, commits, "commitInfo"):
+    """Yield each commit with its commitInfo (None: it has none), in the order given. See `read_first_actions`."""
+    for commit, line, values in read_first_actions(store, commits, "commitInfo"):
         yield commit, None if line is None else commit_info(commit.path, line, values)
 
 
-def read_actions(
+def read_first_actions(
     store: LogStore, commits: Iterable[FileStatus], name: str
 ) -> Iterator[tuple[FileStatus, int | None, Any]]:
     """Yield each commit, in the order given, with its first action `name`: line number and decoded value, or None.
@@ -80,7 +80,7 @@ def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int 
     whole = lines if len(head) < _HEAD_BYTES else lines[:-1]
     for number, line in enumerate(whole[:_HEAD_LINES], start=1):
         if line.strip(b" \t\r"):
-            actions = actions_in(commit.path, number, utf8(commit.path, number, line))
+            actions = known_action(commit.path, number, decode_utf8(commit.path, number, line))
             if name in actions:
                 return number, actions[name]
     stream.seek(0)
@@ -88,7 +88,7 @@ def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int 
         found = lines_with(table, name).slice(0, 1).to_pylist()
         if found:
             number, line = found[0]["line_number"], found[0]["line"]
-            return number, action_at(commit.path, number, line)[name]
+            return number, decode_line(commit.path, number, line)[name]
     return None, None
 
 

@@ -12,6 +12,7 @@ from deltasnap_core.errors import (
     DeltaTableNotFoundError,
     StorageError,
     UnsupportedProtocolError,
+    one_line,
 )
 from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
@@ -37,7 +38,7 @@ from deltasnap_core.log.non_file_actions import (
     load_non_file_actions,
     non_file_actions_by_version,
 )
-from deltasnap_core.log.protocol_gate import check_no_manifest_commits
+from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.protocol.actions import CommitInfo, Metadata, Protocol
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
@@ -88,7 +89,7 @@ def examine_log(
 def storage_fault(error: StorageError, versions: VersionRanges | None = None) -> Fault:
     """Return the fault for a storage error of a file or folder."""
     is_denied = isinstance(error.__cause__, PermissionError) or _DENIED.search(error.reason) is not None
-    path, reason = redacted(error.path), redacted(" ".join(error.reason.split()))
+    path, reason = redacted(error.path), redacted(one_line(error.reason))
     if is_denied:
         kind, text = FaultKind.ACCESS_DENIED, f"Access to {path} is denied: {reason}"
         advice = "Grant read access, or correct the credentials in storage_options."

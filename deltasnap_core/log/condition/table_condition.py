@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from deltasnap_core.errors import one_line
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.ranges import VersionRanges
@@ -302,7 +303,7 @@ def _cannot_load(versions: VersionRanges, *, upper: bool = False) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = " ".join(text.split())
+    text = one_line(text)
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 

@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError, VersionGapError
 from deltasnap_core.log.checksum_file import read_checksum
-from deltasnap_core.log.commits.commit_scan import read_actions, read_commit_infos
+from deltasnap_core.log.commits.action_lines import missing_commit
+from deltasnap_core.log.commits.commit_scan import read_commit_infos, read_first_actions
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
@@ -93,7 +94,7 @@ def version_timestamps(
     )
     for version, commit in with_own_time.items():
         if version not in found:
-            raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
+            raise missing_commit(commit.path)
     return timestamps | found
 
 
@@ -149,7 +150,7 @@ def _properties_in_force(store: LogStore, listing: LogListing) -> Mapping[str, s
 
 
 def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:
-    for commit, line, values in read_actions(store, commits, "metaData"):
+    for commit, line, values in read_first_actions(store, commits, "metaData"):
         try:
             if values is not None:
                 yield Metadata.from_json(values)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from deltasnap_core.errors import (
-    CorruptLogError,
     DeltaTableNotFoundError,
     TimestampNotFoundError,
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.commits.action_lines import missing_commit
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import (
     InCommitTimestamps,
@@ -240,7 +240,7 @@ class _Timeline:
         commit = self._commits[version]
         for _, timestamp in read_in_commit_timestamps(self._store, [commit]):
             return timestamp
-        raise CorruptLogError(path=commit.path, reason="expected a commit, found no file")
+        raise missing_commit(commit.path)
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
         """Return the last version committed at or before a time; the first version if all are later."""

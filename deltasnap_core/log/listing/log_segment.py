@@ -15,9 +15,8 @@ from deltasnap_core.log.listing.checkpoint_provider import (
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath, commit_version
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import redacted
 
 
 @safe_repr

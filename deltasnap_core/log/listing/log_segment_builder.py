@@ -13,11 +13,11 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import LogStore
-from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.urls import join_url
 
-logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 # Without a usable hint, a checkpoint is searched for in this many versions below the requested one, and only then from
 # 0. This is one page of an S3 listing; writers create a checkpoint every 10 to 100 commits.
@@ -58,7 +58,7 @@ class LogSegmentBuilder:
             raise  # no file of the log can be read
         except (OSError, ValueError) as error:
             path = join_url(self.log_path, LAST_CHECKPOINT)
-            logger.warning("The broken hint %s is ignored: %s", redacted(path), error)
+            _log.warning("The broken hint %s is ignored: %s", redacted(path), error)
             return None
 
     def parse_hint(self) -> LastCheckpointInfo:
@@ -95,7 +95,7 @@ class LogSegmentBuilder:
             return segment
         if hint and start == hint.version:
             path = redacted(self.log_path)
-            logger.warning("The hint in %s is ignored: there is no checkpoint at version %d or later", path, start)
+            _log.warning("The hint in %s is ignored: there is no checkpoint at version %d or later", path, start)
         return search.segment(version) or search.refuse(version)
 
     def update(
@@ -118,7 +118,7 @@ class LogSegmentBuilder:
         if segment := search.segment(first=max(known.version, 0), prefer=known if keep_checkpoint else None):
             return segment
         path = redacted(self.log_path)
-        logger.warning("The checkpoint of version %d of %s is gone", known.version, path)
+        _log.warning("The checkpoint of version %d of %s is gone", known.version, path)
         return self.build(hint=self.read_hint(), catalog=catalog, exclude_checkpoints=exclude_checkpoints)
 
     def list_versions(self, first: int, last: int | None = None) -> LogListing:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 
+from deltasnap_core.log.commits.commit_digest import digest_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.polling.new_commits import commit_of
@@ -99,7 +99,7 @@ def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> 
     )
 
 
-def goes_on_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, latest: int) -> bool:
+def continues_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, latest: int) -> bool:
     """Return whether a log continues from a cursor. commit: the commit of the cursor's version now; None: it is gone.
 
     Copying a table changes the times of its commits, and a cleanup deletes commits. Neither makes it another log. So
@@ -116,6 +116,6 @@ def _digest(store: LogStore, commit: FileStatus) -> str | None:
     if commit.size > _MAX_BYTES:
         return None
     try:
-        return sha256(store.read_bytes(commit.path)).hexdigest()
+        return digest_of(store.read_bytes(commit.path))
     except FileNotFoundError:  # cleaned up in the meantime
         return None

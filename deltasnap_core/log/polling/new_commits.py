@@ -35,18 +35,18 @@ class NewCommits:
     is_cut: bool
 
 
-def look_from(log: LogSegmentBuilder, version: int) -> NewCommits:
+def find_new_commits(log: LogSegmentBuilder, version: int) -> NewCommits:
     """Return the commit of a version as it is now, and the later ones.
 
     If the storage can list from a name, this is one listing from that version. Otherwise it takes three small requests
     if nothing is new, one request for each of a few new commits, or a listing for many. A missing folder and a log
     without commits give the same result. Commits after a gap are ignored; building a segment reports the gap.
     """
-    return (_listed if log.store.lists_from_name(log.log_path) else _asked_by_name)(log, version)
+    return (_listed if log.store.lists_from_name(log.log_path) else _requested_by_name)(log, version)
 
 
 def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None:
-    """Return the commit of a version as `look_from` returns it; None: there is none.
+    """Return the commit of a version as `find_new_commits` returns it; None: there is none.
 
     It uses the same kind of request: some storages report times in milliseconds in a listing, but in seconds otherwise.
     """
@@ -70,7 +70,7 @@ def _listed(log: LogSegmentBuilder, version: int) -> NewCommits:
     return NewCommits(known=listing.commits.get(version), later=later, is_cut=has_checkpoint and not later)
 
 
-def _asked_by_name(log: LogSegmentBuilder, version: int) -> NewCommits:
+def _requested_by_name(log: LogSegmentBuilder, version: int) -> NewCommits:
     known = commit_of(log.store, log.log_path, version)
     later = tuple(islice(_probe(log.store, log.log_path, version + 1), _MAX_PROBES))
     if len(later) == _MAX_PROBES:

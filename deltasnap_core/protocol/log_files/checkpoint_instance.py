@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, ParsedLogPath
@@ -59,29 +59,21 @@ def complete_checkpoints(files: Iterable[ParsedLogPath]) -> list[tuple[Checkpoin
 
     Other files and parts of incomplete checkpoints are left out.
     """
-    found = _by_instance(files)
-    return [
-        (instance, tuple(sorted(found[instance], key=lambda file: file.part or 1)))
-        for instance in sorted(found, key=lambda instance: instance.preference, reverse=True)
-        if instance.is_complete(found[instance])
-    ]
+    return [(instance, parts) for instance, parts in _best_first(files) if instance.is_complete(parts)]
 
 
 def incomplete_checkpoints(
     files: Iterable[ParsedLogPath],
 ) -> list[tuple[CheckpointInstance, tuple[ParsedLogPath, ...]]]:
     """Return the checkpoints among `files` that lack parts, best first, each with its existing parts."""
-    found = _by_instance(files)
-    return [
-        (instance, tuple(sorted(found[instance], key=lambda file: file.part or 1)))
-        for instance in sorted(found, key=lambda instance: instance.preference, reverse=True)
-        if not instance.is_complete(found[instance])
-    ]
+    return [(instance, parts) for instance, parts in _best_first(files) if not instance.is_complete(parts)]
 
 
-def _by_instance(files: Iterable[ParsedLogPath]) -> dict[CheckpointInstance, list[ParsedLogPath]]:
+def _best_first(files: Iterable[ParsedLogPath]) -> Iterator[tuple[CheckpointInstance, tuple[ParsedLogPath, ...]]]:
+    """Yield the checkpoints among files, best first, each with its files in part order."""
     found: defaultdict[CheckpointInstance, list[ParsedLogPath]] = defaultdict(list)
     for file in files:
         if file.checkpoint_kind is not None:
             found[CheckpointInstance.of(file)].append(file)
-    return found
+    for instance in sorted(found, key=lambda instance: instance.preference, reverse=True):
+        yield instance, tuple(sorted(found[instance], key=lambda file: file.part or 1))

@@ -12,7 +12,6 @@ from typing import Literal
 
 LOG_FOLDER = "_delta_log"
 SIDECAR_FOLDER = "_sidecars"
-STAGED_COMMIT_FOLDER = "_staged_commits"
 LAST_CHECKPOINT = "_last_checkpoint"
 
 Extension = Literal["json", "parquet"]
@@ -160,29 +159,14 @@ def commit_file(version: int) -> str:
     return f"{version:020d}.json"
 
 
-def staged_commit_file(version: int, uuid: str) -> str:
-    """Return `<version>.<uuid>.json`, inside `_staged_commits`."""
-    return f"{version:020d}.{uuid}.json"
-
-
 def checksum_file(version: int) -> str:
     """Return `<version>.crc`."""
     return f"{version:020d}.crc"
 
 
-def compaction_file(version: int, end_version: int) -> str:
-    """Return `<version>.<end_version>.compacted.json`."""
-    return f"{version:020d}.{end_version:020d}.compacted.json"
-
-
 def checkpoint_file(version: int) -> str:
     """Return `<version>.checkpoint.parquet`, the classic name."""
     return f"{version:020d}.checkpoint.parquet"
-
-
-def multipart_checkpoint_files(version: int, num_parts: int) -> tuple[str, ...]:
-    """Return `<version>.checkpoint.<part>.<num_parts>.parquet` for each part, in order."""
-    return tuple(f"{version:020d}.checkpoint.{part:010d}.{num_parts:010d}.parquet" for part in range(1, num_parts + 1))
 
 
 def uuid_checkpoint_file(version: int, uuid: str, extension: Extension) -> str:

@@ -14,7 +14,7 @@ from deltasnap_core.protocol.properties.intervals import parse_interval_ms
 from deltasnap_core.protocol.properties.sizes import parse_size_bytes
 from deltasnap_core.redaction import logger_of
 
-logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 T = TypeVar("T")
 Configuration = Mapping[str, str]
@@ -33,11 +33,6 @@ def deleted_file_retention_ms(configuration: Configuration) -> int:
     return _get(configuration, "delta.deletedFileRetentionDuration", parse_interval_ms, 7 * _DAY_MS)
 
 
-def log_retention_ms(configuration: Configuration) -> int:
-    """Return how long (ms) the log of a version is kept: `delta.logRetentionDuration`, default 30 days."""
-    return _get(configuration, "delta.logRetentionDuration", parse_interval_ms, 30 * _DAY_MS)
-
-
 def set_transaction_retention_ms(configuration: Configuration) -> int | None:
     """Return how long (ms) a transaction is kept: `delta.setTransactionRetentionDuration`; None (default): forever."""
     return _get(configuration, "delta.setTransactionRetentionDuration", parse_interval_ms, None)
@@ -46,11 +41,6 @@ def set_transaction_retention_ms(configuration: Configuration) -> int | None:
 def target_file_size_bytes(configuration: Configuration) -> int:
     """Return the size in bytes that files should have: `delta.targetFileSize`, default 128 MiB."""
     return _get(configuration, "delta.targetFileSize", parse_size_bytes, 128 << 20)
-
-
-def checkpoint_interval(configuration: Configuration) -> int:
-    """Return the number of commits between checkpoints: `delta.checkpointInterval`, default 10."""
-    return _get(configuration, "delta.checkpointInterval", _at_least(1), 10)
 
 
 def checkpoint_policy(configuration: Configuration) -> CheckpointPolicy:
@@ -134,7 +124,7 @@ def _get(configuration: Configuration, key: str, parse: Callable[[str], T], defa
     try:
         return parse(text)
     except ValueError as error:
-        logger.warning("Table property %s=%r ignored, %s used instead: %s", key, text, default, error)
+        _log.warning("Table property %s=%r ignored, %s used instead: %s", key, text, default, error)
         return default
 
 

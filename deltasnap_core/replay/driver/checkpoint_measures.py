@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointContents, CheckpointFile
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.replay.driver.checkpoint_shares import (
     BATCH_ROWS,

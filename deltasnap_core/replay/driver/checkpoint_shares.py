@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointFile, one_line
+from deltasnap_core.errors import CorruptLogError, one_line
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
 from deltasnap_core.storage.log_store import LogStore
 
 BATCH_ROWS = 1 << 16
@@ -53,8 +53,7 @@ class Share:
         batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
         try:
             with store.open(path) as stream:
-                # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
-                parquet = pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)
+                parquet = verified_parquet(stream, metadata)
                 for batch in parquet.iter_batches(
                     batch_rows, row_groups=list(self.row_groups), columns=list(self.columns), use_threads=use_threads
                 ):

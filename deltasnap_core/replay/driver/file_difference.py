@@ -13,7 +13,7 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
-from deltasnap_core.replay.driver.reconciliation import KEY, newest, with_path_keys, without
+from deltasnap_core.replay.driver.reconciliation import KEY, newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.storage.log_store import LogStore
 
 _COLUMNS = {"logged": "path", "dv_id": "vector_id", "size": "size"}
@@ -44,7 +44,7 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
     if measures is None:
         return None
     actions = _keyed(measures, log_path)
-    changed = newest(actions)
+    changed = newest_file_actions(actions)
     live, assumed = _first_removed(actions), None
     try:
         live = _live_among(store, log_path, before, changed) if changed.num_rows else live
@@ -52,7 +52,9 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
         assumed = error
     is_live = changed["deleted_at"].is_null()
     added, gone = changed.filter(is_live), changed.filter(pc.invert(is_live))
-    return FileDifference(added=_shown(without(added, live)), removed=_shown(_among(live, gone)), assumed=assumed)
+    return FileDifference(
+        added=_shown(without_keys_of(added, live)), removed=_shown(_among(live, gone)), assumed=assumed
+    )
 
 
 def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.Table) -> pa.Table:
@@ -69,10 +71,12 @@ def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -
     measures = log.batch.measures
     if measures is None:
         raise CorruptLogError(path=log_path, reason="the commits before are too large for the memory of this process")
-    own = _among(newest(_keyed(measures, log_path)), wanted).drop_columns(["commit_version", "line_number"])
+    own = _among(newest_file_actions(_keyed(measures, log_path)), wanted).drop_columns(
+        ["commit_version", "line_number"]
+    )
 
     def held(batch: pa.Table) -> pa.Table:
-        return without(_among(_keyed(batch, log_path), wanted), own)
+        return without_keys_of(_among(_keyed(batch, log_path), wanted), own)
 
     found = [] if log.contents is None else map_measures(store, log.contents, held)
     rows = pa.concat_tables([own, *found])
@@ -89,7 +93,7 @@ def _first_removed(actions: pa.Table) -> pa.Table:
     first = actions.group_by(KEY).aggregate([("commit_version", "min")])
     removes = actions.filter(actions["deleted_at"].is_valid()).join(first, KEY)
     is_first = pc.equal(removes["commit_version"], removes["commit_version_min"])
-    return newest(removes.filter(is_first).select(actions.column_names).cast(actions.schema))
+    return newest_file_actions(removes.filter(is_first).select(actions.column_names).cast(actions.schema))
 
 
 def _among(rows: pa.Table, wanted: pa.Table) -> pa.Table:

@@ -12,7 +12,7 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
-from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import counted, delta_between
 from deltasnap_core.replay.engine import Answer
 from deltasnap_core.replay.known_state import KnownState
@@ -29,19 +29,19 @@ def action_count(log: LoadedLog) -> int | None:
     return log.batch.num_file_actions + (0 if log.contents is None else log.contents.num_rows)
 
 
-class Room:
+class MemoryBudget:
     """A limit for bytes of memory. Threads may share it."""
 
     def __init__(self, size: int) -> None:
         self._free = size
-        self._lock = RLock()  # garbage collection may call `give_back` in the same thread
+        self._lock = RLock()  # garbage collection may call `release` in the same thread
 
     @property
     def free(self) -> int:
         """The number of free bytes."""
         return self._free
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Reserve some bytes. Return whether enough were free."""
         with self._lock:
             if size > self._free:
@@ -49,25 +49,25 @@ class Room:
             self._free -= size
             return True
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Free reserved bytes."""
         with self._lock:
             self._free += size
 
 
-ROOM = Room(256 << 20)
+MEMORY_BUDGET = MemoryBudget(256 << 20)
 """The limit that all tables of this process share: enough for about two million files."""
 
 
 class HeldFiles:
-    """The measured files of a version, in memory if there is room; otherwise empty. A KnownFiles."""
+    """The measured files of a version, in memory if they fit the budget; otherwise empty. A KnownFiles."""
 
-    def __init__(self, version: int, log_path: str, room: Room | None = None) -> None:
+    def __init__(self, version: int, log_path: str) -> None:
         self.version = version
         self._log_path = log_path
-        self._room = ROOM if room is None else room
+        self._budget = MEMORY_BUDGET
         self._rows: pa.Table | None = None
-        self._give_back: weakref.finalize[..., HeldFiles] | None = None
+        self._release_memory: weakref.finalize[..., HeldFiles] | None = None
 
     @classmethod
     def count(
@@ -75,17 +75,17 @@ class HeldFiles:
     ) -> tuple[HeldFiles, StateDelta]:
         """Return the files of a version and the StateDelta that counts them, from one pass over its checkpoint.
 
-        hold: keep the files in memory if there is room.
+        hold: keep the files in memory if they fit the budget.
         Errors: CorruptLogError, MissingSizeError.
         """
         files = cls(log.version, log_path)
-        changed = newest(files._measured(log.batch))
-        gathered = _Gathered(files._room.free if hold else -1)
+        changed = newest_file_actions(files._measured(log.batch))
+        gathered = _Gathered(files._budget.free if hold else -1)
         gathered.add(changed.drop_columns(["commit_version", "line_number"]))
 
         def groups_in(batch: pa.Table) -> list[Group]:
             rows = with_path_keys(batch, log_path) if hold or changed.num_rows else batch
-            rows = without(rows, changed) if changed.num_rows else rows
+            rows = without_keys_of(rows, changed) if changed.num_rows else rows
             gathered.add(rows)
             return groups_of(unexpired(rows, retention))
 
@@ -116,8 +116,8 @@ class HeldFiles:
     def release(self) -> None:
         """Free the held files."""
         self._rows = None
-        if self._give_back is not None:
-            self._give_back()
+        if self._release_memory is not None:
+            self._release_memory()
 
     def _measured(self, batch: CommitBatch) -> pa.Table:
         measures = batch.measures
@@ -128,23 +128,23 @@ class HeldFiles:
         if tables is None:
             return
         rows = pa.concat_tables(tables)
-        if self._room.take(rows.nbytes):
+        if self._budget.reserve(rows.nbytes):
             self._rows = rows
-            self._give_back = weakref.finalize(self, self._room.give_back, rows.nbytes)
+            self._release_memory = weakref.finalize(self, self._budget.release, rows.nbytes)
 
 
 class _Gathered:
-    """Tables collected by several threads. If they exceed the room, all of them are dropped."""
+    """Tables collected by several threads. If they exceed the budget, all of them are dropped."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
         self._lock = Lock()
         self.tables: list[pa.Table] | None = []
 
     def add(self, table: pa.Table) -> None:
         with self._lock:
-            self._room -= table.nbytes
-            if self._room < 0:
+            self._budget -= table.nbytes
+            if self._budget < 0:
                 self.tables = None
             elif self.tables is not None:
                 self.tables.append(table)

@@ -22,7 +22,7 @@ def with_path_keys(actions: pa.Table, log_path: str) -> pa.Table:
     return actions.set_column(actions.column_names.index("path"), "path_key", pa.chunked_array(keys, pa.string()))
 
 
-def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
+def newest_file_actions(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
     """Return the newest action of each logical file among commits; within: of each (*within, logical file).
 
     In: rows with commit_version and line_number; each pair of the two is unique.
@@ -47,7 +47,7 @@ def newest(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:
     return commits.filter(pc.is_in(rank, last["rank_max"].combine_chunks()))
 
 
-def without(rows: pa.Table, changed: pa.Table) -> pa.Table:
+def without_keys_of(rows: pa.Table, changed: pa.Table) -> pa.Table:
     """Return the rows whose logical file is not in `changed`."""
     has_path = pc.is_in(rows["path_key"], changed["path_key"].combine_chunks())
     if not pc.any(has_path).as_py():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import file_groups
-from deltasnap_core.replay.driver.reconciliation import KEY, newest, without
+from deltasnap_core.replay.driver.reconciliation import KEY, newest_file_actions, without_keys_of
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.aggregates import FileTotals, Group, groups_by_version, groups_of
 from deltasnap_core.rules.expiry import expiring, unexpired
@@ -50,8 +50,8 @@ def delta_between(
     held = touched_or_expiring(files, since, before, after)
 
     def totals(commits: pa.Table, kept: Retention, sign: int) -> FileTotals:
-        changed = newest(commits).select(held.column_names)
-        known = pa.concat_tables([without(held, changed), changed])
+        changed = newest_file_actions(commits).select(held.column_names)
+        known = pa.concat_tables([without_keys_of(held, changed), changed])
         return FileTotals(groups_of(unexpired(known, kept), sign=sign))
 
     return StateDelta(begun=totals(since, after, 1), ended=totals(earlier, before, -1), non_file=non_file)
@@ -78,7 +78,7 @@ def deltas_of_range(
     """
     first, last = min(retentions), max(retentions)
     known = unexpired(touched_or_expiring(files, commits, retentions[first], retentions[last]), retentions[first])
-    changed = newest(commits, within=("commit_version",))
+    changed = newest_file_actions(commits, within=("commit_version",))
     rows = pa.concat_tables([known, changed.select(known.column_names)])
     # A row is in force from its version on, until another row replaces it or it expires. Some expire before they begin.
     begins = np.concatenate([np.full(known.num_rows, first), changed["commit_version"].to_numpy()]).astype(np.int64)

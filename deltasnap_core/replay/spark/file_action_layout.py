@@ -92,12 +92,12 @@ def measured(actions: DataFrame, *others: str) -> DataFrame:
     return actions.selectExpr(*others, *_keys("path_key"), *measures_sql())
 
 
-def keyed_measures(digests: DataFrame, path_key: str, *others: str) -> DataFrame:
+def keyed_measures(measures: DataFrame, path_key: str, *others: str) -> DataFrame:
     """Return file actions that already have the columns of MEASURES and `dv_id` as MEASURED.
 
     path_key: SQL. others: additional columns to keep.
     """
-    return digests.selectExpr(*others, *_keys(path_key), *MEASURES)
+    return measures.selectExpr(*others, *_keys(path_key), *MEASURES)
 
 
 def _keys(path_key: str) -> tuple[str, str]:

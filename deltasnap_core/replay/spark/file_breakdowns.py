@@ -10,16 +10,17 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.load_actions import MEASURED_ADD, MEASURED_REMOVE
 from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.rules.aggregates import sums_sql
 from deltasnap_core.rules.file_breakdown import (
-    COLUMNS,
-    KEPT_FILES,
+    BREAKDOWN_MEASURES,
+    BREAKDOWN_SUMS,
     MAX_PARTITIONS,
+    MAX_RANKED_FILES,
     MAX_TIMES,
-    SUMS,
     FileBreakdown,
     FileGroup,
-    NamedFile,
-    grouping_sql,
+    SizedFile,
+    bin_grouping_sql,
 )
 from deltasnap_core.rules.measures import MEASURES
 
@@ -35,15 +36,9 @@ _MAX_GROUPS = 50_000
 _NEEDED = ("size", "deleted_at")
 
 
-def breakdown_columns() -> list[str]:
-    """Return the columns that a breakdown needs beside the measures, as SQL over FULL."""
-    return [f"{sql} as {name}" for name, sql in COLUMNS.items()]
-
-
-def breakdown_sums(sign: str | None = None) -> list[str]:
-    """Return the sums of a group beside `rows`, as SQL. sign: SQL for the factor of each row; None: 1."""
-    times = "" if sign is None else f"{sign} * "
-    return [f"sum({times}({sql})) as {name}" for name, sql in SUMS.items()]
+def breakdown_measures_sql() -> list[str]:
+    """Return the columns of BREAKDOWN_MEASURES, as SQL over FULL."""
+    return [f"{sql} as {name}" for name, sql in BREAKDOWN_MEASURES.items()]
 
 
 def file_breakdown(files: DataFrame | None, retention: Retention) -> FileBreakdown:
@@ -53,16 +48,16 @@ def file_breakdown(files: DataFrame | None, retention: Retention) -> FileBreakdo
     """
     if files is None:
         return FileBreakdown.of(())
-    columns = [*(f"{MEASURES[name]} as {name}" for name in _NEEDED), *breakdown_columns()]
+    columns = [*(f"{MEASURES[name]} as {name}" for name in _NEEDED), *breakdown_measures_sql()]
     rows = FULL.unexpired(files, retention).selectExpr(*columns)
     live = rows.where("deleted_at is null").select("file_path", "size")
-    first = KEPT_FILES + 1
+    first = MAX_RANKED_FILES + 1
     largest = live.orderBy(F.desc("size"), "file_path").limit(first).withColumn("is_largest", F.lit(True))
     smallest = live.orderBy("size", "file_path").limit(first).withColumn("is_largest", F.lit(False))
-    named: dict[bool, list[NamedFile]] = {True: [], False: []}
+    named: dict[bool, list[SizedFile]] = {True: [], False: []}
     for row in largest.union(smallest).collect():
         named[row.is_largest].append((row.file_path, row.size))
-    grouped = rows.selectExpr(*grouping_sql(), "size", "removed_size", "deleted_at")
+    grouped = rows.selectExpr(*bin_grouping_sql(), "size", "removed_size", "deleted_at")
     together = _groups(_summed(grouped, "size_bin", "partition", "removed_at").limit(_MAX_GROUPS + 1))
     if len(together) <= _MAX_GROUPS:
         return FileBreakdown.of_groups(together, largest=named[True], smallest=named[False])
@@ -85,7 +80,7 @@ def _num_partitions(files: DataFrame) -> int:
 
 
 def _summed(rows: DataFrame, *by: str) -> DataFrame:
-    return rows.groupBy(*by).agg(F.expr("sum(1) as rows"), *map(F.expr, breakdown_sums()))
+    return rows.groupBy(*by).agg(F.expr("sum(1) as rows"), *map(F.expr, sums_sql(summed=BREAKDOWN_SUMS)))
 
 
 def _groups(rows: DataFrame) -> list[FileGroup]:

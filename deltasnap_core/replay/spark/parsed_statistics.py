@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType, TimestampType
 
-from deltasnap_core.rules.statistics_schema import StatisticPath, fields_at, is_count, quoted
+from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.statistics_schema import StatisticPath, fields_at, is_count
 
 # Always UTC: the historical offsets of other zones include seconds, which this format cannot write.
 _IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX')"
@@ -26,7 +27,7 @@ def has_all(struct: pa.DataType | None, paths: Collection[StatisticPath]) -> boo
 
 def narrowed(struct: pa.DataType, paths: Collection[StatisticPath]) -> StructType:
     """Return the type that reads only the given paths of a struct. The struct must have all of them."""
-    return _narrowed(struct, fields_at(paths), ())
+    return _narrowed(struct, fields_at(sorted(paths)), ())
 
 
 def as_texts(column: str, struct: StructType) -> str:

@@ -21,9 +21,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 
-from deltasnap_core.errors import UnsupportedServerError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.errors import UnsupportedServerError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.optional_fields import with_optional_fields
@@ -33,7 +33,7 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
 
-logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 _NOT_THERE = "PATH_NOT_FOUND"
 
@@ -109,7 +109,7 @@ class SparkFiles:
             if root not in self._known:
                 self._known[root] = self._can_read(spark_url)
                 if not self._known[root]:
-                    logger.info("Spark cannot read %s itself: files are copied here as they are needed", root)
+                    _log.info("Spark cannot read %s itself: files are copied here as they are needed", root)
             return self._known[root]
 
     def readable(self, files: Iterable[str | FileStatus]) -> list[str]:
@@ -198,7 +198,7 @@ def _check_pages(file: Path) -> None:
         with file.open("rb") as stream:
             read_pages(stream)
     except UNREADABLE as error:
-        raise DamagedPageError(f"{file.name}: {' '.join(str(error).split())}") from error
+        raise DamagedPageError(f"{file.name}: {one_line(error)}") from error
 
 
 _PLAIN_FILES = {

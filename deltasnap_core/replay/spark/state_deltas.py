@@ -17,12 +17,12 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
-from deltasnap_core.replay.spark.file_breakdowns import breakdown_columns, breakdown_sums
+from deltasnap_core.replay.spark.file_breakdowns import breakdown_measures_sql
 from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import FileTotals, Group, grouping, sums
+from deltasnap_core.rules.aggregates import FileTotals, Group, grouping_sql, sums_sql
 from deltasnap_core.rules.expiry import expiring_sql
-from deltasnap_core.rules.file_breakdown import COLUMNS, FileGroup, file_grouping_sql
+from deltasnap_core.rules.file_breakdown import BREAKDOWN_MEASURES, BREAKDOWN_SUMS, FileGroup, file_grouping_sql
 from deltasnap_core.rules.measures import MEASURES
 
 
@@ -98,7 +98,7 @@ def deltas_of_range(
     timeline = _timeline(files, changes, retentions, broadcast=broadcast)
     if timeline is not None:
         sign = "if(begins, 1, -1)"
-        by, more = (file_grouping_sql(), breakdown_sums(sign)) if with_groups else ([], [])
+        by, more = (file_grouping_sql(), sums_sql(sign, BREAKDOWN_SUMS)) if with_groups else ([], [])
         events = _events(timeline, retentions, with_groups=with_groups)
         for row in grouped(events, "event_version", "begins", *by, sign=sign, more=more):
             (begun if row["begins"] else ended)[row["event_version"]].add(_group(row))
@@ -127,10 +127,10 @@ def changes_of_versions(commits: DataFrame) -> DataFrame:
 def grouped(rows: DataFrame, *by: str, sign: str | None = None, more: Sequence[str] = ()) -> Iterator[Row]:
     """Yield the groups of some rows (MEASURES), in the form of `Group.of_row`.
 
-    by: more columns to group by, as SQL. sign: see `sums`. more: more sums, as SQL.
+    by: more columns to group by, as SQL. sign: see `sums_sql`. more: more sums, as SQL.
     """
-    groups = rows.groupBy(*map(F.expr, [*by, *grouping()]))
-    yield from groups.agg(*map(F.expr, [*sums(sign), *more])).collect()
+    groups = rows.groupBy(*map(F.expr, [*by, *grouping_sql()]))
+    yield from groups.agg(*map(F.expr, [*sums_sql(sign), *more])).collect()
 
 
 def touched_or_expiring(
@@ -188,7 +188,7 @@ def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_gr
     An action counts from its version until the next action of its key. A tombstone ends when it expires.
     with_groups: also the columns that a breakdown needs.
     """
-    others, names = (breakdown_columns(), [*COLUMNS]) if with_groups else ([], [])
+    others, names = (breakdown_measures_sql(), [*BREAKDOWN_MEASURES]) if with_groups else ([], [])
     next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
     end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
     lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, [*measures_sql(), *others]))

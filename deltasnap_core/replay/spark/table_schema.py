@@ -13,7 +13,7 @@ from deltasnap_core.protocol.readable_schema import check_schema
 from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields, type_name
 from deltasnap_core.redaction import logger_of
 
-logger = logger_of(__name__)
+_log = logger_of(__name__)
 
 UNKNOWN_TYPES = "deltasnap.unknownTypes"
 """The metadata key of a field with types that Spark does not know.
@@ -55,7 +55,7 @@ def _field(value: Mapping[str, Any]) -> StructField:
     unknown: dict[str, str] = {}
     data_type = _data_type(value["type"], name, unknown)
     if unknown:
-        logger.warning("Types unknown to Spark, read as strings: %s", unknown)
+        _log.warning("Types unknown to Spark, read as strings: %s", unknown)
         metadata = {**metadata, UNKNOWN_TYPES: unknown}
     return StructField(name, data_type, _flag(value, "nullable"), dict(metadata))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from deltasnap_core.scan.changes.changed_rows import ChangedRows
-from deltasnap_core.scan.row_filter import checked_skipping
+from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 

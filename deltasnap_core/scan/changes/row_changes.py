@@ -18,7 +18,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
@@ -32,8 +32,8 @@ from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.physical_schema import logical_schema
-from deltasnap_core.scan.row_filter import checked_skipping, selected_names
-from deltasnap_core.scan.rows import DataFile, RowReader
+from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
+from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 _IS_INSERT, _MS = "__deltasnap_is_insert", "__deltasnap_ms"
@@ -41,7 +41,7 @@ _TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionFacts:
+class ChangedVersion:
     """Facts about a version whose changes are read.
 
     timestamp: ms since the epoch.
@@ -76,7 +76,7 @@ class RowChanges:
     """
 
     table: ScannedTable
-    versions: Mapping[int, VersionFacts]
+    versions: Mapping[int, ChangedVersion]
     rows: Sequence[ChangedRows]
 
     def to_df(self, options: ChangeOptions) -> DataFrame:
@@ -215,7 +215,7 @@ def planned_changes(
     return RowChanges(
         table=table,
         versions={
-            version: VersionFacts(
+            version: ChangedVersion(
                 timestamp=timestamps[version],
                 metadata=metadata[version],
                 metadata_before=before[version],

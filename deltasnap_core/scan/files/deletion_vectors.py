@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.redaction import redacted
 from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.roaring import Rows, decode_rows
 from deltasnap_core.storage.log_store import LogStore
-from deltasnap_core.storage.urls import redacted
 
 _Z85 = {
     character: value

@@ -17,12 +17,12 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.num_records import num_records_sql
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
-from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles, vacuum_candidates
+from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, vacuum_candidates
 from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
 from deltasnap_core.storage.folder_listing import FolderListing
 
@@ -72,7 +72,7 @@ class MetadataSource(Protocol):
     def listing(self) -> FolderListing:
         """Return the files below the table's folder."""
 
-    def named_elsewhere(self, *, every_commit: bool) -> NamedFiles:
+    def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
         """Return the files that other versions in the log name, including later ones.
 
         every_commit: also those that each commit names.
@@ -249,7 +249,7 @@ class MetadataTables:
         """
         retention = self._retention(retention_ms)
         listing = self._source.listing() if list_files else None  # first: files committed later are then named
-        named = self._source.named_elsewhere(every_commit=list_files)
+        named = self._source.referenced_files(every_commit=list_files)
         named = replace(
             named,
             files=[self._source.files(), *named.files],

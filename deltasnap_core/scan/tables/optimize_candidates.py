@@ -17,14 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.rules.num_records import num_records, num_records_sql
-from deltasnap_core.rules.sql_text import sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn
-from deltasnap_core.storage.urls import redacted
 
 COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
 """The columns of AddFile that the rules read."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.rules.sql_text import sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
+from deltasnap_core.rules.statistics_schema import struct_type
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.table_columns import TableColumn
 
@@ -98,16 +98,4 @@ def _readable_type(column: TableColumn) -> str:
 
 
 def _nested(columns: list[TableColumn], kind: str) -> str:
-    tree: dict[str, object] = {}
-    for column in columns:
-        node = tree
-        for name in column.physical_path[:-1]:
-            node = node.setdefault(name, {})  # type: ignore[assignment]
-        node[column.physical_path[-1]] = kind
-    return _tree_sql(tree)
-
-
-def _tree_sql(tree: object) -> str:
-    if not isinstance(tree, dict):
-        return str(tree)
-    return f"struct<{', '.join(f'{quoted(name)}: {_tree_sql(inner)}' for name, inner in tree.items())}>"
+    return struct_type({column.physical_path: kind for column in columns})

@@ -55,7 +55,7 @@ UNKNOWN_AGE = "orphan of unknown age"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedFiles:
+class ReferencedFiles:
     """The files that a log names.
 
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
@@ -71,7 +71,7 @@ class NamedFiles:
 
 def vacuum_candidates(
     table: ScannedTable,
-    named: NamedFiles,
+    named: ReferencedFiles,
     *,
     retention_ms: int,
     now_ms: int,
@@ -140,7 +140,7 @@ def _is_needed(before: int) -> str:
     return f"(live or deleted_at > {before}L)"
 
 
-def _named(table: ScannedTable, named: NamedFiles, keys: FileKeys, before: int) -> tuple[DataFrame, DataFrame]:
+def _named(table: ScannedTable, named: ReferencedFiles, keys: FileKeys, before: int) -> tuple[DataFrame, DataFrame]:
     """Return the files and deletion vectors that the log names, and one row: whether some of them may be any file.
 
     The first: path (raw), deleted_at (ms; null: live), size, keys. The second: is_unknown.

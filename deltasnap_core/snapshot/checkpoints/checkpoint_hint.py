@@ -6,8 +6,8 @@ from deltasnap_core.errors import NoFilesystemError, StorageError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.redaction import logger_of
-from deltasnap_core.storage.urls import is_local, join_url, redacted, split_url
+from deltasnap_core.redaction import logger_of, redacted
+from deltasnap_core.storage.urls import is_local, join_url, split_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
 _log = logger_of(__name__)

@@ -43,7 +43,7 @@ from deltasnap_core.protocol.properties.table_config import checkpoint_policy, p
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.table_features import has_feature
 from deltasnap_core.protocol.writer_features import check_writable
-from deltasnap_core.redaction import logger_of
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.parquet_writing import write_parquet
 from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
@@ -55,7 +55,7 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import join_url, redacted
+from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import TEMPORARY_PREFIX, WritableFiles
 
 ACTIONS_A_SIDECAR = 50_000

@@ -5,13 +5,11 @@ Source: PROTOCOL.md, Checkpoint Schema; Per-file Statistics. Delta's `Statistics
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
 from deltasnap_core.protocol.table_features import has_feature
 from deltasnap_core.rules.sql_text import sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import quoted
+from deltasnap_core.rules.statistics_schema import struct_type
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
@@ -25,13 +23,13 @@ def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
     columns. `tightBounds` exists if the table supports deletion vectors.
     """
     columns = _indexed(metadata)
-    ordered = [(column.physical_path, sql_type(column.data_type)) for column in columns if _is_ordered(column)]
-    counted = [(column.physical_path, "bigint") for column in columns]
+    ordered = {column.physical_path: sql_type(column.data_type) for column in columns if _is_ordered(column)}
+    counted = {column.physical_path: "bigint" for column in columns}
     fields = ["numRecords: bigint"]
     if ordered:
-        fields += [f"minValues: {_struct(ordered)}", f"maxValues: {_struct(ordered)}"]
+        fields += [f"minValues: {struct_type(ordered)}", f"maxValues: {struct_type(ordered)}"]
     if counted:
-        fields.append(f"nullCount: {_struct(counted)}")
+        fields.append(f"nullCount: {struct_type(counted)}")
     if has_feature(protocol, "deletionVectors"):
         fields.append("tightBounds: boolean")
     return f"struct<{', '.join(fields)}>"
@@ -68,15 +66,3 @@ def _starts_with(leaf: TableColumn, path: tuple[str, ...]) -> bool:
 
 def _is_ordered(column: TableColumn) -> bool:
     return column.data_type in _ORDERED or column.data_type.startswith("decimal(")
-
-
-def _struct(leaves: Iterable[tuple[tuple[str, ...], str]]) -> str:
-    """Return the SQL type with a field for each path; fields in the order of the first path that has them."""
-    inside: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for (name, *rest), kind in leaves:
-        inside.setdefault(name, []).append((tuple(rest), kind))
-    fields = []
-    for name, below in inside.items():
-        (path, kind), is_leaf = below[0], not below[0][0]
-        fields.append(f"{quoted(name)}: {kind if is_leaf and not path else _struct(below)}")
-    return f"struct<{', '.join(fields)}>"

@@ -12,10 +12,10 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions
 from deltasnap_core.scan.tables.log_tables import listed_versions, log_files_table, versions_table
-from deltasnap_core.scan.tables.vacuum_candidates import NamedFiles
+from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.sources.history_frame import history_frame
-from deltasnap_core.snapshot.sources.named_files import named_files
+from deltasnap_core.snapshot.sources.referenced_files import referenced_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.storage.urls import join_url
@@ -64,11 +64,11 @@ class SnapshotSource:
     def listing(self) -> FolderListing:
         return list_below(self.context.log.table_path, self.context.files.storage_options)
 
-    def named_elsewhere(self, *, every_commit: bool) -> NamedFiles:
+    def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
         newest = self.context.log.latest()
         is_newest = newest.segment == self.log.segment
         frames = None if is_newest else SnapshotFrames(self.context, newest)
-        return named_files(self.context, frames, every_commit=every_commit)
+        return referenced_files(self.context, frames, every_commit=every_commit)
 
     def _listing(self) -> LogListing:
         return list_log(self.context.log.store, self.context.log.log_path, last=self.log.version)

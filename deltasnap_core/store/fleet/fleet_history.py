@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.log.checkpoints.verified_parquet import verified_parquet
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import HISTORY_SCHEMA
@@ -57,7 +58,7 @@ class FleetHistory:
 
 def _parsed(url: str, content: bytes) -> pa.Table:
     try:
-        rows = pq.ParquetFile(io.BytesIO(content), page_checksum_verification=True).read()
+        rows = verified_parquet(io.BytesIO(content)).read()
         return rows.select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise CorruptStoreError(path=url, reason=str(error)) from error

@@ -17,7 +17,7 @@ from deltasnap_core.store.fleet.last_look import LastLook
 from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, table_status
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
-from deltasnap_core.store.format.manifest import VersionManifest, parsed
+from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 _log = logger_of(__name__)
@@ -151,7 +151,7 @@ class _TableReader:
         found = {}
         for name, content in zip(names, contents, strict=True):
             try:
-                found[name] = parsed(content, _point_of_values)
+                found[name] = parse_manifest(content, _point_of_values)
             except ValueError as error:
                 _log.warning("Version %d of table %s is left out: %s", name.version, self._stored.name, error)
         return found

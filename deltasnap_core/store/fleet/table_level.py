@@ -68,7 +68,7 @@ def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int)
             reason="deltasnap has not read the log of this table yet.",
             advice="Refresh the table, or start its sensor.",
         )
-    since = _since(look, now_ms)
+    since = _why_outdated(look, now_ms)
     if errors := [problem for problem in look.problems if problem.severity == "error"]:
         found = _of_problems(TableLevel.BROKEN, errors)
         return replace(found, reason=f"{found.reason} {since}".rstrip())
@@ -86,15 +86,15 @@ def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int)
     return TableStatus(level=TableLevel.HEALTHY)
 
 
-def _since(look: LastLook, now_ms: int) -> str:
+def _why_outdated(look: LastLook, now_ms: int) -> str:
     """Return why a look says nothing about now; empty: it does."""
     age = now_ms - look.looked_at_ms
     if age > MAX_LOOK_AGE_MS:
-        return f"deltasnap last read the log of this table {_hours(age)} ago."
+        return f"deltasnap last read the log of this table {_age_text(age)} ago."
     if age < -_CLOCK_SKEW_MS:
-        return f"The time of the last look at this table is {_hours(-age)} in the future: a clock was wrong."
+        return f"The time of the last look at this table is {_age_text(-age)} in the future: a clock was wrong."
     if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MAX_EXAMINATION_AGE_MS:
-        return f"deltasnap last checked the log of this table for damage {_hours(now_ms - look.examined_at_ms)} ago."
+        return f"deltasnap last checked the log of this table for damage {_age_text(now_ms - look.examined_at_ms)} ago."
     return ""
 
 
@@ -112,12 +112,12 @@ def _freshness(rule: StaleRule, age_ms: int) -> TableStatus:
         return TableStatus(level=TableLevel.HEALTHY)
     return TableStatus(
         level=TableLevel.STALE,
-        reason=f"The last commit is {_hours(age_ms)} old, at most {_hours(rule.patience_ms)} expected.",
+        reason=f"The last commit is {_age_text(age_ms)} old, at most {_age_text(rule.patience_ms)} expected.",
         check=rule.check,
         advice=rule.advice,
     )
 
 
-def _hours(span_ms: int) -> str:
+def _age_text(span_ms: int) -> str:
     hours = span_ms // _HOUR_MS
     return f"{hours // 24:,} days" if hours >= _DAYS_FROM else f"{hours:,} hour{'' if hours == 1 else 's'}"

@@ -14,17 +14,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
 from deltasnap_core.rules.file_breakdown import (
     FileBreakdown,
     FileSums,
-    NamedFile,
-    NamedFiles,
+    RankedFiles,
+    SizedFile,
     TombstoneSums,
     partition_of,
 )
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.format.shared_documents import digest
+from deltasnap_core.store.format.shared_documents import document_digest
 
 FORMAT = 1
 """The format of the files written here. It changes with the rules of `rules/file_breakdown.py`."""
@@ -64,7 +64,7 @@ def breakdown_bytes(breakdown: FileBreakdown, manifest: VersionManifest) -> byte
     }
     rows = pa.Table.from_pylist(list(_rows(breakdown)), BREAKDOWN_ROWS)
     text = json.dumps(facts)
-    rows = rows.replace_schema_metadata({_KEY: text, _DIGEST: digest(text.encode())})
+    rows = rows.replace_schema_metadata({_KEY: text, _DIGEST: document_digest(text.encode())})
     stream = BytesIO()
     pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
     return stream.getvalue()
@@ -76,9 +76,9 @@ def breakdown_of(content: bytes, manifest: VersionManifest) -> FileBreakdown | N
     Errors: ValueError stating the problem.
     """
     try:
-        table = pq.ParquetFile(BytesIO(content), page_checksum_verification=True).read()
+        table = verified_parquet(BytesIO(content)).read()
         metadata = table.schema.metadata or {}
-        if metadata[_DIGEST] != digest(metadata[_KEY]).encode():
+        if metadata[_DIGEST] != document_digest(metadata[_KEY]).encode():
             raise ValueError("its digest is that of other facts")
         facts = json.loads(metadata[_KEY])
         belongs_to = _belongs_to(manifest)
@@ -121,9 +121,9 @@ def _breakdown(facts: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> F
         row["number"]: TombstoneSums(*_sums(row), row["without_size"]) for row in by_kind.get("deleted_at", ())
     }
 
-    def named(kind: str, *, largest_first: bool) -> NamedFiles:
+    def named(kind: str, *, largest_first: bool) -> RankedFiles:
         files = tuple((row["path"], int(row["size"])) for row in by_kind.get(kind, ()))
-        return NamedFiles(files=files, bound=_bound(facts[f"{kind}Bound"]), largest_first=largest_first)
+        return RankedFiles(files=files, bound=_bound(facts[f"{kind}Bound"]), largest_first=largest_first)
 
     return FileBreakdown(
         sizes={row["number"]: FileSums(*_sums(row)) for row in by_kind.get("size_bin", ())},
@@ -139,7 +139,7 @@ def _sums(row: Mapping[str, Any]) -> tuple[int, int]:
     return row["files"], int(row["size"])
 
 
-def _bound(value: Any) -> NamedFile | None:
+def _bound(value: Any) -> SizedFile | None:
     if value is None:
         return None
     path, size = value

@@ -64,7 +64,7 @@ def is_table_name(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fork:
+class ForkPoint:
     """Where a generation forked off an earlier one. parent: its ordinal. version: the last version that both share.
 
     It is part of the generation's name, so that one listing shows which generation a version belongs to.
@@ -82,7 +82,7 @@ def generation_name(ordinal: int, table_id: str) -> str:
     return f"{ordinal:06d}-{safe}"
 
 
-def forked_name(ordinal: int, fork: Fork, generation: str) -> str:
+def forked_name(ordinal: int, fork: ForkPoint, generation: str) -> str:
     """Return the name of a forked generation. It keeps the table id in the name of the given generation."""
     return f"{ordinal:06d}of{fork.parent:06d}at{fork.version}-{generation.partition('-')[2]}"
 
@@ -93,12 +93,12 @@ def generation_ordinal(generation: str) -> int | None:
     return None if found is None else int(found["ordinal"])
 
 
-def fork_of(generation: str) -> Fork | None:
+def fork_of(generation: str) -> ForkPoint | None:
     """Return where a generation forked off its parent; None: it has no parent."""
     found = _GENERATION_NAME.match(generation)
     if found is None or found["parent"] is None:
         return None
-    return Fork(parent=int(found["parent"]), version=int(found["fork"]))
+    return ForkPoint(parent=int(found["parent"]), version=int(found["fork"]))
 
 
 def fork_marker(generation: str) -> str:

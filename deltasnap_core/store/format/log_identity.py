@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-JsonObject = Mapping[str, Any]
+from deltasnap_core.store.format.shared_documents import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

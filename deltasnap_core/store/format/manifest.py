@@ -216,7 +216,7 @@ class VersionManifest:
 
         Errors: ValueError stating the problem.
         """
-        return parsed(content, cls._from_json)
+        return parse_manifest(content, cls._from_json)
 
     @classmethod
     def _from_json(cls, values: JsonObject) -> VersionManifest:
@@ -273,7 +273,7 @@ class VersionManifest:
         return b'%s,"digest":"%s"}' % (content[:-1], _digest(content))
 
 
-def parsed(content: bytes, parse: Callable[[JsonObject], T]) -> T:
+def parse_manifest(content: bytes, parse: Callable[[JsonObject], T]) -> T:
     """Return what `parse` makes of the values of a sound manifest. Errors: ValueError stating the problem."""
     try:
         values = json.loads(content)

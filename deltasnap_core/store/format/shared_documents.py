@@ -68,23 +68,23 @@ class SplitPart:
     document: JsonObject | None = None
 
 
-def encode(value: JsonObject) -> bytes:
+def encode_document(value: JsonObject) -> bytes:
     """Return the canonical text of an object: equal content always gives equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode(content: bytes) -> JsonObject:
-    """Return the object from the result of `encode`."""
+def decode_document(content: bytes) -> JsonObject:
+    """Return the object from the result of `encode_document`."""
     value: JsonObject = json.loads(content)
     return value
 
 
-def digest(content: bytes) -> str:
+def document_digest(content: bytes) -> str:
     """Return the name of a shared document, a digest of its content."""
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def split(value: JsonObject, previous: Part | None, documents: Mapping[str, JsonObject]) -> SplitPart:
+def split_document(value: JsonObject, previous: Part | None, documents: Mapping[str, JsonObject]) -> SplitPart:
     """Return an object split into a part for the manifest and a shared document.
 
     Reuses the document of the previous part.
@@ -95,14 +95,14 @@ def split(value: JsonObject, previous: Part | None, documents: Mapping[str, Json
         patch = _patch(value, documents[shared], shared)
         if patch is not None:
             return SplitPart(part=patch)
-    content = encode(value)
+    content = encode_document(value)
     if len(content) <= INLINE_BYTES:
         return SplitPart(part=Part(entries=value))
-    return SplitPart(part=Part(shared=digest(content)), document=value)
+    return SplitPart(part=Part(shared=document_digest(content)), document=value)
 
 
 def _patch(value: JsonObject, document: JsonObject, name: str) -> Part | None:
     removed = tuple(sorted(key for key in document if key not in value))
     changed = {key: entry for key, entry in value.items() if key not in document or document[key] != entry}
     part = Part(entries=changed, shared=name, removed=removed)
-    return part if len(encode(part.to_json())) <= PATCH_BYTES else None
+    return part if len(encode_document(part.to_json())) <= PATCH_BYTES else None

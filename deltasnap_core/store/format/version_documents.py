@@ -13,7 +13,13 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.format.shared_documents import JsonObject, Part, digest, encode, split
+from deltasnap_core.store.format.shared_documents import (
+    JsonObject,
+    Part,
+    document_digest,
+    encode_document,
+    split_document,
+)
 
 METADATA = "metadata"
 TRANSACTIONS = "setTransactions"
@@ -44,9 +50,9 @@ class VersionDocuments:
         return replace(manifest, computed_state=computed_state, log_segment=log_segment, parts=self._parts)
 
     def _part(self, name: str, whole: JsonObject) -> Part:
-        found = split(whole, self._parts.get(name), self._documents)
+        found = split_document(whole, self._parts.get(name), self._documents)
         if found.document is not None:
-            new = {digest(encode(found.document)): found.document}
+            new = {document_digest(encode_document(found.document)): found.document}
             self._documents.update(new)
             self.new.update(new)
         return found.part

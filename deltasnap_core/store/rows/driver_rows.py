@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deltasnap_core.errors import CorruptStoreError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.errors import CorruptStoreError, one_line
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
 from deltasnap_core.log.commits.action_lines import MEASURED_LINES
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file_groups
-from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
+from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
-from deltasnap_core.replay.driver.whole_actions import decoded, newest_lines
 from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.rules.expiry import unexpired
-from deltasnap_core.rules.file_actions import ADDS, REMOVES, WHOLE, fitted
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, fitted
 from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
@@ -32,13 +32,15 @@ from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
-from deltasnap_core.store.rows.follow_step import Followed, FollowStep
+from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
 
-CHANGE_ROWS = pa.schema([("version", pa.int64()), ("key", pa.int64()), *WHOLE])
+CHANGE_ROWS = pa.schema([("version", pa.int64()), ("key", pa.int64()), *FULL_ACTION])
 """The columns of the store's changes. A base has the last three."""
 
 _KEY_COLUMNS = tuple(
-    f"{kind}.{name}" for kind in WHOLE.names for name in ("path", *(f"deletionVector.{field}" for field in KEY_FIELDS))
+    f"{kind}.{name}"
+    for kind in FULL_ACTION.names
+    for name in ("path", *(f"deletionVector.{field}" for field in KEY_FIELDS))
 )
 _TIME_COLUMN = "remove.deletionTimestamp"
 _BREAKDOWN_COLUMNS = (*MEASURED_COLUMNS, *BREAKDOWN_COLUMNS)
@@ -67,8 +69,11 @@ class DriverRows:
         gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
         return self._columns(gone["remove"], names)
 
-    def follow(self, step: FollowStep) -> Followed:
-        """Write the changes of a step, and return them with their effects: see Follower. Errors: UnusualError."""
+    def follow(self, step: FollowStep) -> FollowResult:
+        """Write the changes of a step, and return them with the StateDelta of each version.
+
+        Errors: CorruptLogError; UnusualError.
+        """
         changed = newest_lines(step.batch, self.log_path, within=("commit_version",))
         actions = decoded(changed["line"].to_pylist())
         measured = ["path_key", *MEASURED_ACTION.names[1:]]
@@ -76,9 +81,9 @@ class DriverRows:
             commits = with_path_keys(_measured(step.batch), self.log_path)
             before, groups_at = self._newest(step.previous, MEASURED_COLUMNS).select(measured), None
         else:
-            before = self._newest(step.previous, _BREAKDOWN_COLUMNS).select([*measured, *WHOLE.names])
+            before = self._newest(step.previous, _BREAKDOWN_COLUMNS).select([*measured, *FULL_ACTION.names])
             commits = changed.select(["commit_version", "line_number", *measured])
-            for name in WHOLE.names:
+            for name in FULL_ACTION.names:
                 kind = before.schema.field(name)
                 commits = commits.append_column(kind, fitted(actions[name].combine_chunks(), kind.type))
             groups_at = self.log_path
@@ -87,7 +92,7 @@ class DriverRows:
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
-        return Followed(changes=self._write_changes(_change_rows(changed, actions), step), deltas=deltas)
+        return FollowResult(changes=self._write_changes(_change_rows(changed, actions), step), deltas=deltas)
 
     def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
         """Return the breakdown of a version, from one pass over its rows."""
@@ -128,7 +133,7 @@ class DriverRows:
         # One row a version and file: any order within a version works, but it must be unique.
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
         rows = rows.set_column(1, MEASURED_LINES.field("line_number"), numbers)
-        return newest(with_path_keys(rows, self.log_path))
+        return newest_file_actions(with_path_keys(rows, self.log_path))
 
     def _columns(self, structs: pa.ChunkedArray, names: Sequence[str]) -> pa.Table:
         """Return some fields of actions as columns, with canonical paths."""
@@ -145,24 +150,14 @@ class DriverRows:
         try:
             with self.storage.open(path) as stream:
                 known = pq.read_metadata(BytesIO(read_footer(stream, file.size, file.footer)))
-                parquet = pq.ParquetFile(stream, metadata=known, page_checksum_verification=True)
-                return made(parquet.read(columns=list(columns)))
+                return made(verified_parquet(stream, known).read(columns=list(columns)))
         except (*UNREADABLE, KeyError) as error:
-            reason = f"file actions could not be read: {' '.join(str(error).split())}"
+            reason = f"file actions could not be read: {one_line(error)}"
             raise CorruptStoreError(path=path, reason=reason) from error
 
 
-def changes_of_commits(batch: CommitBatch, log_path: str) -> pa.Table:
-    """Return the changes of each commit (CHANGE_ROWS), one row a version and logical file, in any order.
-
-    Errors: UnusualError.
-    """
-    changed = newest_lines(batch, log_path, within=("commit_version",))
-    return _change_rows(changed, decoded(changed["line"].to_pylist()))
-
-
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
-    """Return the changes of lines (`newest_lines`) and their actions (WHOLE)."""
+    """Return the changes of lines (`newest_lines`) and their actions (FULL_ACTION)."""
     keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
 
@@ -192,8 +187,8 @@ def _measured_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _narrowed(leaves: Collection[str]) -> pa.Schema:
-    """Return WHOLE with only the given Parquet leaves, such as `add.size` or `add.deletionVector.offset`."""
-    return pa.schema([(field.name, _narrowed_struct(field.type, field.name, leaves)) for field in WHOLE])
+    """Return FULL_ACTION with only the given Parquet leaves, such as `add.size` or `add.deletionVector.offset`."""
+    return pa.schema([(field.name, _narrowed_struct(field.type, field.name, leaves)) for field in FULL_ACTION])
 
 
 def _narrowed_struct(kind: pa.StructType, above: str, leaves: Collection[str]) -> pa.StructType:

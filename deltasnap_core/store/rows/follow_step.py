@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -55,19 +54,8 @@ class FollowStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class FollowResult:
     """The result of a step: the written set of changes, and the StateDelta of each version."""
 
     changes: DataSet
     deltas: Mapping[int, StateDelta]
-
-
-class Follower(Protocol):
-    """Applies commits to a stored version."""
-
-    def follow(self, step: FollowStep) -> Followed:
-        """Write the changes of a step, and return them with their effects.
-
-        Errors: CorruptLogError, CorruptStoreError.
-        """
-        ...

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.parquet_writing import write_parquet

@@ -29,7 +29,7 @@ from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
-from deltasnap_core.store.rows.follow_step import Followed, FollowStep
+from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 
 KEY_COLUMN = "key"
@@ -119,13 +119,16 @@ class SparkRows:
         rows = state.select(_key().alias(KEY_COLUMN), "add", "remove").sortWithinPartitions(KEY_COLUMN)
         return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
 
-    def follow(self, step: FollowStep, reader: ActionReader) -> Followed:
-        """Write the changes of a step, and return them with their effects: see Follower. reader: of the commits."""
+    def follow(self, step: FollowStep, reader: ActionReader) -> FollowResult:
+        """Write the changes of a step, and return them with the StateDelta of each version.
+
+        reader: of the commits. Errors: CorruptLogError.
+        """
         log_files = [commit.path for commit in step.batch.files]
         with translated(log_files, self.urls(step.previous)):
             changes = self._write_changes(step, reader)
         with translated(stored_files=self.urls(step.previous, changes)):
-            return Followed(changes=changes, deltas=self._deltas(step, changes))
+            return FollowResult(changes=changes, deltas=self._deltas(step, changes))
 
     def _write_changes(self, step: FollowStep, reader: ActionReader) -> DataSet:
         commits = reader.commit_actions(step.batch)

@@ -25,7 +25,7 @@ from deltasnap_core.store.format.layout import (
     parse_fork_marker,
 )
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.format.shared_documents import JsonObject, decode, digest, encode
+from deltasnap_core.store.format.shared_documents import JsonObject, decode_document, document_digest, encode_document
 from deltasnap_core.store.format.version_documents import computed_state_of, log_segment_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions
 
@@ -199,14 +199,14 @@ class StoredTable:
         """Write shared documents, by digest. Call it before writing the manifests that name them."""
         folder = self.generation_folder(generation)
         self.storage.write_many(
-            {join_url(folder, document_path(name)): encode(document) for name, document in documents.items()}
+            {join_url(folder, document_path(name)): encode_document(document) for name, document in documents.items()}
         )
 
     def begin_fork(self, generation: str) -> None:
         """Make a forked generation the current one. Of earlier generations, only the shared versions stay current."""
         fork = fork_of(generation)
         content = {"generation": generation, "parent": fork and fork.parent, "version": fork and fork.version}
-        self.storage.write(self.fork_url(generation), encode(content))
+        self.storage.write(self.fork_url(generation), encode_document(content))
 
     def commit(self, manifests: Iterable[VersionManifest]) -> None:
         """Write manifests, which adds versions to the store or replaces them.
@@ -236,6 +236,6 @@ def name_of(manifest: VersionManifest) -> ManifestName:
 
 
 def _document(url: str, name: str, content: bytes) -> JsonObject:
-    if digest(content) != name:
+    if document_digest(content) != name:
         raise CorruptStoreError(path=url, reason="expected a shared document, found other content than its name says")
-    return decode(content)
+    return decode_document(content)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.store.format.layout import (
-    Fork,
+    ForkPoint,
     ManifestName,
     fork_of,
     forked_name,
@@ -91,7 +91,7 @@ class StoredVersions:
         newest = self.generations[-1]
         parents = [name for name, _ in self.ancestry(newest)]
         parent = next((name for name in parents if _begins_before(fork_of(name), version)), parents[-1])
-        fork = Fork(parent=generation_ordinal(parent) or 0, version=version)
+        fork = ForkPoint(parent=generation_ordinal(parent) or 0, version=version)
         return forked_name(self._next_ordinal(), fork, newest)
 
     def _next_ordinal(self) -> int:
@@ -99,5 +99,5 @@ class StoredVersions:
         return 1 if newest is None else (generation_ordinal(newest) or 0) + 1
 
 
-def _begins_before(fork: Fork | None, version: int) -> bool:
+def _begins_before(fork: ForkPoint | None, version: int) -> bool:
     return fork is None or fork.version < version

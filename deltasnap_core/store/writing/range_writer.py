@@ -25,7 +25,7 @@ from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, never_falling, versions_of
+from deltasnap_core.replay.version_range import RangeBase, RangeVersion, monotonic_retentions, versions_of
 from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.file_breakdown import FileBreakdown, InconsistentBreakdownError
 from deltasnap_core.snapshot.table_context import TableContext
@@ -35,7 +35,7 @@ from deltasnap_core.store.format.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.format.manifest import DataSet, VersionChanges, VersionManifest
 from deltasnap_core.store.format.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
 from deltasnap_core.store.rows.driver_rows import DriverRows
-from deltasnap_core.store.rows.follow_step import Followed, FollowStep
+from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -43,7 +43,7 @@ from deltasnap_core.store.versions.stored_table import StoredTable
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
 
-MAX_ACTIONS_BROKEN_DOWN = 20_000
+MAX_BREAKDOWN_ACTIONS = 20_000
 """More file actions do not update a breakdown: each may be a group of its own. It is then counted again."""
 
 _log = logger_of(__name__)
@@ -99,7 +99,7 @@ class RangeWriter:
         states = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
         timestamps = commit_timestamps(self.logged, states, commits.infos)
         base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
-        retentions = never_falling(base, {v: retention_at(state, timestamps[v]) for v, state in states.items()})
+        retentions = monotonic_retentions(base, {v: retention_at(state, timestamps[v]) for v, state in states.items()})
         kept, merged = self._sets_to_merge(previous, batch.num_file_actions)
         breakdown = self._breakdown_to_update(previous, batch)
         step = FollowStep(
@@ -134,7 +134,7 @@ class RangeWriter:
 
     def _breakdown_to_update(self, previous: VersionManifest, batch: CommitBatch) -> FileBreakdown | None:
         """Return the breakdown of a stored version, to be updated; None: count it again when it is requested."""
-        if batch.measures is None or batch.num_file_actions > MAX_ACTIONS_BROKEN_DOWN:
+        if batch.measures is None or batch.num_file_actions > MAX_BREAKDOWN_ACTIONS:
             return None
         found = self.breakdowns.read(previous)
         return found if found is not None and found.can_be_updated else None
@@ -164,7 +164,7 @@ class RangeWriter:
                 error,
             )
 
-    def _followed(self, step: FollowStep) -> Answer[Followed]:
+    def _followed(self, step: FollowStep) -> Answer[FollowResult]:
         """Write the changes of a step, and return them with their effects, on the suitable engine."""
         sizes = {Question.FOLLOW: step.rows_to_write, Question.ROWS: step.rows_to_read}
         return self.context.engine.answer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_assets.runs.planning import pauses
-from deltasnap_assets.runs.planning.pauses import Followed
+from deltasnap_assets.runs.planning.pauses import SensorState
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> float:
 
 
 def test_pauses_double_until_the_longest(now: float) -> None:
-    followed, waits = Followed(), []
+    followed, waits = SensorState(), []
     for _ in range(7):
         followed = followed.broken("Version 3 is lost.")
         waits.append(followed.next_look - now)
@@ -25,16 +25,16 @@ def test_pauses_double_until_the_longest(now: float) -> None:
 
 
 def test_pause_ends_with_the_longest_one_even_if_the_clock_was_wrong(now: float) -> None:
-    followed = Followed(fault="Version 3 is lost.", looks=1, next_look=now + 365 * 86_400)
+    followed = SensorState(fault="Version 3 is lost.", looks=1, next_look=now + 365 * 86_400)
     assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
 
 
 def test_table_without_a_fault_has_no_pause() -> None:
-    assert Followed(cursor="x").pause_left == 0
+    assert SensorState(cursor="x").pause_left == 0
 
 
 def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
-    followed = Followed(cursor='{"version": 3}').broken("Version 3 is lost.")
-    assert Followed.from_text(followed.to_text()) == followed
-    assert Followed.from_text('{"version": 3}') == Followed(cursor='{"version": 3}')
+    followed = SensorState(cursor='{"version": 3}').broken("Version 3 is lost.")
+    assert SensorState.from_text(followed.to_text()) == followed
+    assert SensorState.from_text('{"version": 3}') == SensorState(cursor='{"version": 3}')
     assert followed.next_look > now

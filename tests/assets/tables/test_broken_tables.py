@@ -27,10 +27,10 @@ from deltasnap_assets.runs.condition.damage import BrokenTableError  # noqa: E40
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
 from deltasnap_core import DeltaTableNotFoundError  # noqa: E402
-from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file, multipart_checkpoint_files  # noqa: E402
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file  # noqa: E402
 from tests.assets.jobs import idle_job  # noqa: E402
 from tests.assets.tables.test_assets import App, evaluations  # noqa: E402
-from tests.builders import commit_info, protocol  # noqa: E402
+from tests.builders import commit_info, multipart_checkpoint_files, protocol  # noqa: E402
 
 LOG = dg.AssetKey(["events", "delta_log"])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits import action_lines
-from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, read_lines, structs
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, parse_fields, read_lines
 from deltasnap_core.rules.measures import MEASURED_ACTION
 from tests.builders import add, commit_info, content, protocol, remove
 
@@ -26,7 +26,7 @@ def lines_of(*lines: bytes) -> pa.Table:
 
 
 def files_of(lines: pa.Table) -> list[tuple[str, int | None]]:
-    rows = structs(lines.filter(pa.compute.is_valid(lines["action"])), FIELDS).to_pylist()
+    rows = parse_fields(lines.filter(pa.compute.is_valid(lines["action"])), FIELDS).to_pylist()
     return [(file["path"], file["size"]) for row in rows for file in (row["add"], row["remove"]) if file is not None]
 
 
@@ -248,9 +248,9 @@ def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tu
 
     assert fast == exact
     assert fast["action"].to_pylist() == [None if name == "unknown" else name for name, _, _ in actions]
-    for row, (name, fields, text) in zip(structs(fast, FIELDS).to_pylist(), actions, strict=True):
+    for row, (name, fields, text) in zip(parse_fields(fast, FIELDS).to_pylist(), actions, strict=True):
         usual = action_lines._in_usual_form(PATH, 1, text)
-        assert structs(lines_of(usual.encode()), FIELDS).to_pylist()[0]["add"] == row["add"]
+        assert parse_fields(lines_of(usual.encode()), FIELDS).to_pylist()[0]["add"] == row["add"]
         if name in ("add", "remove"):
             assert (row[name]["path"], row[name]["size"]) == (fields["path"], fields.get("size"))
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 
 
 def test_pages_that_arrow_does_not_support_do_not_count_as_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.polling.new_commits import NewCommits, commit_of, look_from
+from deltasnap_core.log.polling.new_commits import NewCommits, commit_of, find_new_commits
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, checksum, commits
 
@@ -17,7 +17,7 @@ def store_of(*files: list[FileStatus], lists: bool = False) -> CountingLogStore:
 
 
 def look(store: CountingLogStore, version: int) -> NewCommits:
-    return look_from(LogSegmentBuilder(store, LOG_PATH), version)
+    return find_new_commits(LogSegmentBuilder(store, LOG_PATH), version)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,18 @@ from hypothesis import strategies as st
 
 from deltasnap_core import DeltaSnapError, FaultKind, FileStatus, StorageError, TableCondition, TableLog
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file, multipart_checkpoint_files
-from tests.builders import LOG_PATH, Action, MemoryLogStore, add, commit_info, metadata, protocol, write_log
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
+from tests.builders import (
+    LOG_PATH,
+    Action,
+    MemoryLogStore,
+    add,
+    commit_info,
+    metadata,
+    multipart_checkpoint_files,
+    protocol,
+    write_log,
+)
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
 FIRST: list[Action] = [protocol(), metadata()]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,8 +207,6 @@ def test_commit_info_keeps_what_it_does_not_understand() -> None:
     }
     assert info.extra == {"timestamp": "yesterday", "version": 2**64, "isBlindAppend": 1, "custom": [1, None]}
     assert info.to_json()["custom"] == [1, None]
-    assert info.with_version(7).version == 7
-    assert info.with_version(7).extra == info.extra
 
 
 def test_domain_is_there_unless_it_is_said_to_be_removed() -> None:
@@ -216,6 +215,6 @@ def test_domain_is_there_unless_it_is_said_to_be_removed() -> None:
 
 def test_fields_of_an_unexpected_type_neither_replace_typed_ones_nor_pass_as_such() -> None:
     odd = {"version": "abc", "operationParameters": "mode=Append", "operationMetrics": [1], "readVersion": "x"}
-    info = CommitInfo.from_json(odd).with_version(7)
+    info = replace(CommitInfo.from_json(odd), version=7)
     assert info.to_json() == {**odd, "version": 7}
     assert info.known_to_json() == {"version": 7}

@@ -5,6 +5,7 @@ import pytest
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.checkpoint_instance import CheckpointInstance, complete_checkpoints
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, ParsedLogPath
+from tests.builders import compaction_file, multipart_checkpoint_files
 
 FIRST_UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
 LAST_UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -17,7 +18,7 @@ def parsed(*names: str) -> list[ParsedLogPath]:
 
 def test_complete_checkpoints_come_best_first() -> None:
     classic, older = file_names.checkpoint_file(10), file_names.uuid_checkpoint_file(9, LAST_UUID, "json")
-    two, three = file_names.multipart_checkpoint_files(10, 2), file_names.multipart_checkpoint_files(10, 3)
+    two, three = multipart_checkpoint_files(10, 2), multipart_checkpoint_files(10, 3)
     first = file_names.uuid_checkpoint_file(10, FIRST_UUID, "parquet")
     last = file_names.uuid_checkpoint_file(10, LAST_UUID, "json")
     found = complete_checkpoints(parsed(older, classic, *reversed(two), *three, last, first))
@@ -33,13 +34,13 @@ def test_complete_checkpoints_come_best_first() -> None:
 
 @pytest.mark.parametrize("missing", [0, 1, 2], ids=lambda part: f"part {part + 1} missing")
 def test_complete_checkpoints_leave_out_a_multipart_one_with_a_missing_part(missing: int) -> None:
-    parts = list(file_names.multipart_checkpoint_files(10, 3))
+    parts = list(multipart_checkpoint_files(10, 3))
     del parts[missing]
     assert complete_checkpoints(parsed(*parts)) == []
 
 
 def test_complete_checkpoints_do_not_mix_parts_of_two_counts() -> None:
-    parts = [file_names.multipart_checkpoint_files(1, 2)[0], file_names.multipart_checkpoint_files(1, 9)[1]]
+    parts = [multipart_checkpoint_files(1, 2)[0], multipart_checkpoint_files(1, 9)[1]]
     assert complete_checkpoints(parsed(*parts)) == []
 
 
@@ -49,7 +50,7 @@ def test_complete_checkpoints_cost_the_parts_that_are_there_however_many_a_name_
 
 
 def test_complete_checkpoints_leave_out_other_files() -> None:
-    names = [file_names.commit_file(10), file_names.checksum_file(10), file_names.compaction_file(8, 10)]
+    names = [file_names.commit_file(10), file_names.checksum_file(10), compaction_file(8, 10)]
     assert complete_checkpoints(parsed(*names, file_names.checkpoint_file(10))) == [
         (
             CheckpointInstance(version=10, kind=CheckpointKind.CLASSIC),

@@ -6,6 +6,7 @@ import pytest
 
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFileKind, ParsedLogPath
+from tests.builders import compaction_file, multipart_checkpoint_files, staged_commit_file
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 V = "00000000000000000010"
@@ -94,10 +95,10 @@ def test_parse_reads_what_the_builders_make() -> None:
         file_names.commit_file(big),
         file_names.checksum_file(0),
         file_names.checkpoint_file(7),
-        file_names.compaction_file(1, 2),
-        file_names.staged_commit_file(5, UUID),
+        compaction_file(1, 2),
+        staged_commit_file(5, UUID),
         file_names.uuid_checkpoint_file(6, UUID, "json"),
-        *file_names.multipart_checkpoint_files(3, 2),
+        *multipart_checkpoint_files(3, 2),
     ]
     parsed = [ParsedLogPath.parse(name) for name in names]
     assert [path.version for path in parsed if path] == [big, 0, 7, 1, 5, 6, 3, 3]
@@ -110,7 +111,7 @@ def test_parse_reads_what_the_builders_make() -> None:
 def test_listing_prefix_is_below_every_name_of_its_version_and_above_those_before() -> None:
     prefix = file_names.listing_prefix(10)
     before = [file_names.commit_file(9), file_names.checksum_file(9), file_names.uuid_checkpoint_file(9, UUID, "json")]
-    within = [file_names.commit_file(10), file_names.checksum_file(10), file_names.compaction_file(10, 11)]
+    within = [file_names.commit_file(10), file_names.checksum_file(10), compaction_file(10, 11)]
     assert max(before) < prefix < min(within)
 
 
@@ -132,12 +133,9 @@ def test_names_are_those_of_the_protocol() -> None:
     assert file_names.LOG_FOLDER == "_delta_log"
     assert file_names.LAST_CHECKPOINT == "_last_checkpoint"
     assert file_names.SIDECAR_FOLDER == "_sidecars"
-    assert file_names.STAGED_COMMIT_FOLDER == "_staged_commits"
     assert file_names.commit_file(10) == "00000000000000000010.json"
     assert file_names.checksum_file(10) == "00000000000000000010.crc"
     assert file_names.checkpoint_file(10) == "00000000000000000010.checkpoint.parquet"
-    assert file_names.compaction_file(4, 6) == "00000000000000000004.00000000000000000006.compacted.json"
-    assert file_names.staged_commit_file(10, UUID) == f"00000000000000000010.{UUID}.json"
     assert file_names.uuid_checkpoint_file(10, UUID, "json") == f"00000000000000000010.checkpoint.{UUID}.json"
     assert file_names.listing_prefix(10) == "00000000000000000010."
 

@@ -67,9 +67,7 @@ def test_parse_interval_that_is_none_is_an_error(text: str) -> None:
 
 def test_defaults_are_those_of_delta() -> None:
     assert table_config.deleted_file_retention_ms({}) == 7 * DAY_MS
-    assert table_config.log_retention_ms({}) == 30 * DAY_MS
     assert table_config.set_transaction_retention_ms({}) is None
-    assert table_config.checkpoint_interval({}) == 10
     assert table_config.num_indexed_cols({}) == 32
     assert table_config.column_mapping_mode({}) == "none"
     assert table_config.in_commit_timestamps_enabled({}) is False
@@ -88,17 +86,13 @@ def test_property_that_is_true_or_false_is_read_whatever_its_case(
 def test_properties_of_the_table_win() -> None:
     configuration = {
         "delta.deletedFileRetentionDuration": "interval 1 hour",
-        "delta.logRetentionDuration": "2 days",
         "delta.setTransactionRetentionDuration": "interval 0 hours",
-        "delta.checkpointInterval": "100",
         "delta.dataSkippingNumIndexedCols": "-1",
         "delta.columnMapping.mode": "ID",
         "delta.enableInCommitTimestamps": "True",
     }
     assert table_config.deleted_file_retention_ms(configuration) == HOUR_MS
-    assert table_config.log_retention_ms(configuration) == 2 * DAY_MS
     assert table_config.set_transaction_retention_ms(configuration) == 0
-    assert table_config.checkpoint_interval(configuration) == 100
     assert table_config.num_indexed_cols(configuration) == -1
     assert table_config.column_mapping_mode(configuration) == "id"
     assert table_config.in_commit_timestamps_enabled(configuration)
@@ -109,7 +103,6 @@ def test_properties_of_the_table_win() -> None:
     [
         ("delta.deletedFileRetentionDuration", "forever", table_config.deleted_file_retention_ms),
         ("delta.setTransactionRetentionDuration", "1 month", table_config.set_transaction_retention_ms),
-        ("delta.checkpointInterval", "0", table_config.checkpoint_interval),
         ("delta.dataSkippingNumIndexedCols", "-2", table_config.num_indexed_cols),
         ("delta.columnMapping.mode", "both", table_config.column_mapping_mode),
         ("delta.enableInCommitTimestamps", "yes", table_config.in_commit_timestamps_enabled),

@@ -15,7 +15,7 @@ from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver_deltas
-from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measured
 from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.spark_files import SparkFiles
@@ -26,7 +26,7 @@ from deltasnap_core.replay.spark.state_reconstruction import (
     state_actions,
     unexpired_tombstones,
 )
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, never_falling, versions_of
+from deltasnap_core.replay.version_range import RangeBase, RangeVersion, monotonic_retentions, versions_of
 from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
 
 if TYPE_CHECKING:
@@ -290,10 +290,10 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     )
     retentions = {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)}
     changes = None if commits is None else changes_of_versions(commits)
-    in_force = never_falling(range_base, retentions)
+    in_force = monotonic_retentions(range_base, retentions)
     on_spark = deltas_of_range(base.files if first else None, changes, states, in_force, broadcast=True)
     files, actions = (with_path_keys(each.measures, LOG_PATH) for each in (rest.batch.up_to(first - 1), after))
-    held = newest(files).drop_columns(["commit_version", "line_number"])
+    held = newest_file_actions(files).drop_columns(["commit_version", "line_number"])
     assert driver_deltas.deltas_of_range(held, actions, states, in_force) == on_spark
     return versions_of(range_base, on_spark, in_force)
 

@@ -14,7 +14,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_ac
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver
-from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
 from deltasnap_core.replay.spark import state_deltas as spark_deltas
 from deltasnap_core.replay.spark.file_action_layout import MEASURED
 from deltasnap_core.replay.spark.load_actions import ActionReader
@@ -60,7 +60,9 @@ class Log:
 
     def rows(self, version: int) -> pa.Table:
         """The reconciled files of a version."""
-        return newest(self.measured(self.batch.up_to(version))).drop_columns(["commit_version", "line_number"])
+        return newest_file_actions(self.measured(self.batch.up_to(version))).drop_columns(
+            ["commit_version", "line_number"]
+        )
 
     def state(self, version: int, retention: Retention) -> SnapshotState:
         groups = groups_of(unexpired(self.rows(version), retention))

@@ -7,7 +7,7 @@ from typing import Any
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.replay.version_range import RangeBase, never_falling, versions_of
+from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
 from deltasnap_core.rules.aggregates import SUMS, FileTotals, Group
 
 NO_ACTIONS = NonFileActions()
@@ -39,6 +39,6 @@ def test_versions_count_the_files_that_they_add_and_remove() -> None:
 
 def test_no_version_keeps_more_tombstones_than_the_one_before() -> None:
     asked = {6: Retention.after(4), 4: Retention.after(2), 5: Retention.after(8)}
-    found = never_falling(base(Retention.after(3)), asked)
+    found = monotonic_retentions(base(Retention.after(3)), asked)
     assert found == {3: Retention.after(3), 4: Retention.after(3), 5: Retention.after(8), 6: Retention.after(8)}
     assert list(found) == [3, 4, 5, 6]

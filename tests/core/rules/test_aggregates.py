@@ -20,9 +20,9 @@ from deltasnap_core.rules.aggregates import (
     FileTotals,
     Group,
     MissingSizeError,
-    grouping,
+    grouping_sql,
     groups_of,
-    sums,
+    sums_sql,
 )
 from deltasnap_core.rules.measures import MEASURES
 
@@ -36,9 +36,9 @@ def group(**values: Any) -> Group:
 
 def test_query_follows_from_the_tables() -> None:
     assert MEASURED.columns == ("key_high", "key_low", *MEASURES)
-    assert [sql.rpartition(" as ")[2] for sql in grouping()] == list(GROUPED_BY)
-    assert [sql.rpartition(" as ")[2] for sql in sums()] == list(SUMS)
-    assert all(sql.startswith("sum(sign * (") for sql in sums("sign"))
+    assert [sql.rpartition(" as ")[2] for sql in grouping_sql()] == list(GROUPED_BY)
+    assert [sql.rpartition(" as ")[2] for sql in sums_sql()] == list(SUMS)
+    assert all(sql.startswith("sum(sign * (") for sql in sums_sql("sign"))
 
 
 def test_halves_of_a_sum_come_together_beyond_64_bits_and_below_zero() -> None:
@@ -110,7 +110,7 @@ def groups_in_sql() -> list[Group]:
     database.create_function("shiftright", 2, lambda value, bits: None if value is None else value >> bits)
     database.execute(f"create table files ({', '.join(MEASURES)})")
     database.executemany("insert into files values (?, ?, ?, ?)", FILES)
-    query = f"select {', '.join([*grouping(), *sums()])} from files group by {', '.join(GROUPED_BY)}"
+    query = f"select {', '.join([*grouping_sql(), *sums_sql()])} from files group by {', '.join(GROUPED_BY)}"
     return [Group.of_row(dict(row)) for row in database.execute(query.replace("1e-9d", "1e-9").replace("95L", "95"))]
 
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltasnap_core.rules.file_breakdown import (
-    KEPT_FILES,
     MAX_PARTITIONS,
+    MAX_RANKED_FILES,
     MAX_TIMES,
     NEGATIVE_SIZE,
     FileBreakdown,
     FileGroup,
     InconsistentBreakdownError,
-    NamedFiles,
+    RankedFiles,
     partition_of,
     size_bin,
 )
@@ -84,8 +84,8 @@ def test_breakdown_plus_changes_is_that_of_the_later_files(
     expected = FileBreakdown.of([*(file(name, size, p=value) for name, size, value in after), *map(gone, times)])
     if found is None:
         # So many of the largest or smallest files were removed that others are not known.
-        assert len(before) > KEPT_FILES
-        assert len(taken) > KEPT_FILES - 5
+        assert len(before) > MAX_RANKED_FILES
+        assert len(taken) > MAX_RANKED_FILES - 5
         return
     for name in ("sizes", "partitions", "num_partitions", "deletions"):
         assert getattr(found, name) == getattr(expected, name)
@@ -104,20 +104,20 @@ def test_removal_of_a_file_that_was_not_counted_is_an_error() -> None:
         start.updated([replace(file("a", 5, sign=-1), size=-4)])
 
 
-def test_named_files_are_counted_again_when_too_few_are_left() -> None:
-    all_files = [(f"{number:03}", number) for number in range(KEPT_FILES + 10)]
-    start = NamedFiles.of(all_files, largest_first=False)
-    assert (len(start.files), start.bound) == (KEPT_FILES, (f"{KEPT_FILES:03}", KEPT_FILES))
-    few = start.updated([file(*each, sign=-1) for each in all_files[: KEPT_FILES - 4]])
+def test_ranked_files_are_counted_again_when_too_few_are_left() -> None:
+    all_files = [(f"{number:03}", number) for number in range(MAX_RANKED_FILES + 10)]
+    start = RankedFiles.of(all_files, largest_first=False)
+    assert (len(start.files), start.bound) == (MAX_RANKED_FILES, (f"{MAX_RANKED_FILES:03}", MAX_RANKED_FILES))
+    few = start.updated([file(*each, sign=-1) for each in all_files[: MAX_RANKED_FILES - 4]])
     assert (few.are_enough, len(few.files)) == (False, 4)
-    enough = start.updated([file(*each, sign=-1) for each in all_files[: KEPT_FILES - 5]])
+    enough = start.updated([file(*each, sign=-1) for each in all_files[: MAX_RANKED_FILES - 5]])
     assert enough.are_enough
-    assert enough.updated([file("new", KEPT_FILES + 1)]) == enough
+    assert enough.updated([file("new", MAX_RANKED_FILES + 1)]) == enough
     assert enough.updated([file("new", 0)]).files[0] == ("new", 0)
 
 
 def test_files_with_one_path_and_size_are_kept_or_left_out_together() -> None:
-    start = NamedFiles.of([("a", 1), *[("same", 2)] * KEPT_FILES], largest_first=False)
+    start = RankedFiles.of([("a", 1), *[("same", 2)] * MAX_RANKED_FILES], largest_first=False)
     assert (start.files, start.bound) == ((("a", 1),), ("same", 2))
     assert start.updated([file("same", 2, sign=-1)]) == start
 

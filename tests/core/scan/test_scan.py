@@ -16,7 +16,7 @@ import pytest
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
-from deltasnap_core.scan.rows import DataFile, RowReader
+from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
@@ -451,7 +451,7 @@ def test_statistics_that_a_checkpoint_has_as_values_are_read_so_and_no_more_than
     }.items():  # fmt: skip
         assert snapshot.scan(where).report.files_after_statistics == chosen, where
     skipping = skipping_of("id = 5", snapshot.scanned_table().columns)
-    snapshot._files.ask(skipping.fields, lambda files: chosen_files(files, skipping).explain("formatted"))
+    snapshot._files.run(skipping.fields, lambda files: chosen_files(files, skipping).explain("formatted"))
     plan = capsys.readouterr().out
     assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]

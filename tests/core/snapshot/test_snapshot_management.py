@@ -15,7 +15,18 @@ from deltasnap_core import DeltaLog, InitialSnapshot
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.storage.log_store import FileStatus
-from tests.builders import LOG_PATH, TABLE_PATH, UUIDS, content, metadata, mtime_of, protocol
+from tests.builders import (
+    LOG_PATH,
+    STAGED_COMMIT_FOLDER,
+    TABLE_PATH,
+    UUIDS,
+    compaction_file,
+    content,
+    metadata,
+    mtime_of,
+    protocol,
+    staged_commit_file,
+)
 from tests.conftest import NOW_MS
 from tests.core.snapshot.conftest import Table
 
@@ -80,7 +91,7 @@ def test_a_checksum_or_compaction_written_late_keeps_the_snapshot(table: Table) 
     log = table.log()
     before = log.update()
     table.checksum(3)
-    table.files.put(file_names.compaction_file(0, 3), b"{}")
+    table.files.put(compaction_file(0, 3), b"{}")
     assert log.update() is before
 
 
@@ -320,8 +331,8 @@ def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[s
 
 
 def staged(version: int, *actions: Any, table: Table) -> FileStatus:
-    name = file_names.staged_commit_file(version, UUIDS[version])
-    return table.files.put(f"{file_names.STAGED_COMMIT_FOLDER}/{name}", content(actions))
+    name = staged_commit_file(version, UUIDS[version])
+    return table.files.put(f"{STAGED_COMMIT_FOLDER}/{name}", content(actions))
 
 
 def test_catalog_managed_table_has_what_its_catalog_ratified(table: Table, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from deltasnap_core.storage.retries import ATTEMPTS, is_passing, retrying
+from deltasnap_core.storage.retries import ATTEMPTS, is_transient, retrying
 
 
 class HTTPClientError(Exception):
@@ -64,4 +64,4 @@ def test_error_that_stays_is_raised_at_once(error: Exception) -> None:
     with pytest.raises(type(error)):
         retrying(storage.ask, pause=lambda _: None)
     assert storage.asked == 1
-    assert not is_passing(error)
+    assert not is_transient(error)

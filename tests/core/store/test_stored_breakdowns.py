@@ -181,7 +181,7 @@ def test_large_range_is_counted_again(
     store, log, stored = store_of(spark, tmp_path, "auto")
     store.write_range("t", log, 0, 0)
     store.file_breakdown("t", 0)
-    monkeypatch.setattr(range_writer, "MAX_ACTIONS_BROKEN_DOWN", 3)
+    monkeypatch.setattr(range_writer, "MAX_BREAKDOWN_ACTIONS", 3)
     store.write_range("t", log, 1, 4)
     assert files(stored) == []
     assert sum(sums.files for sums in store.file_breakdown("t", 4).sizes.values()) == 9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.store.format.layout import Fork, ManifestName, fork_marker, fork_of, parse_fork_marker
+from deltasnap_core.store.format.layout import ForkPoint, ManifestName, fork_marker, fork_of, parse_fork_marker
 from deltasnap_core.store.versions.stored_versions import StoredVersions
 
 FIRST = "000001-id"
@@ -89,7 +89,7 @@ def test_generation_that_names_itself_or_a_later_one_as_its_parent_has_none() ->
 
 
 def test_fork_is_read_from_the_name_of_its_generation_and_marker() -> None:
-    assert fork_of(FORKED) == Fork(parent=1, version=5)
+    assert fork_of(FORKED) == ForkPoint(parent=1, version=5)
     assert fork_of(FIRST) is None
     assert parse_fork_marker(fork_marker(FORKED)) == FORKED
     assert parse_fork_marker("000001-id.json") is None

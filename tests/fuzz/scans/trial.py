@@ -113,7 +113,7 @@ class _Trial:
         """Return the files with which scans of all those predicates plan, and the conditions on them."""
         skipping = {where: scan._skipping for where, scan in scans.items()}
         fields = frozenset[StatisticPath]().union(*(each.fields for each in skipping.values()))
-        files = every._all_files.ask(fields, self._kept)
+        files = every._all_files.run(fields, self._kept)
         parsed = PARSED in files.columns
         alike = {where: replace(each, fields=fields) if each.fields else each for where, each in skipping.items()}
         conditions = {where: condition_on_files(each, parsed=parsed) or "true" for where, each in alike.items()}

@@ -14,7 +14,7 @@ from deltasnap_core import DeltaLog, TableLog
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.driver import held_files
-from deltasnap_core.replay.driver.held_files import Room
+from deltasnap_core.replay.driver.held_files import MemoryBudget
 from tests.builders import add, content, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock, golden_folder
@@ -99,11 +99,11 @@ def test_following_a_log_gives_what_the_oracle_says(made: RandomLog) -> None:
 
 
 def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
-    before = held_files.ROOM.free
+    before = held_files.MEMORY_BUDGET.free
     log = log_at(table)
     first = log.update()
     assert first.computed_state.num_of_files == 2
-    assert held_files.ROOM.free < before
+    assert held_files.MEMORY_BUDGET.free < before
     write_log(table, {3: [remove("a"), add("d", size=9)]})
     second = log.update()
     assert (second.computed_state.num_of_files, second.computed_state.size_in_bytes) == (2, 10)
@@ -111,16 +111,16 @@ def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
     assert second.known_state is not None
     assert second.known_state.files is first.known_state.files
     log.close()
-    assert held_files.ROOM.free == before
+    assert held_files.MEMORY_BUDGET.free == before
 
 
 def test_files_that_there_is_no_room_for_are_read_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_files, "ROOM", Room(0))
+    monkeypatch.setattr(held_files, "MEMORY_BUDGET", MemoryBudget(0))
     log = log_at(table)
     assert log.update().computed_state.num_of_files == 2
     write_log(table, {3: [remove("a"), add("d", size=9)]})
     assert log.update().computed_state.size_in_bytes == 10
-    assert held_files.ROOM.free == 0
+    assert held_files.MEMORY_BUDGET.free == 0
 
 
 def test_tombstones_that_expire_meanwhile_no_longer_count(table: Path) -> None:

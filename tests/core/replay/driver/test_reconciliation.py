@@ -11,7 +11,7 @@ import pytest
 from deltasnap_core.log.commits.action_lines import read_lines
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
-from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import touched_or_expiring
 from deltasnap_core.replay.spark.file_action_layout import measures_sql
 from deltasnap_core.replay.spark.schemas import FILE_ACTION_COLUMNS
@@ -81,7 +81,7 @@ def test_newest_action_of_a_file_is_that_of_the_last_commit_and_an_add_before_a_
             measured(remove("a b"), remove("c"), add("c", size=2), add("d", deletionVector=VECTOR), version=3),
         ]
     )
-    rows = newest(commits).select(["path_key", "dv_id", "size"]).to_pylist()
+    rows = newest_file_actions(commits).select(["path_key", "dv_id", "size"]).to_pylist()
     assert sorted((row["path_key"], row["dv_id"], row["size"]) for row in rows) == [
         ("a b", "", None),
         ("c", "", 2),
@@ -91,14 +91,14 @@ def test_newest_action_of_a_file_is_that_of_the_last_commit_and_an_add_before_a_
 
 
 def test_nothing_among_no_commits_is_newest() -> None:
-    assert newest(measured()).num_rows == 0
+    assert newest_file_actions(measured()).num_rows == 0
 
 
 def test_only_the_logical_files_that_changed_are_taken_out() -> None:
     rows = measured(add("a"), add("a", deletionVector=VECTOR), add("b"))
-    assert keys(without(rows, measured(remove("a")))) == ["a", "b"]
-    assert keys(without(rows, measured(remove("c")))) == ["a", "a", "b"]
-    assert keys(without(rows, measured(add("a"), add("a", deletionVector=VECTOR), add("b")))) == []
+    assert keys(without_keys_of(rows, measured(remove("a")))) == ["a", "b"]
+    assert keys(without_keys_of(rows, measured(remove("c")))) == ["a", "a", "b"]
+    assert keys(without_keys_of(rows, measured(add("a"), add("a", deletionVector=VECTOR), add("b")))) == []
 
 
 def test_tombstones_expire_up_to_a_time_and_are_looked_up_when_they_do() -> None:

@@ -10,51 +10,51 @@ from deltasnap_core.store.format.shared_documents import (
     PATCH_BYTES,
     JsonObject,
     Part,
-    digest,
-    encode,
-    split,
+    document_digest,
+    encode_document,
+    split_document,
 )
 
 BIG = {f"key{n:05d}": {"version": n} for n in range(1000)}
-BIG_DIGEST = digest(encode(BIG))
+BIG_DIGEST = document_digest(encode_document(BIG))
 
 
 def test_small_object_stays_in_the_manifest() -> None:
-    found = split({"a": 1}, None, {})
+    found = split_document({"a": 1}, None, {})
     assert (found.part, found.document) == (Part(entries={"a": 1}), None)
 
 
 def test_large_object_is_a_document_named_by_its_content() -> None:
-    found = split(BIG, None, {})
+    found = split_document(BIG, None, {})
     assert (found.part, found.document) == (Part(shared=BIG_DIGEST), BIG)
 
 
 def test_unchanged_object_shares_the_document_of_the_version_before() -> None:
-    found = split(dict(BIG), Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    found = split_document(dict(BIG), Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert (found.part, found.document) == (Part(shared=BIG_DIGEST), None)
 
 
 def test_small_difference_is_kept_beside_the_shared_document() -> None:
     value = {**BIG, "key00001": {"version": -1}, "new": 1}
     del value["key00002"]
-    found = split(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found.document is None
     assert found.part == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
 
 
 def test_large_difference_begins_a_new_document() -> None:
     value = {key: {"version": -1} for key in BIG}
-    found = split(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found.document == value
 
 
 def test_object_that_became_small_leaves_its_document() -> None:
-    found = split({"a": 1}, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    found = split_document({"a": 1}, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found.part == Part(entries={"a": 1})
 
 
 def test_document_that_is_not_at_hand_is_not_built_upon() -> None:
-    found = split(BIG, Part(shared="gone"), {})
+    found = split_document(BIG, Part(shared="gone"), {})
     assert found.part == Part(shared=BIG_DIGEST)
 
 
@@ -65,12 +65,12 @@ def test_bytes_a_version_stay_bounded_while_a_large_object_grows() -> None:
     versions = 500
     for version in range(versions):
         value = {**value, f"app{version}": {"version": version}}
-        found = split(value, previous, documents)
+        found = split_document(value, previous, documents)
         if found.document is not None:
-            content = encode(found.document)
-            documents[digest(content)] = found.document
+            content = encode_document(found.document)
+            documents[document_digest(content)] = found.document
             shared_bytes += len(content)
-        in_manifests = max(in_manifests, len(encode(found.part.to_json())))
+        in_manifests = max(in_manifests, len(encode_document(found.part.to_json())))
         assert found.part.resolve(documents) == {key: value[key] for key in sorted(value)}
         previous = found.part
     assert in_manifests <= max(INLINE_BYTES, PATCH_BYTES) + 100
@@ -85,9 +85,9 @@ def test_object_comes_back_whatever_it_shares(values: list[dict[str, str]]) -> N
     documents: dict[str, JsonObject] = {}
     previous = None
     for value in values:
-        found = split(value, previous, documents)
+        found = split_document(value, previous, documents)
         if found.document is not None:
-            documents[digest(encode(found.document))] = found.document
+            documents[document_digest(encode_document(found.document))] = found.document
         assert Part.from_json(found.part.to_json()) == found.part
         assert found.part.resolve(documents) == value
         previous = found.part

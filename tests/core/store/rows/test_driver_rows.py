@@ -14,13 +14,14 @@ from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
+from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
-from deltasnap_core.store.rows.driver_rows import DriverRows, changes_of_commits
+from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.follow_step import FollowStep
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, remove, write_log
@@ -44,7 +45,8 @@ HISTORY = [
 
 def changes(*actions: Action) -> pa.Table:
     store = MemoryLogStore()
-    return changes_of_commits(read_commits(store, [store.put_commit(1, *actions)]), LOG_PATH)
+    lines = newest_lines(read_commits(store, [store.put_commit(1, *actions)]), LOG_PATH)
+    return decoded(lines["line"].to_pylist())
 
 
 def driver_rows(folder: Path) -> DriverRows:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 
 from deltasnap_core import CorruptLogError, TableLog
-from deltasnap_core.replay.driver.whole_actions import live_adds
+from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint

@@ -13,8 +13,7 @@ from deltasnap_core.protocol.table_features import (
     check_readable,
     has_feature,
 )
-from deltasnap_core.redaction import logger_of
-from deltasnap_core.storage.urls import redacted
+from deltasnap_core.redaction import logger_of, redacted
 
 _log = logger_of(__name__)
 

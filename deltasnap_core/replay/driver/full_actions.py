@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.checkpoints.checkpoint_contents import UNREADABLE, CheckpointFile
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
+from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.log.commits.action_lines import lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
-from deltasnap_core.replay.driver.reconciliation import newest, with_path_keys, without
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.engine import UnusualError
-from deltasnap_core.rules.file_actions import ADDS, WHOLE, fitted
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, fitted
 from deltasnap_core.rules.measures import measures_of
 from deltasnap_core.rules.one_action import check_one_action
 from deltasnap_core.rules.paths import canonical_paths
@@ -39,13 +40,13 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
 
     def read(share: Share, use_threads: bool) -> list[pa.Table]:
         try:
-            return [whole_actions(batch) for batch in share.batches(store, use_threads=use_threads)]
+            return [full_actions(batch) for batch in share.batches(store, use_threads=use_threads)]
         except UNREADABLE as error:
             raise unreadable(share.part.file.path, error) from error
 
     columns = [*(f"add.{field.name}" for field in ADDS), "remove.path"]
     shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
-    held = pa.concat_tables([WHOLE.empty_table(), *chain.from_iterable(map_shares(shares, read))])
+    held = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(map_shares(shares, read))])
     added = lines.filter(lines["deleted_at"].is_null())
     kept = pa.concat_tables([_without_changed(held, lines, log_path), decoded(added["line"].to_pylist())])
     rows = pa.Table.from_struct_array(kept["add"].combine_chunks().drop_null())
@@ -61,14 +62,14 @@ def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = (
     """
     if batch.large:
         raise UnusualError("a large commit")
-    return newest(with_path_keys(batch.lines_with(*WHOLE.names), log_path), within=within)
+    return newest_file_actions(with_path_keys(batch.lines_with(*FULL_ACTION.names), log_path), within=within)
 
 
 def decoded(lines: Sequence[str]) -> pa.Table:
-    """Return the file actions (WHOLE) of `classify_lines` lines. Errors: UnusualError."""
+    """Return the file actions (FULL_ACTION) of `classify_lines` lines. Errors: UnusualError."""
     try:
-        rows = [{name: actions.get(name) for name in WHOLE.names} for actions in map(decode_json, lines)]
-        return pa.Table.from_pylist(rows, schema=WHOLE)
+        rows = [{name: actions.get(name) for name in FULL_ACTION.names} for actions in map(decode_json, lines)]
+        return pa.Table.from_pylist(rows, schema=FULL_ACTION)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UnusualError(str(error)) from error
 
@@ -76,7 +77,7 @@ def decoded(lines: Sequence[str]) -> pa.Table:
 def _plain_parts(log: LoadedLog) -> tuple[CheckpointFile, ...]:
     if log.contents is None:
         return ()
-    if lines_with(log.contents.lines, *WHOLE.names).num_rows:
+    if lines_with(log.contents.lines, *FULL_ACTION.names).num_rows:
         raise UnusualError("file actions of a checkpoint in JSON")
     parts = log.contents.files_with_file_actions
     if any(part.stats_parsed is not None and not part.has_stats for part in parts):
@@ -84,16 +85,16 @@ def _plain_parts(log: LoadedLog) -> tuple[CheckpointFile, ...]:
     return parts
 
 
-def whole_actions(rows: pa.Table) -> pa.Table:
-    """Return the file actions (WHOLE) of a checkpoint. Missing columns and fields are null.
+def full_actions(rows: pa.Table) -> pa.Table:
+    """Return the file actions (FULL_ACTION) of a checkpoint. Missing columns and fields are null.
 
     Errors: UnusualError; ValueError if a row holds two actions.
     """
     try:
-        columns = [fitted(_column(rows, field.name), field.type) for field in WHOLE]
+        columns = [fitted(_column(rows, field.name), field.type) for field in FULL_ACTION]
     except pa.ArrowException as error:
         raise UnusualError(str(error)) from error
-    actions = pa.table(columns, schema=WHOLE)
+    actions = pa.table(columns, schema=FULL_ACTION)
     actions.validate(full=True)  # checks that texts are UTF-8
     paths = [pc.struct_field(column, "path") for column in columns]
     check_one_action(*paths)
@@ -101,17 +102,17 @@ def whole_actions(rows: pa.Table) -> pa.Table:
 
 
 def _without_changed(actions: pa.Table, changed: pa.Table, log_path: str) -> pa.Table:
-    """Return the actions (WHOLE) of logical files without a newer action. changed: has the columns KEY."""
+    """Return the actions (FULL_ACTION) of logical files without a newer action. changed: has the columns KEY."""
     if not changed.num_rows or not actions.num_rows:
         return actions
     keys = _keys_of(actions, log_path)
-    kept = without(keys.append_column("row", pa.array(np.arange(actions.num_rows))), changed)
+    kept = without_keys_of(keys.append_column("row", pa.array(np.arange(actions.num_rows))), changed)
     return actions if kept.num_rows == actions.num_rows else actions.take(kept["row"])
 
 
 def _keys_of(actions: pa.Table, log_path: str) -> pa.Table:
-    """Return the keys (KEY) of the logical files of actions (WHOLE)."""
-    identities = pa.table({name: _only(actions[name].combine_chunks(), _IDENTITY) for name in WHOLE.names})
+    """Return the keys (KEY) of the logical files of actions (FULL_ACTION)."""
+    identities = pa.table({name: _only(actions[name].combine_chunks(), _IDENTITY) for name in FULL_ACTION.names})
     return with_path_keys(measures_of(identities).select(["path", "dv_id"]), log_path)
 
 

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.properties.table_config import column_mapping_mode
+from deltasnap_core.redaction import redacted
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.files.data_paths import is_hidden, spark_name
 from deltasnap_core.scan.files.roaring import Rows
@@ -32,7 +33,6 @@ from deltasnap_core.scan.skipping.partition_values import is_malformed, partitio
 from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import redacted
 
 _PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
 """Columns of a row: the file that contains it, and its index in the file."""

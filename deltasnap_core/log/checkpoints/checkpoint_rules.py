@@ -55,7 +55,7 @@ _SET_TOO = {
 """Other fields of the columns. An action that has one of them also has the required fields."""
 
 
-def check_schema(path: str, schema: pa.Schema) -> None:
+def check_columns(path: str, schema: pa.Schema) -> None:
     """Raise CorruptLogError if the columns are not those of actions, or have another type."""
     if not _KNOWN_COLUMNS & set(schema.names):
         raise CorruptLogError(path=path, reason=f"expected columns of log actions, found {schema.names}")

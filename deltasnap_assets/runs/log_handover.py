@@ -10,26 +10,26 @@ from deltasnap_core import CommonVersion, LogListing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ListedLog:
     """The listing of a table's log, and how the log relates to the stored versions (None: not compared)."""
 
     listing: LogListing
     common: CommonVersion | None
 
 
-_LOOKS: dict[str, dict[str, Look]] = {}
+_LISTED: dict[str, dict[str, ListedLog]] = {}
 
 
 @contextmanager
-def handed_on(run_id: str, table_name: str, look: Look | None) -> Iterator[None]:
-    """Make a table's look available to the run with this id, while the context is open."""
-    _LOOKS[run_id] = {} if look is None else {table_name: look}
+def handing_over(run_id: str, table_name: str, listed: ListedLog | None) -> Iterator[None]:
+    """Make the listed log of a table available to the run with this id, while the context is open."""
+    _LISTED[run_id] = {} if listed is None else {table_name: listed}
     try:
         yield
     finally:
-        del _LOOKS[run_id]
+        del _LISTED[run_id]
 
 
-def looks_of(run_id: str) -> Mapping[str, Look]:
-    """Return the looks passed to a run, by table; empty for a run in another process."""
-    return dict(_LOOKS.get(run_id, {}))
+def listed_logs_of(run_id: str) -> Mapping[str, ListedLog]:
+    """Return the listed logs passed to a run, by table; empty for a run in another process."""
+    return dict(_LISTED.get(run_id, {}))

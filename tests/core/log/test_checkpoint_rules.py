@@ -19,7 +19,7 @@ from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
-from deltasnap_core.replay.driver.whole_actions import whole_actions
+from deltasnap_core.replay.driver.full_actions import full_actions
 from tests.builders import LOG_PATH, MemoryLogStore, add, checkpoint, metadata, protocol, remove
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -86,4 +86,4 @@ def test_rows_of_one_action_or_none_are_read(rows: list[dict[str, Any]], rows_a_
 def test_whole_rows_with_two_file_actions_are_an_error() -> None:
     rows = pa.Table.from_pylist([{}, {"add": KINDS["add"], "remove": KINDS["remove"]}], schema=SCHEMA)
     with pytest.raises(ValueError, match="at most one action in a row"):
-        whole_actions(rows)
+        full_actions(rows)

@@ -14,10 +14,10 @@ from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.small_files import SmallFiles
 from deltasnap_assets.runs import sensors
-from deltasnap_assets.runs.condition import looks
+from deltasnap_assets.runs.condition import last_look
 from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
 from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
-from deltasnap_assets.runs.condition.looks import LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.last_look import LOG, RUN, Found, found_by_checks, note
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, delta_log_key, last_observation, log_of
 from deltasnap_assets.runs.sensors import new_commits_sensor
@@ -117,7 +117,7 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     before = table.look
     note(table.store, table.table, Found(latest_version=2))
     assert table.look == before
-    monkeypatch.setattr(looks, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(last_look, "_NOTED_AGAIN_MS", 0)
     note(table.store, table.table, Found(latest_version=2))
     assert table.look.looked_at_ms >= before.looked_at_ms
 
@@ -139,7 +139,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
-    monkeypatch.setattr(looks, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(last_look, "_EXAMINED_AGAIN_MS", 0)
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -155,7 +155,7 @@ def test_idle_tick_looks_for_damage_once_an_hour(table: Table, monkeypatch: pyte
 
     monkeypatch.setattr(sensors, "_look_at_suspect", look_for_damage)
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(looks, "_HOUR_MS", hour)
+        monkeypatch.setattr(last_look, "_HOUR_MS", hour)
         sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert looked == ["events"]
 
@@ -222,7 +222,7 @@ def test_poll_without_news_notes_that_it_looked(table: Table, monkeypatch: pytes
     (table.log.parent.parent / "store" / "events" / "last_look.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.looks.read("events") is None  # it is not an hour ago
-    monkeypatch.setattr(looks, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(last_look, "_NOTED_AGAIN_MS", 0)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.look.latest_version == 2
 
