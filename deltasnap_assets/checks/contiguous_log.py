@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ContiguousLog(ConditionCheck):
-    """Every version from the earliest that can be loaded to the latest of the log can be loaded. No commit is empty."""
+    """Every version from the earliest loadable one to the latest can be loaded. No commit is empty."""
 
     name = "contiguous_log"
     expects = "Every version of the log can be loaded: no commit is missing, damaged or empty."

@@ -75,7 +75,7 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
         print_problem(Console(stderr=True), "error", message)
     if shown and "--json" in sys.argv[1:]:
         known = {} if condition is None else {"condition": condition.to_json()}
-        with suppress(OSError):  # stdout may be what failed: its disk is full
+        with suppress(OSError):  # writing to stdout may be the failure, if its disk is full
             typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     _flush_stdout()
     sys.exit(code)
@@ -92,7 +92,7 @@ def _flush_stdout() -> None:
 
 
 def _usage_text(error: TyperException) -> str:
-    """Return what is wrong with a command line, and where to read more; empty if the help was printed instead."""
+    """Return the error in a command line and where to find help; empty if the help was printed instead."""
     text = error.format_message().strip()
     context = getattr(error, "ctx", None)
     end = "" if text.endswith((".", "?")) else "."
@@ -233,7 +233,7 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 if a table cannot be refreshed. All other tables are still refreshed.
+    Exits with 1 if a table cannot be refreshed. The other tables are still refreshed.
     """
     from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables
     from deltasnap_assets.spark.java import JavaError, check_java
@@ -242,7 +242,7 @@ def refresh(
     settings = _settings_in_force()
     known = [table.name for table in settings.tables]
     if not known:
-        fail("There is no table to refresh: the patterns of `discover` find none.")
+        fail("There is no table to refresh: the patterns in `discover` match no tables.")
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
     names = tables or known

@@ -55,7 +55,7 @@ class RunSession:
     def session(self, reason: str) -> SparkSession:
         """Return the session. Start it, or connect to it, on the first call.
 
-        reason: what needs it, for the line in the log.
+        reason: why it is needed, for the line in the log.
         Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not answer.
         """
         with self._starting:

@@ -14,10 +14,13 @@ def test_table_without_checkpoint_passes() -> None:
 
 def test_checkpoint_passes_where_every_page_was_read_now_or_earlier() -> None:
     read = condition(checkpoints_read=("3.checkpoint.parquet",), pages_read=True)
-    assert CHECK.of_condition(read).description == "Every page of 3.checkpoint.parquet can be read."
+    assert CHECK.of_condition(read).description == "Every page of 3.checkpoint.parquet is readable."
     footer = condition(checkpoints_read=("3.checkpoint.parquet",))
     earlier = CHECK.of_condition(footer, checkpoint_known_sound=True)
-    assert (earlier.passed, earlier.description.endswith("could be read, and has not changed since.")) == (True, True)
+    assert (earlier.passed, earlier.description.endswith("was readable, and has not changed since then.")) == (
+        True,
+        True,
+    )
     assert not CHECK.of_condition(footer).is_evaluated
 
 

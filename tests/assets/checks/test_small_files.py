@@ -47,7 +47,7 @@ def test_advice_has_the_statements_that_merge_the_most_files() -> None:
         16, 0, candidate("a\x1b", 8, 1), candidate("b", 5, 2), candidate("c", 2, 1), candidate("d", 2, 1)
     )
     assert found.advice.splitlines() == [
-        "Run `OPTIMIZE`: 16 files become 4. Partitions with the most files to merge:",
+        "Run `OPTIMIZE`: 16 files become 4. Partitions with the most files to compact:",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'a\\x1b' ``: 8 files become 1",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'b' ``: 5 files become 2",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'c' ``: 2 files become 1",
@@ -58,6 +58,6 @@ def test_advice_has_the_statements_that_merge_the_most_files() -> None:
 
 
 def test_advice_says_if_there_is_nothing_to_merge() -> None:
-    assert verdict_of(16, 0, is_known=True).advice.startswith("`OPTIMIZE` would not merge files")
+    assert verdict_of(16, 0, is_known=True).advice.startswith("`OPTIMIZE` would not compact files")
     assert verdict_of(16, 0).advice == ""
     assert verdict_of(1, 15, candidate("a", 8, 1)).advice == ""

@@ -42,7 +42,7 @@ def test_command_writes_a_checkpoint_once(tmp_path: Path, monkeypatch: pytest.Mo
     again = run("checkpoint", tmp_path / "t")
     assert (again.exit_code, again.stdout) == (
         0,
-        f"Version 1 has a checkpoint already: {name}. Nothing was written.\n",
+        f"Version 1 already has a checkpoint: {name}. Nothing was written.\n",
     )
     earlier = run("checkpoint", tmp_path / "t", "--version", 0)
     assert earlier.exit_code == 0

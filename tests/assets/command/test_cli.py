@@ -322,7 +322,7 @@ def test_refresh_without_any_table_says_which_pattern_finds_none(tmp_path: Path)
     result = deltasnap("refresh", "--json", folder=tmp_path)
     warning, error = result.stderr.strip().splitlines()
     assert result.returncode == 1
-    assert warning == f"warning: The pattern {tmp_path}/lake/* finds no table."
+    assert warning == f"warning: The pattern {tmp_path}/lake/* matches no table."
     assert error == f"error: {json.loads(result.stdout)['error']}"
     assert "no table to refresh" in error
 
@@ -331,7 +331,7 @@ def test_fleet_without_any_table_says_which_pattern_finds_none(tmp_path: Path) -
     empty_lake(tmp_path)
     result = deltasnap("fleet", "--json", folder=tmp_path)
     assert result.returncode == 0
-    assert result.stderr == f"warning: The pattern {tmp_path}/lake/* finds no table.\n"
+    assert result.stderr == f"warning: The pattern {tmp_path}/lake/* matches no table.\n"
     assert json.loads(result.stdout)["tables"] == []
 
 

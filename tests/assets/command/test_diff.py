@@ -139,7 +139,8 @@ def test_diff_shows_a_file_with_another_vector_as_removed_and_added_with_a_note(
     assert found["removed"] == [{"path": "a", "size": 7}]
     assert found["files_with_other_vector"] == 1
     assert (
-        "1 data file with another deletion vector: listed as removed and as added" in run("diff", tmp_path, 0, 1).stdout
+        "1 data file with a different deletion vector: listed as removed and added"
+        in run("diff", tmp_path, 0, 1).stdout
     )
 
 
@@ -186,7 +187,7 @@ def test_diff_whose_checkpoint_cannot_be_read_goes_by_the_commits_and_says_so(tm
     assert diff.assumed is not None
     result = run("diff", tmp_path, 0, 2)
     assert result.exit_code == 0
-    assert "The files of version 0 cannot be read, so files that it had may be shown as added." in result.stderr
+    assert "The files of version 0 cannot be read, so files that it contains may be shown as added." in result.stderr
     assert "- 1 file, size unknown" in result.stdout
 
 

@@ -175,7 +175,7 @@ def test_doctor_in_an_empty_folder_says_what_makes_a_table_to_follow(
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     result = run("doctor", "--json")
     assert result.exit_code == 1
-    assert "`deltasnap demo` makes a demo table" in findings(result)["configuration"]["message"]
+    assert "`deltasnap demo` creates a demo table" in findings(result)["configuration"]["message"]
     assert not any(subject.startswith("table") for subject in findings(result))
 
 

@@ -199,7 +199,7 @@ def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: 
     fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
     assert chat.taken()[0].startswith(
-        "Table events was not checked lately. deltasnap last read the log of this table 72 hours ago. "
+        "Table events was not checked recently. deltasnap last read the log of this table 72 hours ago. "
     )
 
 

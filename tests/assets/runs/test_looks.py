@@ -235,7 +235,7 @@ def test_store_that_cannot_be_written_is_a_warning(
 
     monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
     note(table.store, table.table, Found(latest_version=2))
-    assert "The look at table events cannot be noted" in caplog.text
+    assert "Could not record the condition of table events" in caplog.text
 
 
 def test_configured_freshness_counts_without_a_run(table: Table) -> None:

@@ -154,7 +154,7 @@ def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
         asset_selection=frozenset({dg.AssetKey(["events", "all_files"])}),
     )
     ticks.instance.add_run(run)
-    assert ticks.tick() == f"Run {run.run_id} of events is not finished. The next run takes the new commits."
+    assert ticks.tick() == f"Run {run.run_id} of events is in progress. The next run materializes the new commits."
 
 
 def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(

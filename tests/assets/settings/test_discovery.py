@@ -135,7 +135,7 @@ def test_table_that_comes_later_is_found_on_a_storage_that_caches_its_listings(t
 
 @pytest.mark.parametrize(
     ("pattern", "advice"),
-    [("lake/gold/*", "The pattern {0}/lake/gold/* finds no table."), ("lake", "use {0}/lake/*.")],
+    [("lake/gold/*", "The pattern {0}/lake/gold/* matches no table."), ("lake", "use {0}/lake/*.")],
     ids=["empty folder", "no wildcard"],
 )
 def test_pattern_without_a_table_is_a_warning(

@@ -91,7 +91,7 @@ def test_server_that_ends_tells_the_line_that_says_why(folder: Path) -> None:
 
 def test_server_that_does_not_answer_in_time_is_ended(folder: Path) -> None:
     spark_that(folder, SILENT)
-    with pytest.raises(SparkServerError, match="did not answer within 1 s"):
+    with pytest.raises(SparkServerError, match="did not respond within 1 s"):
         start_server(SparkSettings(), folder, free_port(), timeout_seconds=1)
     assert running_server(folder) is None
 

@@ -146,7 +146,7 @@ def test_repaired_checkpoint_is_told_without_a_new_commit(spark: SparkSession, t
     assert "cannot be read" in page(app)["health"]
     file.write_bytes(sound)
     assert app.refresh() == ()
-    assert "no faults any more" in page(app)["health"]
+    assert "no longer has faults" in page(app)["health"]
     assert evaluations(app, None)["readable_checkpoint"].passed
 
 

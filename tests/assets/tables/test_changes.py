@@ -59,7 +59,7 @@ def test_changes_are_told_in_words() -> None:
         "column old dropped (string)",
         "column id is bigint, was int",
         "column address.city comment 'home', was 'where'",
-        "column address.zip may be null now",
+        "column address.zip is now nullable",
         "partitioned by new, was nothing",
         "property b = 3, was 2",
         "feature x added",
