@@ -51,7 +51,7 @@ def test_command_writes_a_checkpoint_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.spark
-def test_command_refuses_unknown_features_by_name(
+def test_command_rejects_unknown_features_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
