@@ -1,4 +1,4 @@
-"""What does Dagster's event log cost per version, if there is nothing left to compute?"""
+"""How long does Dagster's event log take per version, if nothing has to be computed?"""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def idle_ticks(bench: Bench, folder: Path, count: int) -> tuple[Samples, int]:
         seconds: list[float] = []
         bench.report(f"{count} tables on S3")
         for number in range(count):
-            storage.mkdir(f"fleet-{number}")  # moto looks at all keys of a bucket for each listing
+            storage.mkdir(f"fleet-{number}")  # moto reads all keys of a bucket for each listing
             for file in sorted((folder / "made" / LOG_FOLDER).iterdir()):
                 storage.put_file(str(file), f"fleet-{number}/table/{LOG_FOLDER}/{file.name}")
         tables = tuple(

@@ -1,4 +1,4 @@
-"""The costs of the sizing model, and whether its ticks are those of 100, 300 and 1,000 tables."""
+"""The costs of the sizing model, and its ticks compared with measured ticks of 100, 300 and 1,000 tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(time.process_time())
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure the costs, and the ticks of three fleets. The first and the last of them fit the model."""
+    """Measure the costs, and the ticks of three fleets. The model is fitted to the first and the last."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     folder = bench.scratch("sizing")
     write_table(folder / "made")
@@ -166,7 +166,7 @@ def _events(home: Path) -> int:
     """Return the number of events of all runs."""
     count = 0
     for file in _databases(home):
-        if file.stem != "index":  # it repeats the events of assets
+        if file.stem != "index":  # Dagster repeats the events of assets
             with closing(sqlite3.connect(file)) as database:
                 count += database.execute("select count(*) from event_logs").fetchone()[0]
     return count

@@ -1,4 +1,4 @@
-"""Are large commits, long logs, wide tables and multi-part checkpoints read in linear time and in memory?
+"""Are large commits, long logs, wide tables and multi-part checkpoints read in linear time within memory limits?
 
 The shapes are those of the delta-kernel-rs benchmarks, and those of the largest logs. None has more than `--files`
 files.

@@ -1,4 +1,4 @@
-"""How long does it take from a commit to the last of its five assets, and which part takes how long?
+"""How long does it take from a commit until its five assets are materialized, and how long does each part take?
 
 It uses `deltasnap ui`, which starts Dagster's daemon, code server and web server. Commits arrive at random times
 between two ticks.

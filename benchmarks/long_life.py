@@ -1,4 +1,4 @@
-"""Do the store, the sensor or a run of a table become more expensive after many versions?
+"""Do the store, the sensor or runs of a table become slower after many versions?
 
 Set as many commits as the table should have versions: `python -m benchmarks long_life --commits 10000`.
 """

@@ -1,4 +1,4 @@
-"""What does it cost to plan a scan of one partition, and to read the rows of a version?"""
+"""How long does it take to plan a scan of one partition, and to read the rows of a version?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS_A_NUMBER = 10_000
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure planning beside the computed state, and rows beside Spark's reader on the same files."""
+    """Measure planning compared with the computed state, and rows compared with Spark's reader on the same files."""
     return [
         *planning(bench),
         *(by_statistics(bench, parsed=parsed) for parsed in (False, True)),
@@ -37,7 +37,7 @@ def run(bench: Bench) -> list[Finding]:
 
 
 def planning(bench: Bench) -> list[Finding]:
-    """Measure a scan of one partition, cold and with a known computed state, beside the computed state."""
+    """Measure a scan of one partition, cold and with a known computed state, compared with the computed state."""
     table = bench.table(bench.shape)
     where = f"{partition_column(table)} = '{a_partition(bench, table)}'"
 
@@ -103,7 +103,7 @@ def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
 
 
 def rows(bench: Bench, *, vectors: bool) -> Finding:
-    """Measure reading all rows of a version of a thousand files, beside Spark's reader on the same files."""
+    """Measure reading all rows of a version with a thousand files, compared with Spark's reader on the same files."""
     table = rows_table(_rows_folder(bench, vectors=vectors), vectors=vectors)
     snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
     paths = [str(path) for path in sorted(table.glob("*.parquet"))]
@@ -132,9 +132,9 @@ def rows(bench: Bench, *, vectors: bool) -> Finding:
 
 
 def rows_where(bench: Bench, column: str, what: str) -> Finding:
-    """Measure the rows of a hundredth of a sorted column without statistics in the log, beside Spark's filtered reader.
+    """Measure the rows of a hundredth of a sorted column without statistics in the log, and Spark's filtered reader.
 
-    Spark pushes its own filter on doubles down into the files, and thereby loses rows with NaN.
+    Spark pushes its own filter on doubles down into the files, which loses rows with NaN.
     """
     table = rows_table(_rows_folder(bench, vectors=False), vectors=False)
     snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()

@@ -9,7 +9,7 @@ from statistics import median
 import dagster as dg
 
 _PROCESS_BEGAN = "Started process for run"
-# The part of the wait that ends with an event. A step's own work ends with its output; what follows records it.
+# The part of the delay that ends with an event. The work of a step ends with its output; the rest records it.
 _PARTS = {
     "PIPELINE_ENQUEUED": "until a tick has seen it and recorded a run",
     "PIPELINE_STARTING": "in the queue",

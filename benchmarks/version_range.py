@@ -1,4 +1,4 @@
-"""How long does it take to store every version of a range, and is the stored data correct?"""
+"""How long does it take to store every version of a range? Are the stored versions correct?"""
 
 from __future__ import annotations
 
