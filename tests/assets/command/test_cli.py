@@ -124,7 +124,7 @@ def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path:
 
 
 @pytest.mark.spark  # it writes the base that makes Spark unnecessary later
-def test_refresh_without_java_refreshes_the_tables_that_need_none(tmp_path: Path, spark: SparkSession) -> None:
+def test_refresh_without_java_refreshes_tables_that_do_not_need_spark(tmp_path: Path, spark: SparkSession) -> None:
     table = small_table(tmp_path / "events")
     settings = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]\nstorage: store\n"
     (tmp_path / "deltasnap.yaml").write_text(settings, encoding="utf-8")

@@ -114,7 +114,7 @@ def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_v
     assert table.refresh() == ()
 
 
-def test_refresh_ends_when_somebody_stops_it(tmp_path: Path) -> None:
+def test_refresh_ends_when_a_user_stops_its_run(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
 
