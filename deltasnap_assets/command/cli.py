@@ -82,7 +82,7 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
 
 
 def _flush_stdout() -> None:
-    """Write what stdout has buffered. If it cannot be written, drop it: at exit, Python would fail with it again."""
+    """Flush stdout. If that fails, discard the buffer, because Python would fail again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

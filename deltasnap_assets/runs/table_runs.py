@@ -148,7 +148,7 @@ def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
 def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
     """Return the error of the first failed step or of the run: the first one that is not Dagster's own, with its text.
 
-    A run fails without a failed step if its resources cannot be made.
+    A run fails without a failed step if its resources cannot be created.
     """
     for event in events:
         # A run that a user or another process recorded as failed has no data.

@@ -59,7 +59,7 @@ def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
 
 
 def nothing_to_follow(settings: Settings) -> str | None:
-    """Return what to do if there is neither a configuration file nor the demo table; None: there is one of them."""
+    """Return advice if there is neither a configuration file nor the demo table; None: one of them exists."""
     if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
         return None
     return (

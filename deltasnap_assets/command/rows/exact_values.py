@@ -18,7 +18,7 @@
 | variant | a string: its JSON | the same |
 
 Seconds have six decimals, or none if they are zero. Years have four digits; later years and years before 0 have a
-sign. Numbers are not rounded: an integer may exceed what a parser that reads numbers as doubles can hold.
+sign. Numbers are not rounded: an integer may exceed the range of parsers that read numbers as doubles.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _problem(facts: TableFacts, condition: TableCondition, *, is_latest: bool) -
 
 def _counted(facts: TableFacts, storage_options: Mapping[str, Any]) -> Counted:
     with Console(stderr=True).status("Counting"):
-        # Loading PySpark takes as long as everything before. The facts are on the terminal by now.
+        # Loading PySpark takes as long as everything before. The facts are already printed.
         from deltasnap_assets.command.views.counting import count  # noqa: PLC0415
 
         return count(facts, storage_options)

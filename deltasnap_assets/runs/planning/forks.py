@@ -1,4 +1,4 @@
-"""Forks of a log: it was restored from a backup or rolled back, and perhaps new commits followed.
+"""Forks of a log that was restored from a backup or rolled back, possibly with new commits afterwards.
 
 What Dagster recorded about the versions after the fork belongs to the old log and does not count.
 """

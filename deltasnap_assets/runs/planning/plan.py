@@ -118,7 +118,7 @@ class Plan:
 
 
 def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
-    """Return the facts about a table in an instance. Ignores partition keys that are no versions."""
+    """Return the facts about a table in an instance. Ignores partition keys that are not versions."""
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     identity = _known_identity(instance, table_name)
@@ -160,7 +160,7 @@ def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> 
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
-    """Return what is stored of a table, compared with a listing of its log.
+    """Return the stored versions of a table, compared with a listing of its log.
 
     If the log was rolled back, there is no new version to write: its fork is recorded here.
     """
