@@ -108,7 +108,9 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect server on this machine, for every run.")
+spark_server = typer.Typer(
+    no_args_is_help=True, help="Manage a warm Spark Connect server on this machine for all runs."
+)
 app.add_typer(spark_server, name="spark-server")
 add_commands(app)
 app.command()(checkpoint)
@@ -162,7 +164,7 @@ def ui(
 ) -> None:
     """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
 
-    If a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
+    If a table needs Spark and no session is configured, starts a warm server and stops it on exit.
     """
     _require("dagster_webserver", "ui")
     family = _family_of(host)
@@ -277,7 +279,7 @@ def warm_up() -> None:
 
 @spark_server.command()
 def start(port: Annotated[int, typer.Option(min=1, max=65535, help="The port, on 127.0.0.1.")] = 15002) -> None:
-    """Start a server with the configured Spark settings, and wait until it answers."""
+    """Start a server with the configured Spark settings, and wait until it responds."""
     _require("grpc", "connect")
     from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, exercise_server, start_server
@@ -301,7 +303,7 @@ def stop() -> None:
 
 @spark_server.command()
 def status() -> None:
-    """Show whether the server of this folder is running and answers. Exits with 1 unless it does."""
+    """Show whether the server of this folder is running and responds. Exits with 1 unless it does."""
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 
     server = running_server(DEFAULT_FOLDER)
@@ -310,7 +312,7 @@ def status() -> None:
         raise typer.Exit(1)
     if not answers(server.port):
         typer.echo(
-            f"The server at {server.url} is starting or does not answer. Its log: {DEFAULT_FOLDER / 'server.log'}"
+            f"The server at {server.url} is starting or does not respond. Its log: {DEFAULT_FOLDER / 'server.log'}"
         )
         raise typer.Exit(1)
     typer.echo(f"The server at {server.url} is ready.")

@@ -129,9 +129,9 @@ def _server() -> Finding:
     if server is None:
         return Finding(subject="server", mark="ok", message="not running")
     if answers(server.port):
-        return Finding(subject="server", mark="ok", message=f"answers at {server.url}")
+        return Finding(subject="server", mark="ok", message=f"responds at {server.url}")
     advice = f"Wait, read {DEFAULT_FOLDER / 'server.log'}, or run `deltasnap spark-server stop`."
-    return Finding(subject="server", mark="error", message=f"does not answer at {server.url}", advice=advice)
+    return Finding(subject="server", mark="error", message=f"does not respond at {server.url}", advice=advice)
 
 
 def _ui() -> Finding:

@@ -146,7 +146,7 @@ def fleet(
         list[TableLevel] | None, typer.Option(help="Show only tables in this condition; repeatable.")
     ] = None,
     how: Annotated[
-        FleetFormat, typer.Option("--format", help="`prometheus`: gauges, for the textfile collector.")
+        FleetFormat, typer.Option("--format", help="`prometheus`: gauges for the textfile collector.")
     ] = FleetFormat.TABLE,
     as_json: _Json = False,
 ) -> None:

@@ -61,7 +61,7 @@ class SparkServer:
 
 
 def running_server(folder: Path) -> SparkServer | None:
-    """Return the server of a folder, even if it does not answer yet; None: there is none.
+    """Return the server of a folder, even if it does not respond yet; None: there is none.
 
     Errors: SparkServerError if `server.json` is invalid.
     """
@@ -80,7 +80,7 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     """Start a server with the configured Spark settings, and return it when it responds. Return a running server as is.
 
     Errors: `JavaError`; `SparkServerError` if another program uses the port, if the server of the folder listens on
-    another port, and if the server ends or does not answer in time.
+    another port, and if the server ends or does not respond in time.
     """
     if running := running_server(folder):
         if running.port != port:

@@ -56,7 +56,7 @@ class RunSession:
         """Return the session. Start it, or connect to it, on the first call.
 
         reason: why it is needed, for the line in the log.
-        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not answer.
+        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not respond.
         """
         with self._starting:
             if self._session is None:
