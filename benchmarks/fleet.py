@@ -63,7 +63,7 @@ def _definitions(bench: Bench, folder: Path) -> Finding:
         told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         seconds.append(float(told.stdout))
     return Finding(
-        question=f"Definitions of {_DEFINED:,} tables, as a code location loads them, CPU",
+        question=f"Loading the definitions of {_DEFINED:,} tables in a code location, CPU",
         ours=Samples(tuple(seconds)),
         aim=Aim(at_most=5, is_ratio=False),
     )
@@ -133,7 +133,7 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
             for table in tables:
                 commit_again(Path(table.path), LAST + number + 1)
     return Finding(
-        question="One new commit of a small table refreshed, among many in one process, a table",
+        question="Refresh of small tables with one new commit each, in one process, per table",
         ours=Samples(tuple(seconds)),
         aim=Aim(at_most=0.5, is_ratio=False),
         note=f"{_REFRESHED} tables, one warm session",

@@ -53,8 +53,8 @@ def run(bench: Bench) -> list[Finding]:
             aim=_AIM,
             note="new process; the store on local disk",
         ),
-        Finding(question=f"The same, if nobody looked at any of them: {shape}", ours=without, aim=_AIM),
-        Finding(question="Noting the first look at a table, at the end of a run", ours=Samples(tuple(noted))),
+        Finding(question=f"The same, without recorded looks: {shape}", ours=without, aim=_AIM),
+        Finding(question="Recording the first look at a table, at the end of a run", ours=Samples(tuple(noted))),
     ]
 
 

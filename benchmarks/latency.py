@@ -74,7 +74,7 @@ def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -
     lines = committed[_WARM_UPS + 1 :]
     return [
         Finding(
-            question=f"Commit to the last of its five assets, {how}",
+            question=f"From a commit until its five assets are materialized, {how}",
             ours=Samples(tuple(line.seconds for line in lines)),
             aim=Aim(at_most=at_most, is_ratio=False),
             parts=median_parts(lines),

@@ -23,7 +23,7 @@ def run(bench: Bench) -> list[Finding]:
     times = time_in_turn({name: Side(run=side.store_next, finish=side.weigh) for name, side in sides.items()}, repeat)
     return [
         Finding(
-            question=f"One more version of {large.actions} actions: {large.files:,} files over {SMALL:,}",
+            question=f"One more version of {large.actions} actions: {large.files:,} files compared with {SMALL:,}",
             ours=times["large"],
             theirs=times["small"],
             peer=f"deltasnap on {SMALL:,} files",

@@ -95,7 +95,7 @@ def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
         warm_ups=3,
     )
     return Finding(
-        question=f"Plan a scan of a hundredth of a column, cold, its statistics {'values' if parsed else 'JSON'}",
+        question=f"Plan a scan of 1 % of a column's values, cold, {'struct' if parsed else 'JSON'} statistics",
         ours=times[OURS],
         theirs=times[OTHER],
         peer="cold computed state",
@@ -123,7 +123,7 @@ def rows(bench: Bench, *, vectors: bool) -> Finding:
     )
     what = ", a tenth of them with a deletion vector" if vectors else ""
     return Finding(
-        question=f"Rows of a version of {FILES:,} files{what}",
+        question=f"Rows of a version with {FILES:,} files{what}",
         ours=times[OURS],
         theirs=times[OTHER],
         peer="spark.read.parquet of the same files",
@@ -153,7 +153,7 @@ def rows_where(bench: Bench, column: str, what: str) -> Finding:
         warm_ups=2,
     )
     return Finding(
-        question=f"Rows of a hundredth of {FILES:,} files by {what}",
+        question=f"Rows in 1 % of the values of {what}, {FILES:,} files",
         ours=times[OURS],
         theirs=times[OTHER],
         peer="spark.read.parquet of the same files, filtered",
