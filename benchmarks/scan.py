@@ -31,8 +31,8 @@ def run(bench: Bench) -> list[Finding]:
         *(by_statistics(bench, parsed=parsed) for parsed in (False, True)),
         rows(bench, vectors=False),
         rows(bench, vectors=True),
-        rows_where(bench, "id", "integers, which Spark filters in the files too"),
-        rows_where(bench, "level", "doubles, which it filters after reading"),
+        rows_where(bench, "id", "an integer column with a pushed-down filter"),
+        rows_where(bench, "level", "a double column filtered after reading"),
     ]
 
 
