@@ -167,7 +167,7 @@ def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], mo
     assert asked == ["head_object"] * 2
 
 
-def test_local_listing_leaves_out_folders_and_gives_a_link_to_nothing_no_size(tmp_path: Path) -> None:
+def test_local_listing_omits_folders_and_returns_broken_links_without_size(tmp_path: Path) -> None:
     (tmp_path / "00.json").write_bytes(b"1")
     (tmp_path / "01.json").symlink_to(tmp_path / "00.json")
     (tmp_path / "02.json").symlink_to(tmp_path / "gone")

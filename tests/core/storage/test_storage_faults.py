@@ -68,7 +68,7 @@ def test_folder_in_place_of_a_commit_is_a_missing_commit(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("make", [os.mkfifo, loop, dangling], ids=["FIFO", "link loop", "dangling link"])
-def test_commit_that_is_no_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
+def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
     log = log_of(tmp_path)
     (log / f"{version:020d}.json").unlink()
     make(log / f"{version:020d}.json")
