@@ -28,7 +28,7 @@ NOW_MS = 1_900_000_000_000
 _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
 
-# Tests have no time limit: a busy machine is not an error of the code. Fuzzers try many more examples.
+# Tests have no time limits, because machines may be busy. Fuzzers try many more examples.
 hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
 
@@ -94,7 +94,7 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     # Each aggregation and each broadcast allocates a page, by default of 32 MiB.
     "spark.buffer.pageSize": "256k",
-    # What Spark remembers of past queries, with their plans, fills the heap.
+    # Spark's records of past queries, with their plans, fill the heap.
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
@@ -134,7 +134,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Compile queries and plan adaptively, as Spark does by default.
 
-    For tests of expressions: both ways must give the same answer.
+    For tests of expressions: both modes must give the same result.
     """
     defaults = {
         "spark.sql.codegen.wholeStage": "true",

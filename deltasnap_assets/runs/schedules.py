@@ -44,7 +44,7 @@ def refresh_schedule(
     @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
-            return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
+            return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
         sort_partitions(context.instance, table.name)
         status, stored = look_or_report(settings, table, context.instance)
         todo = plan(table, status, known_of(context.instance, table.name), stored)

@@ -59,7 +59,7 @@ _MAX_MESSAGES = 10
 _MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. The first look at a table is the longest."""
 _LAST_LOOK_SECONDS = 15
-"""How much longer a tick waits for looks that have begun. A storage may not answer at all."""
+"""How much longer a tick waits for polls in progress. A storage may not respond at all."""
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
@@ -100,10 +100,9 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
     The cursor is the last commit handled. While a run of the table is in progress, ticks are skipped: a table has one
-    run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are requested
-    again, a few times, after pauses. For a damaged table, the versions that can be loaded are requested. A fault makes
-    the tick fail once and is recorded on the page of the table. Later ticks skip, and look again after pauses that
-    grow.
+    run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are retried a
+    few times, after pauses. For a damaged table, the loadable versions are requested. A fault fails one tick and is
+    recorded on the page of the table. Later ticks skip, and poll again after increasing pauses.
     """
 
     @dg.sensor(
@@ -124,10 +123,10 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
 def _shared_sensor(
     settings: Settings, tables: Sequence[TableSettings], jobs: Mapping[str, Sequence[Any]], poll_seconds: int
 ) -> dg.SensorDefinition:
-    """Return a sensor that does for many tables what `new_commits_sensor` does for one.
+    """Return a sensor like `new_commits_sensor` for many tables.
 
-    Its cursor is an object with the cursor of each table. If some tables fail, the others continue. The tick fails as
-    soon as there is nothing else to record. If a tick takes too long, the next one starts where it stopped.
+    Its cursor is an object with the cursor of each table. If some tables fail, the others continue, and the tick fails
+    when everything else is recorded. If a tick takes too long, the next one starts where it stopped.
     """
     names = [table.name for table in tables]
 
@@ -162,13 +161,13 @@ def _shared_sensor(
         threads.shutdown(wait=False, cancel_futures=True)
         found = {name: None if each.cancelled() or name in late else each.result() for name, each in futures.items()}
         for name in late:
-            problems[name] = f"The storage of {name} takes too long to answer. The next tick tries again."
+            problems[name] = f"The storage of {name} takes too long to respond. The next tick retries."
             found[name] = _Look(cursor=cursors.get(name), message=problems[name])
         looks = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
         if len(looks) < len(tables):
             after[_NEXT] = next(name for name, each in found.items() if each is None)
-            context.log.info(f"Looked at {len(looks)} of {len(tables)} tables. The next tick continues.")
+            context.log.info(f"Polled {len(looks)} of {len(tables)} tables. The next tick continues.")
         if problems and after == cursors and not any(each.requests for each in looks):
             raise TablesFailedError(problems)
         for name, problem in problems.items():
@@ -190,7 +189,7 @@ def _result(looks: Sequence[_Look], cursor: str | None) -> dg.SensorResult:
 def _looker(
     settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance
 ) -> Callable[[TableSettings, str | None], _Look]:
-    """Return a function that looks at one of the tables. Queries the instance once for the runs of all tables."""
+    """Return a function that polls one of the tables. Queries the instance once for the runs of all tables."""
     names = [table.name for table in tables]
     unfinished = unfinished_runs(instance, names)
     failed, last_failures = failures(instance, names), last_failed(instance, names)
@@ -198,7 +197,7 @@ def _looker(
     def look_at(table: TableSettings, cursor: str | None) -> _Look:
         followed = SensorState.from_text(cursor)
         if run_id := unfinished.get(table.name):
-            message = f"Run {run_id} of {table.name} is not finished. The next run takes the new commits."
+            message = f"Run {run_id} of {table.name} is in progress. The next run materializes the new commits."
             return _Look(cursor=cursor, message=message)
         if followed.pause_left > 0:
             message = f"{table.name} is broken: {followed.fault} Next poll in {followed.pause_left:.0f} s."
@@ -213,7 +212,7 @@ def _looker(
         except DeltaSnapError as error:
             condition = log_of(table).condition()
             if report_condition(instance, settings, table, condition if condition.faults else None):
-                raise  # once: the tick fails, and the page and the checks show the reason
+                raise  # the tick fails only once; the page and the checks show the reason
             fault = without_secrets(condition.text or str(error))
             message = f"{table.name} is still broken: {fault}"
             return _Look(cursor=followed.broken(fault).to_text(), message=message)

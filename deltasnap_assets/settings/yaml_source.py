@@ -155,7 +155,7 @@ class _Reader:
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:
             return self._constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, LookupError, AttributeError):  # what YAML's constructors raise
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError):  # the errors of YAML's constructors
             kind = node.tag.removeprefix(_OWN_TAGS)
             if kind == node.tag:
                 reason = f"the tag {kind} is not supported: for an environment variable, write ${{NAME}}"

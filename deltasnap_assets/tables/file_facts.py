@@ -1,7 +1,7 @@
 """Facts about the files of one version (sizes, partitions, largest, smallest) and about its tombstones (expiry).
 
-They come from the breakdown that the store keeps for the newest version. Only the newest version of a run gets them:
-for another one, the store counts all rows.
+They come from the breakdown that the store keeps for the newest version. Only the newest version of a run has them:
+for other versions, the store would have to count all rows.
 """
 
 from __future__ import annotations

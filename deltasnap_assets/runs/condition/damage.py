@@ -59,7 +59,7 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 def report_where_nothing_is_new(
     instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, stored: Stored | None
 ) -> None:
-    """Record the faults of a table, or that it has none any more, when no run will do so.
+    """Record the faults of a table, or that they are gone, when no run will do so.
 
     The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
     without new commits.

@@ -1,4 +1,4 @@
-"""The state that a sensor keeps between ticks for a broken table, and when to look again. Plain values."""
+"""The state that a sensor keeps between ticks for a broken table, and when to poll again. Plain values."""
 
 from __future__ import annotations
 

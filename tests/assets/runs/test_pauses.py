@@ -1,4 +1,4 @@
-"""The pauses between looks at a table that is broken."""
+"""The pauses between polls of a broken table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refresh from its look at the log to the last event: what it asks of the storage, what it does after a restore."""
+"""A refresh from reading the log to the last event: its storage requests, and its behavior after a restore."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 
 class Refreshed:
-    """A table in a folder of its own, refreshed on one instance."""
+    """A table in a separate folder, refreshed on one instance."""
 
     def __init__(self, folder: Path, **table: Any) -> None:
         self.folder = folder / "events"
@@ -100,12 +100,12 @@ def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
     assert table.refresh() == tuple(range(1, count + 1))
     assert Counter(asked["listed"]) == {"_delta_log": 2, "manifests": 3}
     commits = Counter(path for path in asked["read"] if "/_delta_log/0" in path)
-    # That of the version before tells that the log is still the one that was stored.
+    # The previous commit shows that the log is still the stored one.
     assert commits == dict.fromkeys(commits, 1)
     assert len(commits) == count + 1
 
 
-def test_restored_table_written_on_is_stored_anew_after_the_last_common_version(tmp_path: Path) -> None:
+def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_version(tmp_path: Path) -> None:
     table = Refreshed(tmp_path, max_versions_per_run=2)
     table.write(0, 5)
     assert table.refresh() == (0, 1, 2, 3, 4, 5)
@@ -122,7 +122,7 @@ def test_restored_table_written_on_is_stored_anew_after_the_last_common_version(
     assert table.refresh() == ()
 
 
-def test_refresh_ends_when_somebody_stops_it(tmp_path: Path) -> None:
+def test_refresh_ends_when_a_user_stops_its_run(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
 
@@ -137,7 +137,7 @@ def test_refresh_ends_when_somebody_stops_it(tmp_path: Path) -> None:
     assert table.refresh() == (0, 1, 2, 3)
 
 
-def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -> None:
+def test_rolled_back_table_loses_the_removed_versions(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
     assert table.refresh() == (0, 1, 2, 3)

@@ -152,7 +152,7 @@ def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> Non
     assert "hunter2" not in str(raised.value)
 
 
-def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
     path = write(tmp_path, "tables:\n  - name: a-b\n    poll_seconds: soon\n")
     with pytest.raises(ConfigError) as raised:
         read_settings(path, {})
@@ -194,13 +194,13 @@ def test_cron_is_accepted(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "*/0 * * * *", "* * * 13 *", "0 0 31 2 *", "* * * * * *"]
 )
-def test_cron_is_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_cron_is_rejected(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
     with pytest.raises(ConfigError, match=r"tables\[0\]\.refresh"):
         read_settings(path, {})
 
 
-def test_table_knows_where_it_is_configured(tmp_path: Path) -> None:
+def test_table_has_the_location_of_its_configuration(tmp_path: Path) -> None:
     path = write(tmp_path, "storage: s\ntables:\n  - name: a\n    path: /a\n  - {name: b, path: b}\n")
     assert [table.defined_at for table in read_settings(path, {}).tables] == [(str(path), 3), (str(path), 5)]
     assert demo_settings(tmp_path).tables[0].defined_at is None

@@ -36,7 +36,7 @@ def gone_facts(*rows: dict[str, Any], retention_ms: int, now_ms: int) -> Tombsto
     return counted
 
 
-def test_live_files_are_told_by_partition_and_size() -> None:
+def test_live_files_are_counted_by_partition_and_size() -> None:
     one, none = {"day": "1", "country": "de"}, {"country": None, "day": "1"}
     facts = facts_of(
         {"path": "a", "size": 1024, "partitionValues": one},
@@ -59,7 +59,7 @@ def test_partitions_beyond_those_shown_are_counted(monkeypatch: pytest.MonkeyPat
     assert (facts.num_partitions, len(facts.partitions)) == (9, 3)
 
 
-def test_sizes_beyond_all_bounds_do_no_harm() -> None:
+def test_sizes_beyond_all_bounds_are_handled() -> None:
     other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
     facts = facts_of({"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)
     assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 0), (1, -1)]

@@ -1,4 +1,4 @@
-"""The file actions of stored versions without a log are those of a comparison of whole lists of files."""
+"""The file actions of stored versions without a log equal a comparison of the complete lists of files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (
     [("auto", ()), ("auto", (4,)), ("auto", (1, 2, 6, 7)), ("spark", (4,))],
     ids=["one write", "two writes", "many writes", "Spark reads"],
 )
-def test_actions_are_those_of_a_comparison_of_whole_lists(
+def test_changed_actions_equal_a_full_comparison_of_both_lists(
     spark: SparkSession, tmp_path: Path, engine: EngineUse, splits: Sequence[int]
 ) -> None:
     write_log(tmp_path / "t", dict(enumerate(COMMITS)))
@@ -104,7 +104,9 @@ def write_versions(store: SnapshotStore, log: DeltaLog, splits: Sequence[int]) -
 
 
 @pytest.mark.thorough
-def test_actions_are_those_of_a_comparison_of_whole_lists_with_new_bases(spark: SparkSession, tmp_path: Path) -> None:
+def test_changed_actions_with_new_bases_equal_a_full_comparison_of_both_lists(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     write_log(tmp_path / "t", dict(enumerate(COMMITS)))
     store = SnapshotStore.open(spark, tmp_path / "store", policy=ChangePolicy(base_fraction=0.3, least_rows=1))
     write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), range(1, len(COMMITS)))
@@ -115,7 +117,7 @@ def test_actions_are_those_of_a_comparison_of_whole_lists_with_new_bases(spark: 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
 @given(made=random_logs())
-def test_actions_of_random_logs_are_those_of_a_comparison_of_whole_lists(
+def test_changed_actions_of_random_logs_equal_a_full_comparison_of_both_lists(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, made: RandomLog
 ) -> None:
     folder = tmp_path_factory.mktemp("random")
@@ -126,7 +128,7 @@ def test_actions_of_random_logs_are_those_of_a_comparison_of_whole_lists(
     check(store, made.versions.start, made.versions[-1])
 
 
-def test_actions_of_followed_versions_read_the_base_once_and_make_objects_only_of_changes(
+def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, versions = 500, 8
