@@ -110,6 +110,15 @@ def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: P
     assert ticks.tick() == [("5", "5")]
 
 
+def test_cursor_that_cannot_be_read_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
+    assert ticks.tick() == [("0", "4")]
+    assert ticks.tick() == "No new commit of events."
+    assert "The cursor of table events cannot be read, and is ignored" in caplog.text
+
+
 def test_table_created_anew_is_followed_from_its_first_version(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
@@ -233,6 +242,17 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
     assert isinstance(result, dg.SensorResult)
     assert result.skip_reason is not None
     assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
+
+
+@pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "@next": ["t1"]}'])
+def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(tmp_path: Path, cursor: str) -> None:
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+    assert isinstance(result, dg.SensorResult)
+    assert len(result.run_requests or ()) == SENSORS + 1
 
 
 def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
