@@ -104,7 +104,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are requested
     again, a few times, after pauses. For a damaged table, the versions that can be loaded are requested. A fault makes
     the tick fail once and is recorded on the page of the table. Later ticks skip, and look again after pauses that
-    grow.
+    grow. While the store cannot be reached, every tick fails.
     """
 
     @dg.sensor(
@@ -211,11 +211,12 @@ def _looker(
                 with suppress(*DAMAGED):
                     return _look_at(settings, table, instance, followed, failure)
             return _look_at_suspect(settings, table, instance, followed, failure)
-        except DeltaSnapError as error:
+        except DeltaSnapError:
             condition = log_of(table).condition()
-            if report_condition(instance, settings, table, condition if condition.faults else None):
-                raise  # once: the tick fails, and the page and the checks show the reason
-            fault = without_secrets(condition.text or str(error))
+            is_new = report_condition(instance, settings, table, condition if condition.faults else None)
+            if is_new or not condition.faults:
+                raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
+            fault = without_secrets(condition.text)
             message = f"{table.name} is still broken: {fault}"
             return _Look(cursor=followed.broken(fault).to_text(), message=message)
 

@@ -20,7 +20,7 @@ from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensor
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
-from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 
@@ -147,6 +147,15 @@ def test_restored_table_is_followed_anew_whether_shorter_or_longer(tmp_path: Pat
 def test_missing_table_makes_the_tick_fail(tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         Ticks(tmp_path / "absent").tick()
+
+
+def test_every_tick_fails_while_the_store_cannot_be_reached(tmp_path: Path) -> None:
+    write(tmp_path, 0, 1)
+    table = TableSettings(name="events", path=str(tmp_path))
+    sensor = new_commits_sensor(Settings(storage="unknown://bucket/store", tables=(table,)), table, [idle_job])
+    for _ in range(2):
+        with pytest.raises(StorageError, match="unknown"):
+            sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()))
 
 
 def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int = 1) -> str:
