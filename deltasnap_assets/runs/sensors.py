@@ -48,7 +48,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
+from deltasnap_core import DeltaSnapError, LogCursor, LogStatus, logger_of
 
 MAX_SENSORS = 20
 """Up to this many tables have a sensor each. With more, tables with the same `poll_seconds` share one."""
@@ -60,6 +60,7 @@ _MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. The first look at a table is the longest."""
 _LAST_LOOK_SECONDS = 15
 """How much longer a tick waits for polls in progress. A storage may not respond at all."""
+_log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
@@ -102,7 +103,8 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     The cursor is the last commit handled. While a run of the table is in progress, ticks are skipped: a table has one
     run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are retried a
     few times, after pauses. For a damaged table, the loadable versions are requested. A fault fails one tick and is
-    recorded on the page of the table. Later ticks skip, and poll again after increasing pauses.
+    recorded on the page of the table. Later ticks skip, and poll again after increasing pauses. While the
+    store cannot be reached, every tick fails.
     """
 
     @dg.sensor(
@@ -139,7 +141,7 @@ def _shared_sensor(
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        cursors: dict[str, str | None] = json.loads(context.cursor or "{}")
+        cursors = _cursors_of(context.cursor)
         next_name = cursors.pop(_NEXT, None)
         first = names.index(next_name) if next_name in names else 0
         turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _MAX_TICK_SECONDS
@@ -195,13 +197,13 @@ def _looker(
     failed, last_failures = failures(instance, names), last_failed(instance, names)
 
     def look_at(table: TableSettings, cursor: str | None) -> _Look:
-        followed = SensorState.from_text(cursor)
+        followed = _followed(table, cursor)
         if run_id := unfinished.get(table.name):
             message = f"Run {run_id} of {table.name} is in progress. The next run materializes the new commits."
-            return _Look(cursor=cursor, message=message)
+            return _Look(cursor=followed.to_text(), message=message)
         if followed.pause_left > 0:
             message = f"{table.name} is broken: {followed.fault} Next poll in {followed.pause_left:.0f} s."
-            return _Look(cursor=cursor, message=message)
+            return _Look(cursor=followed.to_text(), message=message)
         try:
             news = _report_failed_run(settings, table, instance, last_failures.get(table.name))
             failure = _open_failure(instance, table, failed.get(table.name))
@@ -209,15 +211,38 @@ def _looker(
                 with suppress(*DAMAGED):
                     return _look_at(settings, table, instance, followed, failure)
             return _look_at_suspect(settings, table, instance, followed, failure)
-        except DeltaSnapError as error:
+        except DeltaSnapError:
             condition = log_of(table).condition()
-            if report_condition(instance, settings, table, condition if condition.faults else None):
-                raise  # the tick fails only once; the page and the checks show the reason
-            fault = without_secrets(condition.text or str(error))
+            is_new = report_condition(instance, settings, table, condition if condition.faults else None)
+            if is_new or not condition.faults:
+                raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
+            fault = without_secrets(condition.text)
             message = f"{table.name} is still broken: {fault}"
             return _Look(cursor=followed.broken(fault).to_text(), message=message)
 
     return look_at
+
+
+def _cursors_of(text: str | None) -> dict[str, Any]:
+    """Return the cursors of a shared sensor by table. If they cannot be read, the sensor starts without cursors."""
+    try:
+        cursors = json.loads(text or "{}")
+        if isinstance(cursors, dict):
+            return cursors
+        problem = "it is no object"
+    except ValueError as error:
+        problem = str(error)
+    _log.warning("The cursor of the sensor cannot be read, and is ignored: %s", problem)
+    return {}
+
+
+def _followed(table: TableSettings, cursor: Any) -> SensorState:
+    """Return the state of a table. One that cannot be read is ignored: no version is requested twice without it."""
+    try:
+        return SensorState.from_text(cursor)
+    except (TypeError, ValueError) as error:
+        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", table.name, error)
+        return SensorState()
 
 
 def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None) -> Failure | None:

@@ -42,7 +42,7 @@ _HOURLY = "0 * * * *"
 
 class _Settings(BaseModel):
     # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
     def model_post_init(self, _: Any) -> None:
         learn_options(getattr(self, "storage_options", {}))

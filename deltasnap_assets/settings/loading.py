@@ -83,7 +83,7 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
         settings = Settings.model_validate(source.values)
     except ValidationError as error:
         problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
-        raise ConfigError(file=source.file, problems=tuple(problems)) from error
+        raise ConfigError(file=source.file, problems=tuple(problems)) from None  # the cause has the values
     for index, table in enumerate(settings.tables):
         table._defined_at = (str(path.absolute()), source.line_of(("tables", index)) or 1)
     if twice := tuple(_names_given_twice(source, settings)):

@@ -84,7 +84,7 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ConfigProblem(reason=f"not YAML: {error.problem}", line=mark.line + 1 if mark else None)
-        raise ConfigError(file=str(path), problems=(problem,)) from error
+        raise ConfigError(file=str(path), problems=(problem,)) from None  # the cause has lines of the file
     except yaml.YAMLError as error:
         raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"not YAML: {error}"),)) from error
     reader = _Reader(environment)

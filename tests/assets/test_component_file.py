@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from deltasnap_assets.component_file import ComponentAttributes, settings_of
 from deltasnap_assets.settings.config import DEFAULT_STORAGE
 from deltasnap_assets.settings.yaml_source import ConfigError
 
+PASSWORD = "hunter2"
 TABLE = {"name": "events", "path": "events"}
 MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
     "key": ({"storag": "s", "tables": [TABLE]}, ("storag",), "unknown key, did you mean storage?"),
@@ -60,6 +62,12 @@ def test_value_of_a_template_is_validated_after_resolution() -> None:
         settings_of({"tables": [{**TABLE, "poll_seconds": "often"}]}, "defs.yaml")
     with pytest.raises(ConfigError, match="several tables have the same name: events"):
         settings_of({"tables": [TABLE, {**TABLE, "name": "Events"}]}, "defs.yaml")
+
+
+def test_traceback_of_a_mistake_shows_no_secret() -> None:
+    with pytest.raises(ConfigError) as raised:
+        settings_of({"tables": [TABLE], "alerts": {"webhook": PASSWORD}}, "defs.yaml")
+    assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 
 
 def has_any_of(schema: object) -> bool:

@@ -20,7 +20,7 @@ from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensor
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
-from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 
@@ -110,6 +110,15 @@ def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Pat
     assert ticks.tick() == [("5", "5")]
 
 
+def test_cursor_that_cannot_be_read_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
+    assert ticks.tick() == [("0", "4")]
+    assert ticks.tick() == "No new commit of events."
+    assert "The cursor of table events cannot be read, and is ignored" in caplog.text
+
+
 def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
@@ -138,6 +147,15 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
 def test_missing_table_fails_the_tick(tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         Ticks(tmp_path / "absent").tick()
+
+
+def test_every_tick_fails_while_the_store_cannot_be_reached(tmp_path: Path) -> None:
+    write(tmp_path, 0, 1)
+    table = TableSettings(name="events", path=str(tmp_path))
+    sensor = new_commits_sensor(Settings(storage="unknown://bucket/store", tables=(table,)), table, [idle_job])
+    for _ in range(2):
+        with pytest.raises(StorageError, match="unknown"):
+            sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()))
 
 
 def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int = 1) -> str:
@@ -231,6 +249,17 @@ def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
     assert isinstance(result, dg.SensorResult)
     assert result.skip_reason is not None
     assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
+
+
+@pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "@next": ["t1"]}'])
+def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(tmp_path: Path, cursor: str) -> None:
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+    assert isinstance(result, dg.SensorResult)
+    assert len(result.run_requests or ()) == SENSORS + 1
 
 
 def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
