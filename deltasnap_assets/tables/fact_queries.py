@@ -68,10 +68,18 @@ class FactQueries:
     def _find(self, table: str, version: int) -> _Facts:
         store = self._versions.store
         manifest = self._versions.manifests(table, [version])[version]
-        metadata = self._versions.states(table, [version])[version].metadata
-        retention_ms = deleted_file_retention_ms({} if metadata is None else metadata.configuration)
-        breakdown, now_ms = store.file_breakdown(table, manifest), time.time_ns() // 1_000_000
+        state = self._versions.states(table, [version])[version]
+        breakdown = store.file_breakdown(table, manifest)
         return _Facts(
             files=file_facts(breakdown),
-            tombstones=tombstone_facts(store, table, manifest, breakdown, retention_ms=retention_ms, now_ms=now_ms),
+            tombstones=tombstone_facts(
+                store,
+                table,
+                manifest,
+                breakdown,
+                retention_ms=deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration),
+                now_ms=time.time_ns() // 1_000_000,
+                has_vectors="deletionVectors"
+                in (() if state.protocol is None else state.protocol.reader_features or ()),
+            ),
         )
