@@ -16,6 +16,7 @@ __all__ = [
     "markdown_text",
     "secrets_hidden",
     "visible",
+    "visible_value",
     "without_secrets",
 ]
 
@@ -31,8 +32,13 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def visible(text: object, most: int = MAX_CHARACTERS) -> str:
-    r"""Return a text on one line with every control character escaped (`\x1b`, `\u202e`), truncated after `most`."""
-    whole = str(text)
+    r"""Return a text on one line, without credentials, with control characters escaped (`\x1b`), cut after `most`."""
+    return visible_value(without_secrets(str(text)), most)
+
+
+def visible_value(value: str, most: int = MAX_CHARACTERS) -> str:
+    """Return a value of a user's own data as `visible` does, but unchanged where it looks like a credential."""
+    whole = value
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
     return escaped(cut, lambda character: character.encode("unicode_escape").decode("ascii"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -50,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Use the app's Java for all sessions of the tests; the machine may have none."""
     if "PYTEST_XDIST_WORKER" in os.environ:  # it does not get options that were set after parsing
         config.option.markexpr = os.environ.get(_MARKS, config.option.markexpr)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script: tests send it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with suppress(JavaError):
         use_java()
 

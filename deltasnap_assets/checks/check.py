@@ -21,6 +21,9 @@ Severity = Literal["warning", "error"]
 ADVICE_MARK = "\n\nWhat to do: "
 """The separator before the advice in the text of a failed check."""
 
+FAILED_TO_RUN = "The check could not be evaluated: "
+"""The beginning of the text of a check that failed with an error of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:

@@ -35,17 +35,23 @@ class EvenPartitions(PageCheck[EvenPartitionsLimits]):
     def verdict(self, facts: PageFacts, limits: EvenPartitionsLimits) -> Verdict:
         if facts.files is None:
             return not_evaluated("the partitions are not known.")
-        sizes = [partition.size_in_bytes for partition in facts.files.partitions]
+        sizes, number = [partition.size_in_bytes for partition in facts.files.partitions], facts.files.num_partitions
         if len(sizes) < 2:
             description = "There are no partitions to compare."
             return Verdict(passed=True, description=description, numbers={"partition_skew": 1.0})
         largest = facts.files.partitions[0]
-        skew = max(sizes) / max(statistics.median(sizes), 1)
+        # If only the largest partitions are known, the smallest of them is at least as large as the median.
+        is_known = len(sizes) == number
+        skew = max(sizes) / max(statistics.median(sizes) if is_known else min(sizes), 1)
+        is_even = skew <= limits.max_partition_skew or len(sizes) < _FEW_PARTITIONS
+        if is_even and not is_known:
+            return not_evaluated(f"only the {len(sizes):,} largest of {number:,} partitions are known.")
         return Verdict(
-            passed=skew <= limits.max_partition_skew or len(sizes) < _FEW_PARTITIONS,
+            passed=is_even,
             description=(
-                f"The largest of {len(sizes):,} partitions, {visible(largest.label)} with "
-                f"{bytes_text(largest.size_in_bytes)}, is {skew:.1f} times the median partition, "
+                f"The largest of {number:,} partitions, {visible(largest.label)} with "
+                f"{bytes_text(largest.size_in_bytes)}, is {'' if is_known else 'at least '}{skew:.1f} times the median "
+                "partition, "
                 f"at most {limits.max_partition_skew:g} times expected."
             ),
             numbers={"partition_skew": round(skew, 2)},

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltasnap_assets.checks.check import Limits, TableCheck, Verdict
+from deltasnap_assets.checks.check import Limits, TableCheck, Verdict, not_evaluated
 from deltasnap_assets.quantities import span_text
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
 
 _HOUR_MS = 3_600_000
+_CLOCK_SKEW_MS = 5 * 60 * 1000
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
 _LEAST_PATIENCE_MS = 24 * _HOUR_MS
@@ -44,9 +45,17 @@ class FreshTable(TableCheck[FreshTableLimits]):
         return self.of_commits(facts.commit_times_ms, limits, now_ms=facts.now_ms)
 
     def of_commits(self, commit_times_ms: Sequence[int], limits: FreshTableLimits, *, now_ms: int) -> Verdict:
-        """Return the verdict. commit_times_ms: of the last commits, ascending, at least one."""
-        age = now_ms - commit_times_ms[-1]
-        pauses = [later - earlier for earlier, later in pairwise(commit_times_ms)]
+        """Return the verdict. commit_times_ms: of the last commits, in any order."""
+        times = sorted(commit_times_ms)
+        if not times:
+            return not_evaluated("the log has no commit, so the time of the last one is not known.")
+        if times[-1] > now_ms + _CLOCK_SKEW_MS:
+            return Verdict(
+                passed=False,
+                description=f"The time of the last commit is {span_text(times[-1] - now_ms)} in the future.",
+                advice="Correct the clock of the writer. Until then nobody knows how old the table is.",
+            )
+        age, pauses = max(now_ms - times[-1], 0), [later - earlier for earlier, later in pairwise(times)]
         if limits.fresh_within_hours is not None:
             patience, why = int(limits.fresh_within_hours * _HOUR_MS), "as configured"
         else:

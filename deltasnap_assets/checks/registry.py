@@ -20,6 +20,8 @@ from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage, Stat
 from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimits
 from deltasnap_assets.checks.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
 
+FRESH_TABLE = FreshTable()
+
 CHECKS: tuple[Check, ...] = (
     ContiguousLog(),
     ReadableCheckpoint(),
@@ -31,7 +33,7 @@ CHECKS: tuple[Check, ...] = (
     TombstoneRatio(),
     EvenPartitions(),
     ExpiredTombstones(),
-    FreshTable(),
+    FRESH_TABLE,
     SchemaUnchanged(),
     SteadyGrowth(),
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.texts import markdown_code, without_secrets
+from deltasnap_assets.texts import markdown_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,13 +29,15 @@ class SmallFilesLimits(Limits):
     """The limits on small files."""
 
     small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
-    """A file smaller than this counts as small."""
+    """A file smaller than this counts as small. A size between two boundaries of Delta's histogram counts as the lower
+    one. The boundaries are 8 KiB, doubled up to 4 MiB, then each 4 MiB up to 40 MiB, then wider.
+    """
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
     """The maximum ratio of small files."""
 
 
 class SmallFiles(PageCheck[SmallFilesLimits]):
-    """The ratio of small files is not too high. A file is small if its histogram bin starts below the limit."""
+    """The ratio of small files is not too high. A file is small if its histogram bin ends at or below the limit."""
 
     name = "small_files"
     asset = "all_files"
@@ -78,4 +80,4 @@ def _advice(candidates: Sequence[OptimizeCandidate], files: int, lost: int) -> s
 
 
 def _code(statement: str) -> str:
-    return markdown_code(without_secrets(statement), _MAX_STATEMENT_LENGTH)
+    return markdown_code(statement, _MAX_STATEMENT_LENGTH)

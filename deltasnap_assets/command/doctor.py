@@ -25,7 +25,7 @@ from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, runni
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog, is_url
 
 _MAX_MESSAGE_LENGTH = 4000
@@ -75,7 +75,7 @@ def examine() -> Iterator[Finding]:
     yield Finding(subject="configuration", mark="ok", message=message)
     for warning in warnings:
         advice = "Correct the path of the pattern, unless its tables come later."
-        yield Finding(subject="discover", mark="warning", message=visible(without_secrets(warning)), advice=advice)
+        yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
     for table in settings.tables:
         yield _table(table)
     yield _try("store", lambda: _store_message(settings), "Correct storage or storage_options.")
@@ -91,7 +91,7 @@ def _settings(on_no_table: Callable[[str], None]) -> Settings | Finding:
     try:
         return load_settings(on_no_table=on_no_table)
     except DeltaSnapError as error:
-        message = visible(without_secrets(str(error)))
+        message = visible(str(error))
         return Finding(
             subject="configuration",
             mark="error",
@@ -102,10 +102,10 @@ def _settings(on_no_table: Callable[[str], None]) -> Settings | Finding:
 
 def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
-        return Finding(subject=subject, mark="ok", message=visible(without_secrets(look())))
+        return Finding(subject=subject, mark="ok", message=visible(look()))
     except Exception as error:  # noqa: BLE001  # doctor reports any error
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        message = visible(without_secrets(f"{what}{error}"))
+        message = visible(f"{what}{error}")
         return Finding(subject=subject, mark="error" if is_needed else "warning", message=message, advice=advice)
 
 
@@ -113,7 +113,7 @@ def _or_error(subject: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
     except DeltaSnapError as error:
-        return Finding(subject=subject, mark="error", message=visible(without_secrets(str(error))))
+        return Finding(subject=subject, mark="error", message=visible(str(error)))
 
 
 def _archive() -> Finding:
@@ -159,7 +159,7 @@ def _runs(settings: Settings) -> Iterator[Finding]:
         with dg.DagsterInstance.from_config(str(home)) as instance:
             findings.extend(_runs_of(instance, table) for table in settings.tables)
     except Exception as error:  # noqa: BLE001  # doctor reports any error and still shows the other results
-        message = visible(without_secrets(f"{type(error).__name__}: {error}"), _MAX_MESSAGE_LENGTH)
+        message = visible(f"{type(error).__name__}: {error}", _MAX_MESSAGE_LENGTH)
         advice = f"Correct {home / 'dagster.yaml'}."
         findings.append(Finding(subject="runs", mark="error", message=message, advice=advice))
     yield from findings
@@ -174,7 +174,7 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
         return Finding(subject=subject, mark="warning", message=message, advice="The next run stores their versions.")
     last = failed_run(instance, table.name)
     if last is not None and run is None:
-        message = f"the last run failed, {last.run_id}: {visible(without_secrets(last.reason), _MAX_MESSAGE_LENGTH)}"
+        message = f"the last run failed, {last.run_id}: {visible(last.reason, _MAX_MESSAGE_LENGTH)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."
         return Finding(subject=subject, mark="warning", message=message, advice=advice)
     return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")
@@ -191,7 +191,7 @@ def _table(table: TableSettings) -> Finding:
     try:
         condition = TableLog.for_path(table.path, table.storage_options).condition()
     except DeltaSnapError as error:  # of a path without a usable storage
-        message = visible(without_secrets(str(error)))
+        message = visible(str(error))
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
     if not condition.faults:
         return Finding(
@@ -204,8 +204,8 @@ def _table(table: TableSettings) -> Finding:
     return Finding(
         subject=subject,
         mark="error",
-        message=visible(without_secrets(message), _MAX_MESSAGE_LENGTH),
-        advice=visible(without_secrets(advice), _MAX_MESSAGE_LENGTH),
+        message=visible(message, _MAX_MESSAGE_LENGTH),
+        advice=visible(advice, _MAX_MESSAGE_LENGTH),
         condition=condition,
     )
 

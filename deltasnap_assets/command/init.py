@@ -13,7 +13,7 @@ import yaml
 
 from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import matching
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import (
     DeltaSnapError,
     DeltaTableNotFoundError,
@@ -113,7 +113,7 @@ def _look(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTabl
         check_readable(log.protocol, path=path, version=log.version)
     except (DeltaSnapError, OSError) as error:
         is_table = not isinstance(error, DeltaTableNotFoundError)
-        return FoundTable(name=name, path=path, problem=visible(without_secrets(str(error))), is_table=is_table)
+        return FoundTable(name=name, path=path, problem=visible(str(error)), is_table=is_table)
     by = f", by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else ""
     found = f"version {log.version} of {iso_time(log.timestamp)}{by}"
     return FoundTable(name=name, path=path, found=visible(found))

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.exceptions import TyperException
 
-from deltasnap_assets.texts import MAX_CHARACTERS, visible, without_secrets
+from deltasnap_assets.texts import MAX_CHARACTERS, visible
 from deltasnap_core import DeltaSnapError
 
 _MAX_MESSAGE_LENGTH = 4000
@@ -25,7 +25,7 @@ _TAIL_LINES = 5
 
 def shown(text: object, most: int = MAX_CHARACTERS, *, style: str = "") -> Text:
     """Return a text for printing: without markup, terminal escapes or credentials, truncated."""
-    return Text(visible(without_secrets(str(text)), most), style=style)
+    return Text(visible(str(text), most), style=style)
 
 
 def error_text(message: str) -> str:

@@ -69,6 +69,7 @@ class FactQueries:
         store = self._versions.store
         manifest = self._versions.manifests(table, [version])[version]
         state = self._versions.states(table, [version])[version]
+        features = (None if state.protocol is None else state.protocol.reader_features) or ()
         breakdown = store.file_breakdown(table, manifest)
         return _Facts(
             files=file_facts(breakdown),
@@ -79,7 +80,6 @@ class FactQueries:
                 breakdown,
                 retention_ms=deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration),
                 now_ms=time.time_ns() // 1_000_000,
-                has_vectors="deletionVectors"
-                in (() if state.protocol is None else state.protocol.reader_features or ()),
+                has_vectors="deletionVectors" in features,
             ),
         )

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from deltasnap_assets.texts import markdown_code, markdown_text, secrets_hidden, visible, without_secrets
+from deltasnap_assets.texts import (
+    markdown_code,
+    markdown_text,
+    secrets_hidden,
+    visible,
+    visible_value,
+    without_secrets,
+)
 from deltasnap_core import CorruptLogError
 
 SHOWN = {
@@ -72,3 +81,14 @@ def test_propagated_error_loses_its_credentials_and_keeps_its_data() -> None:
         fail()
     assert "hunter2" not in f"{raised.value} {raised.value.__cause__}"
     assert raised.value.path == "s3://me:hunter2@lake/t"
+
+
+@pytest.mark.parametrize("show", [visible, markdown_code, markdown_text])
+def test_text_is_shown_without_credentials(show: Callable[[str], str]) -> None:
+    shown = show("see https://ada:hunter2@host/db?token=hunter2")
+    assert "host" in shown
+    assert "hunter2" not in shown
+
+
+def test_value_of_a_row_is_shown_as_it_is() -> None:
+    assert visible_value("https://ada:hunter2@host\x1b") == r"https://ada:hunter2@host\x1b"

@@ -26,7 +26,7 @@ from rich.text import Text
 from deltasnap_assets.command.rows.exact_values import json_rows, json_text, text_of
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import shown
-from deltasnap_assets.texts import visible
+from deltasnap_assets.texts import visible_value
 from deltasnap_core import DeltaSnapError, Scan
 
 _WIDEST = 100_000
@@ -136,13 +136,13 @@ def _csv_field(value: str | None) -> str:
 
 
 def _visible_csv_field(value: str | None) -> str:
-    return _csv_field(None if value is None else visible(value, len(value)))
+    return _csv_field(None if value is None else visible_value(value, len(value)))
 
 
 def _table_text(rows: pa.Table, terminal: Console | None) -> str:
     """Return the rows as a table; on a terminal too narrow for the columns, each row as a list."""
     cells = [[_cell(value) for value in row] for row in json_rows(rows)]
-    columns = [(Text(visible(field.name)), _is_number(field.type)) for field in rows.schema]
+    columns = [(Text(visible_value(field.name)), _is_number(field.type)) for field in rows.schema]
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, is_number in columns:
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
@@ -171,7 +171,7 @@ def _listed(names: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Table:
 
 def _cell(value: Any) -> Text:
     text = text_of(value)
-    return Text("null", style="dim") if text is None else Text(visible(text))
+    return Text("null", style="dim") if text is None else Text(visible_value(text))
 
 
 def _is_number(data_type: Any) -> bool:

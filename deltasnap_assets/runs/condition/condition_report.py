@@ -26,7 +26,7 @@ from deltasnap_assets.runs.condition.last_look import LOG, RUN, Found, note
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key, last_observation
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import Fault, FaultKind, TableCondition, TableProblem, redacted
 
 MAX_TEXT_LENGTH = 2000
@@ -48,7 +48,7 @@ class FailedRun:
 
 def plain_text(text: str) -> str:
     """Return a text as Markdown that shows it unchanged, and that is also readable without rendering."""
-    shown = _ACTIVE.sub(r"\\\1", visible(without_secrets(text), MAX_TEXT_LENGTH))
+    shown = _ACTIVE.sub(r"\\\1", visible(text, MAX_TEXT_LENGTH))
     return _LINK.sub(r"\1\\://", shown)
 
 
@@ -68,13 +68,13 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
             TableProblem(
                 check=LOG,
                 severity="error" if fault.mark == "error" else "warning",
-                text=visible(without_secrets(fault.text), MAX_TEXT_LENGTH),
-                advice=visible(without_secrets(fault.advice), MAX_TEXT_LENGTH),
+                text=visible(fault.text, MAX_TEXT_LENGTH),
+                advice=visible(fault.advice, MAX_TEXT_LENGTH),
             )
             for fault in condition.faults
         )
     if failed is not None and not any(_says(condition, failed.reason)):
-        text = visible(without_secrets(f"The last run failed: {failed.reason}"), MAX_TEXT_LENGTH)
+        text = visible(f"The last run failed: {failed.reason}", MAX_TEXT_LENGTH)
         problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice="Refresh the table to retry."),)
     return problems
 
@@ -201,7 +201,7 @@ def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.Asse
         check_name=check.name,
         passed=verdict.passed,
         severity=severity_of(check, verdict),
-        description=check.text_of(verdict, visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)),
+        description=check.text_of(verdict, visible(verdict.description, MAX_TEXT_LENGTH)),
         metadata=dict(verdict.numbers),
     )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import ADVICE_MARK
+from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
@@ -131,16 +131,17 @@ def note(
 def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
     """Return the problems found by evaluated checks.
 
-    Checks of the log's condition are left out, because its faults are recorded. `fresh_table` is recorded as the rule
-    for when the table becomes stale, because that happens without runs.
+    Checks of the log's condition are left out, unless they failed to run, because its faults are recorded.
+    `fresh_table` is recorded as the rule when the table is stale, because time goes on without runs.
     """
     problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
     for result in results:
         name = result.check_name or ""
         text, _, advice = (result.description or "").partition(ADVICE_MARK)
-        if name == FreshTable.name:
-            rule = _stale_rule(result)
-        elif name not in _CONDITION_NAMES:
+        is_of_the_log = name in _CONDITION_NAMES and not text.startswith(FAILED_TO_RUN)
+        if name == FreshTable.name and (found := _stale_rule(result)) is not None:
+            rule, problems[name] = found, ()
+        elif not is_of_the_log:
             is_error = result.severity is dg.AssetCheckSeverity.ERROR
             problem = TableProblem(check=name, severity="error" if is_error else "warning", text=text, advice=advice)
             problems[name] = () if result.passed else (problem,)

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import TableCheck, Verdict, not_evaluated
+from deltasnap_assets.checks.check import FAILED_TO_RUN, TableCheck, Verdict, not_evaluated
 from deltasnap_assets.checks.condition_check import unsupported
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.readable_protocol import ReadableProtocol
@@ -23,7 +23,7 @@ from deltasnap_assets.tables.checks.noted_results import note_table_checks
 from deltasnap_assets.tables.checks.run_facts import RunFacts, current_ms, recent_commit_times
 from deltasnap_assets.tables.checks.version_checks import version_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
@@ -102,7 +102,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 results.append(_result(table.name, check, verdict))
                 yield results[-1]
             else:  # Dagster shows it as skipped
-                context.log.warning(f"{check.name}: {visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)}")
+                context.log.warning(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
         note_table_checks(snapshots, table, results)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
@@ -122,8 +122,7 @@ def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
             return not_evaluated(facts.condition.text)
         return Verdict(passed=False, description=str(error), severity="error")
     except Exception as error:  # noqa: BLE001  # the other checks are still evaluated
-        told_of = f"The check could not be evaluated: {type(error).__name__}: {error}"
-        return Verdict(passed=False, description=told_of, severity="error")
+        return Verdict(passed=False, description=f"{FAILED_TO_RUN}{type(error).__name__}: {error}", severity="error")
 
 
 def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.AssetCheckResult:
@@ -132,7 +131,7 @@ def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.Ass
         asset_key=[table_name, check.asset],
         passed=verdict.passed,
         severity=severity_of(check, verdict),
-        description=check.text_of(verdict, visible(without_secrets(verdict.description), MAX_TEXT_LENGTH)),
+        description=check.text_of(verdict, visible(verdict.description, MAX_TEXT_LENGTH)),
         metadata=dict(verdict.numbers),
     )
 

@@ -11,7 +11,7 @@ from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, pr
 from deltasnap_assets.runs.condition.last_look import CHECKS, Found, found_by_checks, note
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError, TableProblem, logger_of
 
 _log = logger_of(__name__)
@@ -38,7 +38,7 @@ def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Se
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
-        text = visible(without_secrets(str(error)), MAX_TEXT_LENGTH)
+        text = visible(str(error), MAX_TEXT_LENGTH)
         unread = TableProblem(check=CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
         note(snapshots.store, table, Found(problems={**found.problems, CHECKS: (unread,)}))
 

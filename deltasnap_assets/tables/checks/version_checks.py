@@ -15,7 +15,7 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from deltasnap_assets.checks.check import Verdict, VersionCheck
+from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.condition.condition_report import severity_of
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_of, version_partitions
@@ -24,7 +24,7 @@ from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.noted_results import note_version_checks
 from deltasnap_assets.tables.checks.run_facts import version_facts
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
 HISTORY = 30
@@ -86,7 +86,7 @@ def version_checks(
 
 
 def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:
-    text = f"The check could not be evaluated: {visible(without_secrets(str(error)))}"
+    text = f"{FAILED_TO_RUN}{visible(str(error))}"
     return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=text)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
-from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
+from deltasnap_assets.checks.registry import FRESH_TABLE, PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
-from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines
+from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines, plain_text
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, noting_problems, text_value, time_value
@@ -24,7 +25,7 @@ from deltasnap_assets.tables.pages.pictures import (
     versions_picture,
 )
 from deltasnap_assets.tables.pages.table_columns import MAX_COLUMNS, columns_of, table_schema
-from deltasnap_assets.texts import markdown_code, markdown_text, visible, without_secrets
+from deltasnap_assets.texts import markdown_code, markdown_text, visible
 from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
 
 _MAX_PROPERTIES = 100
@@ -87,7 +88,7 @@ def _largest_and_smallest(facts: FileFacts) -> str:
         rows += [("smallest", *each) for each in facts.smallest[:most]]
         table = markdown_table(
             ("", "size", "file"),
-            [(what, bytes_text(size), markdown_code(without_secrets(path))) for what, path, size in rows],
+            [(what, bytes_text(size), markdown_code(path)) for what, path, size in rows],
         )
         if len(table) <= MAX_CHARACTERS:
             break
@@ -141,19 +142,26 @@ def health(
     facts: FileFacts | None = None,
     gone: TombstoneFacts | None = None,
     condition: TableCondition | None = None,
+    freshness: Verdict | None = None,
 ) -> str:
     """Return the health of the table with advice: faults of the log first.
 
-    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
+    facts: of the live files, gone: of the tombstones, condition: of the log, freshness: of `fresh_table`; None: not
+    known.
     """
     known = KnownPageFacts(state=state, segment=segment, files=facts, tombstones=gone)
-    verdicts = [(check, check.verdict(known, limits)) for check in PAGE_CHECKS]
+    verdicts: list[tuple[Check, Verdict]] = [(check, check.verdict(known, limits)) for check in PAGE_CHECKS]
+    verdicts += [] if freshness is None else [(FRESH_TABLE, freshness)]
     problems = [(check, verdict) for check, verdict in verdicts if verdict.is_evaluated and not verdict.passed]
-    lines = [*fault_lines(condition), *(f"{verdict.description} {check.advice}" for check, verdict in problems)]
+    lines = [*fault_lines(condition), *(_problem_line(check, verdict) for check, verdict in problems)]
     if not lines:
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
-        return f"OK: {counted(state.num_of_files, 'file')}, {mean} on average. Nothing to do."
+        return f"OK: {counted(state.num_of_files, 'file')}, {mean} on average. No maintenance is due."
     return "\n\n".join(lines)
+
+
+def _problem_line(check: Check, verdict: Verdict) -> str:
+    return f"{plain_text(verdict.description)} {verdict.advice or check.advice}"
 
 
 @noting_problems
@@ -167,15 +175,16 @@ def table_page(
     facts: FileFacts | None,
     gone: TombstoneFacts | None,
     condition: TableCondition | None = None,
+    freshness: Verdict | None = None,
 ) -> Entries:
     """Return the page of the current table: health, contents, last writer, charts.
 
     The numbers come last: they are for plots, and `contents` repeats them as text.
     commit: the last one; None: it is missing in the log. steps: the changes of the latest versions. facts: of the live
     files.
-    gone: of the tombstones. condition: of the log; None: not known.
+    gone: of the tombstones. condition: of the log, freshness: of `fresh_table`; None: not known.
     """
-    text = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition)
+    text = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition, freshness=freshness)
     entries: Entries = {"health": dg.MetadataValue.md(text)}
     if condition is not None:
         last_good = None if condition.is_readable else segment.version

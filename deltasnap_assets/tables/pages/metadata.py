@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.pages.table_columns import table_schema
-from deltasnap_assets.texts import markdown_code, visible, without_secrets
+from deltasnap_assets.texts import markdown_code, visible
 from deltasnap_core import (
     ChangedFile,
     CommitInfo,
@@ -128,8 +128,7 @@ def sample_metadata(files: Sequence[ChangedFile]) -> Entries:
     if not files:
         return {}
     rows = [
-        (file.change, markdown_code(without_secrets(file.path)), "" if file.size is None else bytes_text(file.size))
-        for file in files
+        (file.change, markdown_code(file.path), "" if file.size is None else bytes_text(file.size)) for file in files
     ]
     return {"sample_of_changes": dg.MetadataValue.md(markdown_table(("", "file", "size"), rows))}
 
@@ -228,7 +227,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def text_value(text: str) -> dg.MetadataValue:
     """Return a text from a log for display: truncated, escaped, without credentials."""
-    return dg.MetadataValue.text(visible(without_secrets(text)))
+    return dg.MetadataValue.text(visible(text))
 
 
 def time_value(timestamp_ms: int) -> dg.MetadataValue:
@@ -273,7 +272,7 @@ def _bounded(value: object, depth: int) -> object:
         case Mapping() | list():
             return "..."
         case _:
-            return visible(without_secrets(str(value)))
+            return visible(str(value))
 
 
 def _plotted_unless_zero(number: int) -> dg.MetadataValue:

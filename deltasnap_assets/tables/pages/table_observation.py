@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import dagster as dg
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
+from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.runs.condition.condition_report import condition_tag, fault_lines
 from deltasnap_assets.runs.planning.plan import (
     CHECKPOINT_TAG,
@@ -66,6 +68,9 @@ def table_observation(
         facts=facts,
         gone=gone,
         condition=condition,
+        freshness=FRESH_TABLE.of_commits(
+            sorted(commit.timestamp for commit in commits), table.checks, now_ms=time.time_ns() // 1_000_000
+        ),
     )
     table_id = "" if state.metadata is None else state.metadata.id
     tags = observation_tags(instance, table, version, table_id)

@@ -59,7 +59,7 @@ class FileSizeHistogram(JsonRecord):
             )
 
     def files_below(self, size: int) -> int:
-        """Return the number of files in the bins that start below a size in bytes."""
+        """Return the number of files in the bins that end at or below a size in bytes."""
         return files_below(self.sorted_bin_boundaries, self.file_counts, size)
 
     @classmethod
@@ -93,5 +93,5 @@ class FileSizeHistogram(JsonRecord):
 
 
 def files_below(bin_boundaries: Sequence[int], file_counts: Sequence[int], size: int) -> int:
-    """Return the number of files in the bins that start below a size in bytes."""
-    return sum(count for start, count in zip(bin_boundaries, file_counts, strict=True) if start < size)
+    """Return the number of files in the bins that end at or below a size in bytes: all are smaller than that size."""
+    return sum(count for end, count in zip(bin_boundaries[1:], file_counts, strict=False) if end <= size)

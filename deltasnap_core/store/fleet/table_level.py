@@ -108,6 +108,13 @@ def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableSt
 
 
 def _freshness(rule: StaleRule, age_ms: int) -> TableStatus:
+    if age_ms < -_CLOCK_SKEW_MS:
+        return TableStatus(
+            level=TableLevel.WARNED,
+            reason=f"The time of the last commit is {_age_text(-age_ms)} in the future.",
+            check=rule.check,
+            advice="Correct the clock of the writer.",
+        )
     if age_ms <= rule.patience_ms:
         return TableStatus(level=TableLevel.HEALTHY)
     return TableStatus(

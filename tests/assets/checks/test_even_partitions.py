@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deltasnap_assets.checks.even_partitions import EvenPartitions, EvenPartitionsLimits
@@ -22,3 +24,13 @@ def test_largest_partition_is_named() -> None:
 
 def test_page_without_known_partitions_omits_the_check() -> None:
     assert not EvenPartitions().verdict(page_facts(), EvenPartitionsLimits()).is_evaluated
+
+
+def test_partitions_beyond_the_known_ones_are_smaller_than_these() -> None:
+    uneven = replace(partitions(100, 9, 8, 8, 8), num_partitions=1000)
+    verdict = EvenPartitions().verdict(page_facts(uneven), EvenPartitionsLimits())
+    assert not verdict.passed
+    assert verdict.description.startswith("The largest of 1,000 partitions, day=0 with 100 B, is at least 12.5 times")
+    unknown = EvenPartitions().verdict(page_facts(uneven), EvenPartitionsLimits(max_partition_skew=13))
+    assert not unknown.is_evaluated
+    assert "5 largest of 1,000" in unknown.description

@@ -25,3 +25,21 @@ def test_table_is_stale_after_three_pauses_or_the_configured_time(
 ) -> None:
     facts = KnownTableFacts(commit_times_ms=[time * HOUR for time in times], now_ms=now * HOUR)
     assert FreshTable().verdict(facts, FreshTableLimits(fresh_within_hours=hours)).passed is passed
+
+
+@pytest.mark.parametrize("hours", [None, 1])
+def test_commit_from_the_future_is_not_fresh(hours: float | None) -> None:
+    facts = KnownTableFacts(commit_times_ms=[0, 9_000 * HOUR], now_ms=HOUR)
+    verdict = FreshTable().verdict(facts, FreshTableLimits(fresh_within_hours=hours))
+    assert not verdict.passed
+    assert verdict.description == "The time of the last commit is 374 days in the future."
+    assert "clock" in verdict.advice
+
+
+def test_clock_that_is_a_little_wrong_is_no_problem() -> None:
+    facts = KnownTableFacts(commit_times_ms=[0, HOUR], now_ms=HOUR - 1_000)
+    assert FreshTable().verdict(facts, FreshTableLimits()).passed
+
+
+def test_log_without_a_commit_has_no_age() -> None:
+    assert not FreshTable().verdict(KnownTableFacts(commit_times_ms=[]), FreshTableLimits()).is_evaluated

@@ -10,6 +10,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.check import FAILED_TO_RUN, Check
+from deltasnap_assets.checks.contiguous_log import ContiguousLog
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.small_files import SmallFiles
@@ -69,11 +71,13 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def result(check: Any, *, passed: bool, is_error: bool = False, **numbers: float) -> dg.AssetCheckResult:
+def result(
+    check: Any, *, passed: bool, is_error: bool = False, description: str | None = None, **numbers: float
+) -> dg.AssetCheckResult:
     severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
     told = "It is so." if passed else "It is so.\n\nWhat to do: Change it."
     return dg.AssetCheckResult(
-        check_name=check.name, passed=passed, severity=severity, description=told, metadata=dict(numbers)
+        check_name=check.name, passed=passed, severity=severity, description=description or told, metadata=dict(numbers)
     )
 
 
@@ -93,8 +97,16 @@ def test_error_of_a_check_is_an_error_of_the_table() -> None:
 
 def test_freshness_is_recorded_as_a_rule() -> None:
     found = found_by_checks([result(FreshTable, passed=True, hours_expected=26)])
-    assert found.problems == {}
+    assert found.problems == {"fresh_table": ()}
     assert found.stale_rule == StaleRule(patience_ms=26 * HOUR, check="fresh_table", advice=FreshTable.advice)
+
+
+@pytest.mark.parametrize("check", [FreshTable, ContiguousLog])
+def test_check_that_failed_to_run_is_a_problem(check: type[Check]) -> None:
+    failed = result(check, passed=False, is_error=True, description=f"{FAILED_TO_RUN}IndexError: 5")
+    (problem,) = found_by_checks([failed]).problems[check.name]
+    assert (problem.severity, problem.text) == ("error", "The check could not be evaluated: IndexError: 5")
+    assert found_by_checks([result(ContiguousLog, passed=False)]).problems == {}
 
 
 def test_problems_remain_until_their_check_passes(table: Table) -> None:

@@ -29,7 +29,7 @@ class Versions:
         return {version: version for version in versions}
 
     def states(self, table: str, versions: list[int]) -> dict[int, Any]:
-        return {version: SimpleNamespace(metadata=None) for version in versions}
+        return {version: SimpleNamespace(metadata=None, protocol=None) for version in versions}
 
     def file_breakdown(self, table: str, manifest: int) -> FileBreakdown:
         self.asked.append(manifest)

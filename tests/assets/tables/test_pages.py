@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.config import TableSettings
@@ -51,6 +52,12 @@ def test_changes_besides_files_are_shown_if_the_previous_version_is_known() -> N
 
 def test_healthy_table_is_reported_as_ok() -> None:
     assert health(state(), segment(), CheckSettings()).startswith("OK: 4 files, ")
+
+
+def test_health_shows_a_stale_table_and_escapes_what_the_log_says() -> None:
+    verdict = Verdict(passed=False, description="day=![x](http://evil/p.png) <b>hi</b> is old.", advice="Run `it`.")
+    text = health(state(), segment(), CheckSettings(), freshness=verdict)
+    assert text == r"day=!\[x\](http\://evil/p.png) \<b\>hi\</b\> is old. Run `it`."
 
 
 def test_table_with_problems_has_advice() -> None:

@@ -25,7 +25,7 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     size_text,
     version_text,
 )
-from deltasnap_assets.texts import visible, without_secrets
+from deltasnap_assets.texts import visible
 from deltasnap_core import TableLevel
 
 _COLORS = {
@@ -87,5 +87,5 @@ def _condition(row: Row) -> Text:
 
 
 def _json(row: Row) -> dict[str, Any]:
-    texts = {name: visible(without_secrets(row[name]), _MAX_REASON_LENGTH) for name in ("reason", "advice")}
+    texts = {name: visible(row[name], _MAX_REASON_LENGTH) for name in ("reason", "advice")}
     return {**row, **texts}
