@@ -1,3 +1,3 @@
-"""Measures deltasnap, side by side with deltalake: `python -m benchmarks --help`."""
+"""Measures deltasnap compared with deltalake: `python -m benchmarks --help`."""
 
 from __future__ import annotations

@@ -80,24 +80,24 @@ _NAMES = f"{', '.join(BENCHMARKS)}; or: {_COMPARE} BASE.json NEW.json"
 def main(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=_NAMES)] = None,
     files: Annotated[int, typer.Option(min=1_000, help="Live files of the table.")] = 1_000_000,
-    commits: Annotated[int, typer.Option(min=12, help="Commits since its checkpoint.")] = 100,
-    repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after one that is not.")] = 5,
+    commits: Annotated[int, typer.Option(min=12, help="Commits since the checkpoint.")] = 100,
+    repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after a warm-up round.")] = 5,
     cores: Annotated[int, typer.Option(min=1, help="Cores of the Spark session.")] = 2,
     use: Annotated[str, typer.Option(metavar="auto|always", help="The engine, as in `spark: {use: ...}`.")] = "auto",
     remote: Annotated[str | None, typer.Option(metavar="URL|sail", help="As in `spark: {remote: ...}`.")] = None,
     spark: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; repeatable.")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Keep the made tables here, for the next time.")] = None,
-    output: Annotated[Path | None, typer.Option("--json", help="Write the findings here too.")] = None,
-    page: Annotated[Path | None, typer.Option("--markdown", help="Write them here as a table for a page.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="A folder to keep the generated tables in.")] = None,
+    output: Annotated[Path | None, typer.Option("--json", help="Also write the results to this file.")] = None,
+    page: Annotated[Path | None, typer.Option("--markdown", help="Write them as a Markdown table.")] = None,
 ) -> None:
-    """Measure deltasnap, mostly beside deltalake on the same table. Default: all benchmarks.
+    """Measure deltasnap, mostly compared with deltalake on the same table. Default: all benchmarks.
 
-    The two sides run in turn, after a check that their answers are equal. The output shows medians and minima. On a
-    busy machine, ratios are more reliable than times, and ratios of minima more reliable than ratios of medians. The
-    aims are set for a million files, a hundred commits and two cores.
+    The two sides run alternately, after a check that their results are equal. The output shows medians and minimums. On
+    a busy machine, ratios are more reliable than times, and ratios of minimums more reliable than ratios of medians.
+    The targets are for a million files, a hundred commits and two cores.
 
-    `compare BASE.json NEW.json` prints which ratios moved between two files of `--json` by more than the noise of both
-    runs. It exits with 1 if one got worse.
+    `compare BASE.json NEW.json` prints which ratios changed between two files of `--json` by more than the noise of
+    both runs. It exits with 1 if one got worse.
     """
     console = Console(width=None if sys.stdout.isatty() else 140)
     if names and names[0] == _COMPARE:

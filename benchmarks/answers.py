@@ -1,4 +1,4 @@
-"""The answers of both sides about a version, in one form for comparison."""
+"""The results of both sides for a version, in one form for comparison."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Answer:
 
 
 def ours(version: int, state: SnapshotState) -> Answer:
-    """Return deltasnap's answer."""
+    """Return deltasnap's result."""
     return Answer(
         version=version, files=state.num_of_files, size_in_bytes=state.size_in_bytes, records=state.num_records
     )
 
 
 def theirs(table: DeltaTable) -> Answer:
-    """Return deltalake's answer for a loaded table."""
+    """Return deltalake's result for a loaded table."""
     files = pa.table(table.get_add_actions())
     return Answer(
         version=table.version(),

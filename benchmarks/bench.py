@@ -1,4 +1,4 @@
-"""Bench: shared state of the benchmarks: sizes, generated tables, one warm Spark session."""
+"""Bench: the shared state of the benchmarks: sizes, generated tables, a warm Spark session."""
 
 from __future__ import annotations
 

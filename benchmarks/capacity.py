@@ -60,7 +60,7 @@ def _line(question: str, by_files: dict[int, Samples]) -> Finding:
     millions = [files / 1e6 for files in by_files]
     slope, intercept = statistics.linear_regression(millions, [samples.median for samples in by_files.values()])
     return Finding(
-        question=f"{question}, a million files more",
+        question=f"{question}, per additional million files",
         ours=Samples((slope,)),
         note=f"a table without files: {intercept:.2f} s",
     )

@@ -27,7 +27,7 @@ def run(bench: Bench) -> list[Finding]:
     )
     return [
         Finding(
-            question="Protocol, metadata, counts where a .crc is there, cold",
+            question="Protocol, metadata and counts with a .crc file, cold",
             ours=times[OURS].scaled(1000),
             theirs=times[PEER].scaled(1000),
             unit="ms",

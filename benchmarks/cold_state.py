@@ -12,12 +12,12 @@ from deltasnap_core import DeltaLog
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure the table for which the aims are set."""
+    """Measure the table for which the targets are set."""
     return [cold_state(bench, bench.shape, "Computed state of the latest version, cold", Aim(0.4), WARM_UPS)]
 
 
 def cold_state(bench: Bench, shape: LogShape, question: str, aim: Aim | None = None, warm_ups: int = 1) -> Finding:
-    """Measure a cold load of any shape (listing, log, replay, aggregation), beside deltalake's load."""
+    """Measure a cold load of any shape (listing, log, replay, aggregation), compared with deltalake's load."""
     table = bench.table(shape)
     version = shape.last_version
     times = time_in_turn(

@@ -1,6 +1,6 @@
 """Compares two runs of benchmarks: which ratios moved by more than the noise of both runs.
 
-Only ratios are compared. A time says as much about the machine as about the code.
+Only ratios are compared, because times depend on the machine as much as on the code.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def show_moves(console: Console, found: list[Move]) -> None:
     """Print the ratios of both runs."""
-    table = Table("question", title="Ratios, with their range over the rounds", title_justify="left")
+    table = Table("benchmark", title="Ratios, with their range over the rounds", title_justify="left")
     for column in ("before", "after", ""):
         table.add_column(column, justify="right")
     for move in found:

@@ -1,4 +1,4 @@
-"""What does Dagster's event log cost per version, if there is nothing left to compute?"""
+"""How long does Dagster's event log take per version, if nothing has to be computed?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(bench: Bench) -> list[Finding]:
     The cost of a version is the additional time of the larger run, divided by its additional versions.
     """
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    storages = {"SQLite, held open": None, "SQLite, Dagster's own": ""}
+    storages = {"SQLite, kept open": None, "SQLite, Dagster's own": ""}
     if os.environ.get(POSTGRES):
         storages["Postgres"] = f"storage:\n  postgres:\n    postgres_url: {{{{env: {POSTGRES}}}}}\n"
     folder = bench.scratch("event-log")
@@ -67,14 +67,12 @@ def _measure(bench: Bench, settings: Settings, instance: dg.DagsterInstance, sto
             a_run.append(short)
     return [
         Finding(
-            question=f"Dagster's own cost of a version in a run of many, {storage}",
+            question=f"Dagster's overhead per version in a run of many, {storage}",
             ours=Samples(tuple(a_version)),
             unit="ms",
             note=f"{events:.1f} events a version; runs of {few} and of {many} versions, stored before",
         ),
-        Finding(
-            question=f"A run of {few} versions, stored before, in one process, {storage}", ours=Samples(tuple(a_run))
-        ),
+        Finding(question=f"A run of {few} stored versions, in one process, {storage}", ours=Samples(tuple(a_run))),
     ]
 
 

@@ -30,7 +30,7 @@ def run(bench: Bench) -> list[Finding]:
     }
     times = time_in_turn(sides, bench.repeat, warm_ups=WARM_UPS)
     return [
-        _finding("All files, path and size to Arrow, log loaded", times["loaded"], times["pyarrow"]),
+        _finding("Path and size of all files to Arrow, log loaded", times["loaded"], times["pyarrow"]),
         _finding("The same, cold", times["cold"], times["pyarrow"]),
     ]
 

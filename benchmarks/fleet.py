@@ -63,7 +63,7 @@ def _definitions(bench: Bench, folder: Path) -> Finding:
         told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         seconds.append(float(told.stdout))
     return Finding(
-        question=f"Definitions of {_DEFINED:,} tables, as a code location loads them, CPU",
+        question=f"Loading the definitions of {_DEFINED:,} tables in a code location, CPU",
         ours=Samples(tuple(seconds)),
         aim=Aim(at_most=5, is_ratio=False),
     )
@@ -89,7 +89,7 @@ def idle_ticks(bench: Bench, folder: Path, count: int) -> tuple[Samples, int]:
         seconds: list[float] = []
         bench.report(f"{count} tables on S3")
         for number in range(count):
-            storage.mkdir(f"fleet-{number}")  # moto looks at all keys of a bucket for each listing
+            storage.mkdir(f"fleet-{number}")  # moto reads all keys of a bucket for each listing
             for file in sorted((folder / "made" / LOG_FOLDER).iterdir()):
                 storage.put_file(str(file), f"fleet-{number}/table/{LOG_FOLDER}/{file.name}")
         tables = tuple(
@@ -133,7 +133,7 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
             for table in tables:
                 commit_again(Path(table.path), LAST + number + 1)
     return Finding(
-        question="One new commit of a small table refreshed, among many in one process, a table",
+        question="Refresh of small tables with one new commit each, in one process, per table",
         ours=Samples(tuple(seconds)),
         aim=Aim(at_most=0.5, is_ratio=False),
         note=f"{_REFRESHED} tables, one warm session",

@@ -1,4 +1,4 @@
-"""All tables on one page, from the store alone: 1,000 tables with 100 versions each."""
+"""All tables on one page, using only the store: 1,000 tables with 100 versions each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMAND = "from deltasnap_assets.command.cli import main; main()"
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure `deltasnap fleet` in a new process: with the looks that runs note, and, the slowest case, without any."""
+    """Measure `deltasnap fleet` in a new process: with recorded looks, and without any, which is the slowest case."""
     folder = bench.scratch("fleet_page")
     now = time.time_ns() // 1_000_000
     names = [f"t{number:04d}" for number in range(_TABLES)]
@@ -53,8 +53,8 @@ def run(bench: Bench) -> list[Finding]:
             aim=_AIM,
             note="new process; the store on local disk",
         ),
-        Finding(question=f"The same, if nobody looked at any of them: {shape}", ours=without, aim=_AIM),
-        Finding(question="Noting the first look at a table, at the end of a run", ours=Samples(tuple(noted))),
+        Finding(question=f"The same, without recorded looks: {shape}", ours=without, aim=_AIM),
+        Finding(question="Recording the first look at a table, at the end of a run", ours=Samples(tuple(noted))),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The costs of the sizing model, and whether its ticks are those of 100, 300 and 1,000 tables."""
+"""The costs of the sizing model, and its ticks compared with measured ticks of 100, 300 and 1,000 tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(time.process_time())
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure the costs, and the ticks of three fleets. The first and the last of them fit the model."""
+    """Measure the costs, and the ticks of three fleets. The model is fitted to the first and the last."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     folder = bench.scratch("sizing")
     write_table(folder / "made")
@@ -63,7 +63,7 @@ def run(bench: Bench) -> list[Finding]:
     return [
         *(_finding(f"A tick over {count:,} tables on S3", samples) for count, (samples, _) in ticks.items()),
         Finding(
-            question=f"A tick over {_SOME} tables, by the model fitted to {_FEW} and {_MANY:,}",
+            question=f"A tick over {_SOME} tables, according to the model fitted to {_FEW} and {_MANY:,}",
             ours=Samples((modelled,)),
             theirs=ticks[_SOME][0],
             peer="measured",
@@ -79,8 +79,11 @@ def _finding(question: str, samples: Samples) -> Finding:
 
 def _costs(costs: Costs) -> list[Finding]:
     return [
-        Finding(question="A run of one version, CPU, without its process", ours=Samples((costs.run_cpu_seconds,))),
-        Finding(question="The start of its process, CPU", ours=Samples((costs.process_cpu_seconds,))),
+        Finding(
+            question="A run of one version without the start of its process, CPU",
+            ours=Samples((costs.run_cpu_seconds,)),
+        ),
+        Finding(question="The start of the process of a run, CPU", ours=Samples((costs.process_cpu_seconds,))),
         Finding(question="Each further version of a run, CPU", ours=Samples((costs.version_cpu_seconds,))),
         Finding(question="Events of a run of one version", ours=Samples((costs.events_a_run,)), unit=""),
         Finding(question="Events of each further version", ours=Samples((costs.events_a_version,)), unit=""),
@@ -102,7 +105,7 @@ def _recommendations(costs: Costs) -> list[Finding]:
                     f"{load.runs_a_second:.2f} runs/s, {load.cores:.1f} cores, {load.events_a_second:.1f} events/s, "
                     f"{load.database_bytes_a_day / 1e9:.1f} GB a day"
                 )
-            question = f"Shortest poll_seconds: {tables:,} tables, {commits} commits an hour each"
+            question = f"Shortest poll_seconds: {tables:,} tables, {commits} commits per hour and table"
             found.append(Finding(question=question, ours=Samples((poll,)), note=note))
     return found
 
@@ -166,7 +169,7 @@ def _events(home: Path) -> int:
     """Return the number of events of all runs."""
     count = 0
     for file in _databases(home):
-        if file.stem != "index":  # it repeats the events of assets
+        if file.stem != "index":  # Dagster repeats the events of assets
             with closing(sqlite3.connect(file)) as database:
                 count += database.execute("select count(*) from event_logs").fetchone()[0]
     return count

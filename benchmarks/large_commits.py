@@ -1,4 +1,4 @@
-"""Are large commits, long logs, wide tables and multi-part checkpoints read in linear time and in memory?
+"""Are large commits, long logs, wide tables and multi-part checkpoints read in linear time within memory limits?
 
 The shapes are those of the delta-kernel-rs benchmarks, and those of the largest logs. None has more than `--files`
 files.
@@ -26,7 +26,7 @@ def run(bench: Bench) -> list[Finding]:
     others = [_measure(bench, name, shape) for name, shape in _workloads(bench.files).items()]
     (smaller, before), (larger, last) = list(singles.items())[-2:]
     linear = Finding(
-        question=f"An add in a commit of {larger:,}, over one of {smaller:,}",
+        question=f"Time per add in a commit of {larger:,}, compared with {smaller:,}",
         ours=last.ours.scaled(1e6 / larger),
         theirs=before.ours.scaled(1e6 / smaller),
         peer="deltasnap on the smaller commit",

@@ -1,4 +1,4 @@
-"""How long does it take from a commit to the last of its five assets, and which part takes how long?
+"""How long does it take from a commit until its five assets are materialized, and how long does each part take?
 
 It uses `deltasnap ui`, which starts Dagster's daemon, code server and web server. Commits arrive at random times
 between two ticks.
@@ -74,7 +74,7 @@ def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -
     lines = committed[_WARM_UPS + 1 :]
     return [
         Finding(
-            question=f"Commit to the last of its five assets, {how}",
+            question=f"From a commit until its five assets are materialized, {how}",
             ours=Samples(tuple(line.seconds for line in lines)),
             aim=Aim(at_most=at_most, is_ratio=False),
             parts=median_parts(lines),

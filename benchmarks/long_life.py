@@ -1,4 +1,4 @@
-"""Do the store, the sensor or a run of a table become more expensive after many versions?
+"""Do the store, the sensor or runs of a table become slower after many versions?
 
 Set as many commits as the table should have versions: `python -m benchmarks long_life --commits 10000`.
 """
@@ -47,7 +47,7 @@ def run(bench: Bench) -> list[Finding]:
         *_recorded(bench, settings, folder, versions),
         *_pruned(store, len(versions)),
         Finding(
-            question="Peak memory of the Python process, all of this",
+            question="Peak memory of the Python process",
             ours=Samples((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,)),
             unit="MiB",
         ),
@@ -67,20 +67,20 @@ def _stored(bench: Bench, store: SnapshotStore, log: DeltaLog, versions: range) 
         raise RuntimeError(f"expected {len(versions)} versions and the files of {bench.shape}")
     return [
         Finding(
-            question=f"{_RANGE} versions stored, after {len(versions):,}",
+            question=f"Storing {_RANGE} versions after {len(versions):,}",
             ours=Samples(tuple(seconds[-4:-1])),
             theirs=Samples(tuple(seconds[1:4])),
             peer=f"after {_RANGE}",
             note="every version that the log has is there from the start",
         ),
         Finding(
-            question="Stored for a version, bases included",
+            question="Stored per version, including bases",
             ours=Samples((usage.size_in_bytes / len(versions) / 1024,)),
             unit="KiB",
             note=f"{usage.num_files:,} files, {usage.size_in_bytes / 2**20:,.0f} MiB in all",
         ),
-        Finding(question=f"The list of {len(versions):,} stored versions", ours=Samples((listing,))),
-        Finding(question=f"The computed state of one of {len(versions):,}", ours=Samples((reading,))),
+        Finding(question=f"Listing {len(versions):,} stored versions", ours=Samples((listing,))),
+        Finding(question=f"Reading the computed state of one of {len(versions):,} versions", ours=Samples((reading,))),
     ]
 
 
@@ -123,13 +123,13 @@ def _recorded(bench: Bench, settings: Settings, folder: Path, versions: range) -
         idle, _ = _timed(lambda: tick(cursor))
     return [
         Finding(
-            question=f"A run of {_RANGE} versions, stored before, with {len(versions):,} recorded",
+            question=f"A run of {_RANGE} stored versions, with {len(versions):,} recorded",
             ours=Samples((late,)),
             theirs=Samples((early,)),
             peer=f"with {_RANGE} recorded",
         ),
-        Finding(question="Dagster's SQLite for a version", ours=Samples((a_version,)), unit="KiB"),
-        Finding(question=f"The sensor's first tick, {len(versions):,} versions recorded", ours=Samples((whole,))),
+        Finding(question="Size of Dagster's SQLite per version", ours=Samples((a_version,)), unit="KiB"),
+        Finding(question=f"The first tick of the sensor, {len(versions):,} versions recorded", ours=Samples((whole,))),
         Finding(question="An idle tick after it", ours=Samples((idle * 1000,)), unit="ms"),
     ]
 
@@ -141,7 +141,7 @@ def _pruned(store: SnapshotStore, num_versions: int) -> list[Finding]:
         raise RuntimeError(f"expected {_RANGE} versions to stay, found {usage.num_versions}")
     return [
         Finding(
-            question=f"All but {_RANGE} of {num_versions:,} versions pruned",
+            question=f"Pruning all but {_RANGE} of {num_versions:,} versions",
             ours=Samples((seconds,)),
             note=f"{usage.num_files:,} files, {usage.size_in_bytes / 2**20:,.1f} MiB stay",
         )

@@ -1,4 +1,4 @@
-"""The result of a benchmark, and the timing of two sides: in turn, in one process, after comparing their answers."""
+"""The result of a benchmark, and the timing of two sides: alternately, in one process, with a check of the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARM_UPS = 10
 
 
 class AnswersDifferError(AssertionError):
-    """The two sides do not agree, so their times are not comparable."""
+    """The results of the two sides differ, so their times are not comparable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Aim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The answer to one question.
+    """The result of one benchmark.
 
     unit:  of the samples: s, ms, MiB, KiB. peer: the other side; None: there is none.
     parts: the parts of a measured time, in the same unit, in order.
-    note:  what a reader must know to interpret it.
+    note:  information needed to interpret it.
     """
 
     question: str
@@ -95,7 +95,7 @@ class Finding:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the aim is met; None: there is none."""
+        """Whether the target is met; None: there is no target."""
         if self.aim is None:
             return None
         found = self.ratio if self.aim.is_ratio else self.ours.median
@@ -122,7 +122,7 @@ class Side(Generic[R]):
     """One of the sides that are timed.
 
     run:     the timed part. prepare: runs before it, each time. finish: runs after it.
-    answer:  the content of the result, for comparison; used in the warm-up round.
+    answer:  the content of the result, for comparison in the warm-up round.
     """
 
     run: Callable[[], R]
@@ -132,9 +132,9 @@ class Side(Generic[R]):
 
 
 def time_in_turn(sides: dict[str, Side[Any]], repeat: int, *, warm_ups: int = 1) -> dict[str, Samples]:
-    """Time each side `repeat` times, in rounds. The sides take turns, and the first side changes.
+    """Time each side `repeat` times, in rounds. The sides run alternately, with a changing order.
 
-    The first rounds warm up; the very first also compares the answers.
+    The first rounds warm up; the very first also compares the results.
     Errors: AnswersDifferError.
     """
     seconds: dict[str, list[float]] = {name: [] for name in sides}

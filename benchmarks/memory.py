@@ -38,7 +38,7 @@ def run(bench: Bench) -> list[Finding]:
             for each, peak, one in zip((shape, larger), peaks, found, strict=True)
         ),
         Finding(
-            question=f"Peak memory, {larger.files:,} files over {shape.files:,}",
+            question=f"Peak memory, {larger.files:,} files compared with {shape.files:,}",
             ours=peaks[1],
             theirs=peaks[0],
             peer=f"deltasnap on {shape.files:,} files",

@@ -60,7 +60,7 @@ def run(bench: Bench) -> list[Finding]:
             parts=_parts(rounds["no archive"]),
         ),
         Finding(
-            question="The first of these, over plain PySpark's first result",
+            question="The first of these, compared with the first result of plain PySpark",
             ours=with_it,
             theirs=answered,
             peer="plain PySpark, range(1).count()",

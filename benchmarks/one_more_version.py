@@ -1,4 +1,4 @@
-"""What does one more version of 20 actions cost, in time and in bytes, on a large table and on a small one?"""
+"""How much time and how many bytes does one more version of 20 actions take, on a large and on a small table?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(bench: Bench) -> list[Finding]:
     times = time_in_turn({name: Side(run=side.store_next, finish=side.weigh) for name, side in sides.items()}, repeat)
     return [
         Finding(
-            question=f"One more version of {large.actions} actions: {large.files:,} files over {SMALL:,}",
+            question=f"One more version of {large.actions} actions: {large.files:,} files compared with {SMALL:,}",
             ours=times["large"],
             theirs=times["small"],
             peer=f"deltasnap on {SMALL:,} files",
@@ -43,7 +43,7 @@ def run(bench: Bench) -> list[Finding]:
 
 @dataclass(slots=True)
 class _Following:
-    """A store that follows a table. kib: the size added by each version, including merged files not needed any more."""
+    """A store that follows a table. kib: the size added by each version, including merged files not yet removed."""
 
     bench: Bench
     shape: LogShape

@@ -11,9 +11,9 @@ from benchmarks.measure import Finding, Samples
 
 
 def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
-    """Print findings: medians and minima, ratios of both, aims; then the parts of the times."""
-    table = Table("question", title=title, title_justify="left", caption_justify="left")
-    for column in ("deltasnap", "compared with", "ratio", "aim"):
+    """Print results: medians, minimums, ratios of both, targets; then the parts of the times."""
+    table = Table("benchmark", title=title, title_justify="left", caption_justify="left")
+    for column in ("deltasnap", "compared with", "ratio", "target"):
         table.add_column(column, justify="right" if column != "compared with" else "left")
     for finding in findings:
         question = f"{finding.question}\n[dim]{finding.note}[/dim]" if finding.note else finding.question
@@ -26,8 +26,11 @@ def show(console: Console, title: str, findings: Sequence[Finding]) -> None:
 
 
 def markdown(findings: Sequence[Finding]) -> str:
-    """Return findings as a Markdown table: medians, ratios of medians and of minima."""
-    lines = ["| question | deltasnap | compared with | ratio (of minima) | of CPU seconds | aim |", "|-|-|-|-|-|-|"]
+    """Return results as a Markdown table: medians, ratios of medians and of minimums."""
+    lines = [
+        "| benchmark | deltasnap | compared with | ratio (of minimums) | ratio of CPU seconds | target |",
+        "|-|-|-|-|-|-|",
+    ]
     for finding in findings:
         theirs = finding.theirs
         peer = "" if theirs is None else f"{number(theirs.median)} {finding.unit}, {finding.peer}"

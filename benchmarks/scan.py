@@ -1,4 +1,4 @@
-"""What does it cost to plan a scan of one partition, and to read the rows of a version?"""
+"""How long does it take to plan a scan of one partition, and to read the rows of a version?"""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ ROWS_A_NUMBER = 10_000
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure planning beside the computed state, and rows beside Spark's reader on the same files."""
+    """Measure planning compared with the computed state, and rows compared with Spark's reader on the same files."""
     return [
         *planning(bench),
         *(by_statistics(bench, parsed=parsed) for parsed in (False, True)),
         rows(bench, vectors=False),
         rows(bench, vectors=True),
-        rows_where(bench, "id", "integers, which Spark filters in the files too"),
-        rows_where(bench, "level", "doubles, which it filters after reading"),
+        rows_where(bench, "id", "an integer column with a pushed-down filter"),
+        rows_where(bench, "level", "a double column filtered after reading"),
     ]
 
 
 def planning(bench: Bench) -> list[Finding]:
-    """Measure a scan of one partition, cold and with a known computed state, beside the computed state."""
+    """Measure a scan of one partition, cold and with a known computed state, compared with the computed state."""
     table = bench.table(bench.shape)
     where = f"{partition_column(table)} = '{a_partition(bench, table)}'"
 
@@ -95,7 +95,7 @@ def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
         warm_ups=3,
     )
     return Finding(
-        question=f"Plan a scan of a hundredth of a column, cold, its statistics {'values' if parsed else 'JSON'}",
+        question=f"Plan a scan of 1 % of a column's values, cold, {'struct' if parsed else 'JSON'} statistics",
         ours=times[OURS],
         theirs=times[OTHER],
         peer="cold computed state",
@@ -103,7 +103,7 @@ def by_statistics(bench: Bench, *, parsed: bool) -> Finding:
 
 
 def rows(bench: Bench, *, vectors: bool) -> Finding:
-    """Measure reading all rows of a version of a thousand files, beside Spark's reader on the same files."""
+    """Measure reading all rows of a version with a thousand files, compared with Spark's reader on the same files."""
     table = rows_table(_rows_folder(bench, vectors=vectors), vectors=vectors)
     snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
     paths = [str(path) for path in sorted(table.glob("*.parquet"))]
@@ -123,7 +123,7 @@ def rows(bench: Bench, *, vectors: bool) -> Finding:
     )
     what = ", a tenth of them with a deletion vector" if vectors else ""
     return Finding(
-        question=f"Rows of a version of {FILES:,} files{what}",
+        question=f"Rows of a version with {FILES:,} files{what}",
         ours=times[OURS],
         theirs=times[OTHER],
         peer="spark.read.parquet of the same files",
@@ -132,9 +132,9 @@ def rows(bench: Bench, *, vectors: bool) -> Finding:
 
 
 def rows_where(bench: Bench, column: str, what: str) -> Finding:
-    """Measure the rows of a hundredth of a sorted column without statistics in the log, beside Spark's filtered reader.
+    """Measure the rows of a hundredth of a sorted column without statistics in the log, and Spark's filtered reader.
 
-    Spark pushes its own filter on doubles down into the files, and thereby loses rows with NaN.
+    Spark pushes its own filter on doubles down into the files, which loses rows with NaN.
     """
     table = rows_table(_rows_folder(bench, vectors=False), vectors=False)
     snapshot = DeltaLog.for_table(bench.spark, table, options=bench.options).update()
@@ -153,7 +153,7 @@ def rows_where(bench: Bench, column: str, what: str) -> Finding:
         warm_ups=2,
     )
     return Finding(
-        question=f"Rows of a hundredth of {FILES:,} files by {what}",
+        question=f"Rows in 1 % of the values of {what}, {FILES:,} files",
         ours=times[OURS],
         theirs=times[OTHER],
         peer="spark.read.parquet of the same files, filtered",

@@ -1,4 +1,4 @@
-"""Is loading as fast on other tables: statistics, row groups, checkpoints of other writers, JSON?"""
+"""How fast are tables of other shapes: statistics, row groups, checkpoints of other writers, JSON?"""
 
 from __future__ import annotations
 

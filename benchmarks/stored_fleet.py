@@ -1,4 +1,4 @@
-"""Makes a store of many tables with many versions, without logs, data or Spark. Equal arguments, an equal store."""
+"""Creates a store of many tables with many versions, without logs, data or Spark. Equal arguments, equal stores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table_of(root: Path, name: str) -> StoredTable:
 def store_table(root: Path, name: str, commits: Sequence[Commit], *, first: int = 0, **state: Any) -> StoredTable:
     """Store one version for each commit, from version `first` on, as a run would, but without data files.
 
-    state: fields of each `SnapshotState` that differ from the made ones.
+    state: fields of each `SnapshotState` that differ from the generated ones.
     """
     stored = table_of(root, name)
     stored.commit(list(_manifests(stored, commits, first, state)))

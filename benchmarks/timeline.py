@@ -9,9 +9,9 @@ from statistics import median
 import dagster as dg
 
 _PROCESS_BEGAN = "Started process for run"
-# The part of the wait that ends with an event. A step's own work ends with its output; what follows records it.
+# The part of the delay that ends with an event. The work of a step ends with its output; the rest records it.
 _PARTS = {
-    "PIPELINE_ENQUEUED": "until a tick has seen it and recorded a run",
+    "PIPELINE_ENQUEUED": "until a tick has requested a run",
     "PIPELINE_STARTING": "in the queue",
     _PROCESS_BEGAN: "a process for the run",
     "PIPELINE_START": "definitions loaded",

@@ -16,7 +16,7 @@ NEW_COMMITS = 10
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure the table for which the aims are set."""
+    """Measure the table for which the targets are set."""
     return [following(bench, bench.shape, f"+{NEW_COMMITS} commits on a loaded snapshot", Aim(0.2))]
 
 

@@ -1,4 +1,4 @@
-"""How long does it take to store every version of a range, and is the stored data correct?"""
+"""How long does it take to store every version of a range? Are the stored versions correct?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(bench: Bench) -> list[Finding]:
     peer = f"deltalake, each version loaded ({len(sampled)} of {len(versions)}, extrapolated)"
     return [
         Finding(
-            question=f"{len(versions)} versions stored, from an empty store",
+            question=f"Storing {len(versions)} versions in an empty store",
             ours=Samples(tuple(whole)),
             theirs=theirs,
             peer=peer,
@@ -54,12 +54,12 @@ def run(bench: Bench) -> list[Finding]:
             note="state, computed state, all files and tombstones of each version; the base is written first",
         ),
         Finding(
-            question=f"The same after the base was stored: {len(versions) - 1} versions",
+            question=f"The same after the base is stored: {len(versions) - 1} versions",
             ours=Samples(tuple(after_base)),
             theirs=theirs.scaled((len(versions) - 1) / len(versions)),
             peer=peer,
         ),
-        Finding(question="All files and tombstones of one of them read back and counted", ours=Samples(tuple(reading))),
+        Finding(question="Reading and counting all files and tombstones of one version", ours=Samples(tuple(reading))),
     ]
 
 

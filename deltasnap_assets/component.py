@@ -6,8 +6,8 @@
       tables:
         - {name: events, path: s3://lake/events}
 
-The keys are those of `deltasnap.yaml`, including `discover`. A relative table path is relative to the file. A relative
-`storage` is relative to the project's folder, because the store does not belong among the source files. A project has
+The keys are the same as in `deltasnap.yaml`, including `discover`. A relative table path is relative to the file. A
+relative `storage` is relative to the project's folder, to keep the store out of the source files. A project has
 one such file: its tables share the Spark session and the store, whose resource names are unique in Dagster.
 """
 

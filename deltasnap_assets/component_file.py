@@ -57,7 +57,7 @@ def settings_of(values: dict[str, Any], file: str) -> Settings:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         problems = (ConfigProblem(reason=reason_of(each), key=key_text(tuple(each["loc"]))) for each in error.errors())
-        raise ConfigError(file=file, problems=tuple(problems)) from error
+        raise ConfigError(file=file, problems=tuple(problems)) from None  # the cause has the values
     counts = Counter(table.name.casefold() for table in settings.tables)
     if twice := [name for name, count in counts.items() if count > 1]:
         reason = f"several tables have the same name: {', '.join(twice)}"

@@ -44,8 +44,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
 
         defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
 
-    They include no executor. The jobs of the tables have their own single-process executor, so that their steps share a
-    Spark session. Runs started from an asset's page use the executor of the project.
+    They contain no executor. The jobs of the tables use a single-process executor, so that their steps share a Spark
+    session. Runs started from an asset's page use the executor of the project.
     """
     jobs = {table.name: (_job(settings, table), observe_job(table)) for table in settings.tables}
     with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def _job(settings: Settings, table: TableSettings) -> Any:
 
 @cache
 def _configured() -> dg.Definitions:
-    own = dg.Definitions(executor=dg.in_process_executor)  # ours alone: every run has one Spark session
+    own = dg.Definitions(executor=dg.in_process_executor)  # not shared: every run has its own Spark session
     with _nothing_collected():
         defs = dg.Definitions.merge(build_definitions(load_settings()), own)
         defs.get_repository_def()  # Dagster requests it next and gets the same object
@@ -99,7 +99,7 @@ def _configured() -> dg.Definitions:
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Disable garbage collection while building millions of objects that all stay: it takes a quarter of the time."""
+    """Disable garbage collection while building millions of long-lived objects: it takes a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -33,7 +33,7 @@ def pid_of(process: str) -> int:
 
 
 def has_ended(process: str) -> bool | None:
-    """Return whether the process with that name has ended; None if this machine cannot tell."""
+    """Return whether the process with that name has ended; None: cannot be determined on this machine."""
     machine, *rest = process.rsplit("#", 2)
     if machine != _machine() or len(rest) != 2 or not rest[0].isdecimal():
         return None
@@ -75,7 +75,7 @@ def send(process: str, number: signal.Signals) -> None:
 
 
 def stop_all(running: Callable[[], Sequence[str]], *, timeout_seconds: float) -> None:
-    """Terminate processes until none is running, and kill those that remain after a timeout."""
+    """Terminate processes until none is running, and kill the rest after a timeout."""
     for process in running():
         send(process, signal.SIGTERM)
     deadline = time.monotonic() + timeout_seconds

@@ -1,4 +1,4 @@
-"""Escapes texts from a log, an error or a configuration, so that they cannot control what shows them. Pure."""
+"""Escapes text from a log, an error or a configuration, so that it cannot control the terminal or the UI. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def escaped(text: str, escape: Callable[[str], str]) -> str:
 
 
 def markdown_code(text: object, most: int = MAX_CHARACTERS) -> str:
-    """Return a text as a Markdown code span, whatever backticks it contains. Works in a table cell too."""
+    """Return a text, with any backticks, as a Markdown code span. Also works in a table cell."""
     shown = visible(text, most)
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
     fence = "`" * (longest + 1)

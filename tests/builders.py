@@ -1,6 +1,6 @@
 """Builders for tests: file statuses by name, log actions, tiny logs, and stores that count their calls.
 
-Sizes and modification times follow from the version, so that a test states only what matters to it.
+Sizes and modification times are derived from the version, so that a test states only relevant values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Action = dict[str, Any]
 
 
 def mtime_of(version: int) -> int:
-    """Return when a file of the version is written: one minute after that of the version before."""
+    """Return the modification time of a version's files: one minute after the previous version."""
     return FIRST_COMMIT_MS + version * 60_000
 
 

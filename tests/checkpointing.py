@@ -1,4 +1,4 @@
-"""What readers see of a table before and after its commits are replaced by a checkpoint."""
+"""The content of a table for readers, before and after its commits are replaced by a checkpoint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def drop_checkpoints(log: Path, version: int) -> None:
 
 
 def cut_to_checkpoint(log: Path, version: int) -> None:
-    """Leave only the checkpoints of a version, and what comes after it: no earlier file, commit, `.crc` or hint."""
+    """Keep only the checkpoints of a version and later files: no earlier file, commit, `.crc` or hint."""
     (log / LAST_CHECKPOINT).unlink(missing_ok=True)
     for parsed, file in log_files(log):
         if parsed.version < version or (parsed.version == version and parsed.kind is not LogFileKind.CHECKPOINT):
@@ -92,7 +92,7 @@ def state_of_checkpoint(actions: Iterable[Action], *, with_stats: bool = True) -
 
 
 def seen_by_deltalake(table: Path, app_ids: Iterable[str]) -> dict[str, Any]:
-    """Return what deltalake reads of the latest version. Errors: those of deltalake."""
+    """Return the latest version as read by deltalake. Errors: those of deltalake."""
     from deltalake import DeltaTable
 
     found = DeltaTable(str(table))

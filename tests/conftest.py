@@ -28,8 +28,8 @@ NOW_MS = 1_900_000_000_000
 _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
 
-# Tests have no time limit: a busy machine is not an error of the code.
-hypothesis.settings.register_profile("untimed", deadline=None)
+# Tests have no time limits, because machines may be busy. Fuzzers try many more examples.
+hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("untimed")
 
 
@@ -66,7 +66,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         os.environ[_MARKS] = option.markexpr = option.markexpr or "not thorough"
         if option.numprocesses is None and not option.usepdb:
-            option.numprocesses, option.dist = "logical", "loadfile"
+            option.numprocesses, option.dist, option.loadscopereorder = "logical", "loadfile", False
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run files with Spark first: they take longest, and no process should begin one when the others have finished."""
+    slow = {item.path for item in items if item.get_closest_marker("spark") is not None}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish() -> None:
@@ -87,7 +94,7 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     # Each aggregation and each broadcast allocates a page, by default of 32 MiB.
     "spark.buffer.pageSize": "256k",
-    # What Spark remembers of past queries, with their plans, fills the heap.
+    # Spark's records of past queries, with their plans, fill the heap.
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
@@ -127,7 +134,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Compile queries and plan adaptively, as Spark does by default.
 
-    For tests of expressions: both ways must give the same answer.
+    For tests of expressions: both modes must give the same result.
     """
     defaults = {
         "spark.sql.codegen.wholeStage": "true",

@@ -18,7 +18,7 @@ _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Er
 class FlakyS3:
     """A WSGI middleware: the first requests of each method and key fail.
 
-    refusals:     how many times; 0: never. code: the error code of the answer 503.
+    refusals:     the number of failures; 0: none. code: the error code of the response 503.
     hang_seconds: wait this long instead of failing; the client has given up by then.
     """
 

@@ -51,7 +51,7 @@ class GoldenTable:
 
     @property
     def refusals(self) -> dict[int, str]:
-        """The expected error category of each version that has none."""
+        """The expected error category of each version without a state."""
         wrong = {**self.expected["versions"], **self.expected["refused_versions"]}
         return {int(version): state["error"] for version, state in wrong.items() if "error" in state}
 

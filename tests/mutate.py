@@ -6,11 +6,11 @@ Spark on each change, the likely ones first, and prints the changes that no test
 before and after. Annotations, docstrings, messages, logging and `__repr__` are not changed.
 
     python -m tests.mutate --sample 40 --seed 7 --near       40 random mutants of both packages
-    python -m tests.mutate scan/skipping settings/discovery  every mutant of a room and a module
-    python -m tests.mutate store --list                      the mutants of a room, without running a test
+    python -m tests.mutate scan/skipping settings/discovery  every mutant of a folder and a module
+    python -m tests.mutate store --list                      the mutants of a folder, without running a test
 
 MODULE is a folder or a module, from the root or within a package; by default both packages. Tests run in three groups:
-those of the module and of the modules that import it, those of its room, then all quick tests. `--near` stops after
+those of the module and of the modules that import it, those of its folder, then all quick tests. `--near` stops after
 the second group, and does not check that the tests pass without a change. Works in copies of the tree.
 """
 
@@ -41,7 +41,7 @@ COPIED = ("deltasnap_core", "deltasnap_assets", "tests", "benchmarks", "pyprojec
 MAX_CPU_SECONDS = 300
 MAX_SECONDS = 1800
 MAX_BYTES = 6 << 30
-# What the tests import of others: loaded once, in the process that each run is forked from.
+# Third-party imports of the tests: loaded once, in the process from which each run is forked.
 OUTSIDE = (
     "dagster",
     "deltalake",
@@ -71,7 +71,7 @@ import pytest
 sys.exit(pytest.main(["-x", "-q", "-m", "not spark", "-p", "no:cacheprovider", "--hypothesis-seed=0", *arguments]))
 """
 
-# How much is done at a time: that is about speed and memory, and no answer depends on it.
+# Batch sizes, which affect only speed and memory, never a result.
 PACE = re.compile(r"(_BYTES|_AT_ONCE|_LINES|_PIECES|_PROBES|_READERS|_THREADS|_READ_EXACTLY|_BACK_VERSIONS)$")
 
 _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
@@ -185,7 +185,7 @@ def mutant_at(place: Place) -> Mutant | None:
 
 
 def _without_meaning(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - one case a kind of node
-    """Yield the parts of a node that say nothing which a test should hold: annotations, docstrings, messages."""
+    """Yield the parts of a node that tests need not cover: annotations, docstrings, messages."""
     match node:
         case ast.ClassDef(bases=[ast.Name(id="Enum")]):
             yield from node.body  # only who they are counts
@@ -335,13 +335,13 @@ class Worker:
         try:
             return all(self.passes(group) for group in tests)
         finally:
-            shutil.copy2(ROOT / mutant.module, file)  # of its old time, so that its bytecode counts again
+            shutil.copy2(ROOT / mutant.module, file)  # with its old time, so that its bytecode is valid again
 
 
 def tests_of(module: Path) -> list[list[str]]:
-    """Return the tests of a module: those named after it or importing it, those of its room, all others.
+    """Return the tests of a module: those named after it or importing it, those of its folder, all others.
 
-    The first group has those of the modules that import it too: a room such as `rules` is tested through others.
+    The first group has those of the modules that import it too: a folder such as `rules` is tested through others.
     """
     side = Path(TESTS[module.parts[0]])
     files = _texts_below(*TESTS.values())
@@ -403,7 +403,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="*", help="folders or modules; by default both packages")
     parser.add_argument("--sample", type=int, help="how many to choose at random; by default all")
     parser.add_argument("--seed", type=int, default=1, help="of the choice")
-    parser.add_argument("--near", action="store_true", help="run only the tests of the module and of its room")
+    parser.add_argument("--near", action="store_true", help="run only the tests of the module and of its folder")
     parser.add_argument("--workers", type=int, default=2, help="how many mutants to test at once")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     arguments = parser.parse_args()

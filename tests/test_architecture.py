@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md names only what is there, and draws the imports as they are."""
+"""ARCHITECTURE.md names only existing files and functions, and its diagram matches the imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = re.compile(r"[\w.]+/[\w./]*|\w+\.py")
 FUNCTION = re.compile(r"([\w.]+)\(\)")
 SOLID = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
 DOTTED = re.compile(r'^ *(\w+) -\. "\w+" \.-> (\w+)$', re.MULTILINE)
-BESIDE_THE_ROOMS = ("errors", "ranges", "redaction", "once")  # drawn as one, named after the first
+BESIDE_THE_ROOMS = ("errors", "ranges", "redaction", "once")  # one node in the diagram, named after the first
 
 Edge = tuple[str, str]
 
@@ -56,7 +56,7 @@ def _functions(node: ast.AST, owner: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", sorted(set(paths_in(PROSE))))
-def test_every_path_is_there(path: str) -> None:
+def test_every_path_exists(path: str) -> None:
     assert found(path), f"{path}: no such file or folder"
 
 
@@ -66,7 +66,7 @@ def test_text_names_paths_and_functions() -> None:
 
 
 @pytest.mark.parametrize("paragraph", [text for text in paragraphs() if FUNCTION.search(text)])
-def test_every_function_is_in_a_file_named_beside_it(paragraph: str) -> None:
+def test_every_function_is_in_a_file_named_next_to_it(paragraph: str) -> None:
     files = [file for path in paths_in(paragraph) for file in found(path) if file.suffix == ".py"]
     files = files or [path for path in MODULES.values() if path.suffix == ".py"]
     known = frozenset[str]().union(*(functions_of(file) for file in files))
@@ -82,7 +82,7 @@ def room_of(module: str) -> str:
 
 @cache
 def imports() -> frozenset[Edge]:
-    """The imports between rooms; of the app in the core, of `core` as a whole."""
+    """The imports between folders; imports of the core by the app are edges to `core`."""
     edges = set()
     for module in MODULES:
         for imported in imported_modules(module):
@@ -117,10 +117,10 @@ def test_imports_follow_the_drawn_arrows() -> None:
     assert {(first, second) for first, second in between if second not in reachable(first, solid)} == set()
 
 
-def test_solid_arrows_make_no_circle() -> None:
+def test_solid_arrows_form_no_cycle() -> None:
     solid = set(SOLID.findall(TEXT))
     assert [first for first, _ in solid if first in reachable(first, solid)] == []
 
 
-def test_it_can_be_read_in_ten_minutes() -> None:
+def test_document_can_be_read_in_ten_minutes() -> None:
     assert TEXT.count("\n") < 260

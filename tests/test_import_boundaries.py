@@ -1,4 +1,4 @@
-"""Which module may import which: the layers of the project, held by a test."""
+"""The allowed imports between the layers of the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "deltasnap_core"
 ASSETS = ROOT / "deltasnap_assets"
 
-# A module imports only from a layer of a smaller number, or from its own.
+# A module imports only from its own layer or a lower one.
 LAYERS = {
     "deltasnap_core.errors": 0,
     "deltasnap_core.once": 0,
@@ -31,7 +31,7 @@ LAYERS = {
     "deltasnap_core": 8,
     "deltasnap_assets": 9,
 }
-# These rooms may load PySpark; their subfolders may not, unless listed too. All other rooms of the core are pure.
+# These folders may load PySpark; their subfolders may not, unless listed. All other folders of the core are pure.
 SPARK_ROOMS = (
     "deltasnap_core.replay.spark",
     "deltasnap_core.scan",
@@ -44,7 +44,7 @@ SPARK_ROOMS = (
     "deltasnap_core.store.rows",
     "deltasnap_core.store.writing",
 )
-# Of the app, these rooms are pure, and the modules that start it and that show text.
+# The pure folders and modules of the app.
 PURE_ROOMS_OF_THE_APP = (
     "deltasnap_assets.checks",
     "deltasnap_assets.demo",
@@ -56,10 +56,10 @@ PURE_ENTRIES_OF_THE_APP = (
     "deltasnap_assets.quantities",
     "deltasnap_assets.texts",
 )
-# They may name PySpark; the pure rooms among them for types only.
+# They may import PySpark; the pure folders only for types.
 PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.scan", "deltasnap_core.snapshot", "deltasnap_core.store")
 FSSPEC_USERS = ("deltasnap_core.storage",)
-# They tie the code to one JVM in this process, or put Python on the executors.
+# These require a JVM in this process, or run Python on the executors.
 FORBIDDEN_NAMES = {
     "udf",
     "pandas_udf",
@@ -106,13 +106,13 @@ def layer_of(module: str) -> int:
 
 @cache
 def nodes(module: str) -> tuple[ast.AST, ...]:
-    """Every node of a module of ours."""
+    """Every syntax node of one of our modules."""
     return tuple(ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
 
 
 @cache
 def imported_modules(module: str) -> frozenset[str]:
-    """Every module that one of ours imports, wherever in the file, by absolute name."""
+    """Every module imported by one of our modules, anywhere in the file, by absolute name."""
     is_package = MODULES[module].name == "__init__.py"
     package = module if is_package else module.rpartition(".")[0]
     found: set[str] = set()
@@ -146,8 +146,8 @@ def test_engines_do_not_import_each_other() -> None:
         } == set()
 
 
-def test_one_module_names_the_limits_of_the_driver() -> None:
-    """Only the engine catches UnusualError, and only it knows how much the driver answers."""
+def test_one_module_defines_the_limits_of_the_driver() -> None:
+    """Only the engine catches UnusualError, and only it defines the limits of the driver."""
     catching = {
         module
         for module in MODULES
@@ -174,7 +174,7 @@ def test_pure_modules_load_neither_pyspark_nor_dagster() -> None:
 
 
 def found_in(modules: Iterable[str], offends: Callable[[str], set[str]]) -> dict[str, set[str]]:
-    """What of each module offends; modules of which nothing does are left out."""
+    """The violations of each module, without modules that have none."""
     return {module: found for module in modules if (found := offends(module))}
 
 
@@ -190,14 +190,14 @@ def test_imports_point_to_the_left() -> None:
     assert found_in(MODULES, to_the_right) == {}
 
 
-def test_app_uses_the_public_names_of_the_core_only() -> None:
+def test_app_uses_only_public_names_of_the_core() -> None:
     def inner(module: str) -> set[str]:
         return {name for name in imported_modules(module) if name.startswith("deltasnap_core.")}
 
     assert found_in(within("deltasnap_assets"), inner) == {}
 
 
-def test_core_uses_outside_packages_only_where_they_belong() -> None:
+def test_core_imports_third_party_packages_only_where_allowed() -> None:
     def out_of_place(module: str) -> set[str]:
         allowed = {"pyspark"} if is_within(module, PYSPARK_USERS) else set()
         allowed |= {"fsspec"} if is_within(module, FSSPEC_USERS) else set()

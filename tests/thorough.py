@@ -1,4 +1,4 @@
-"""Parameters of which a test run takes some and a thorough one all."""
+"""Parameters of which a standard test run uses some and a thorough run uses all."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from deltasnap_core import DeltaLog, SnapshotStore
 
 
 def main() -> None:
-    """Report `done` with the answer, the duration in seconds, and peaks in MiB."""
+    """Report `done` with the result, the duration in seconds, and peaks in MiB."""
     given = arguments()
     builder = SparkSession.builder
     for key, value in given["config"].items():

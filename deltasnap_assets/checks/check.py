@@ -1,7 +1,7 @@
 """Check: a check of a table as one object, with its texts, limits and verdict. Pure: no Dagster, no PySpark.
 
-A check is a subclass of `TableCheck`, `PageCheck` or `VersionCheck` in a file of its own, and an entry in
-`registry.py`. From it follow its Dagster check, its keys in `deltasnap.yaml`, its row in `docs/`, its line on the page.
+A check is a subclass of `TableCheck`, `PageCheck` or `VersionCheck` in its own file, and an entry in `registry.py`. Its
+Dagster check, its keys in `deltasnap.yaml`, its row in `docs/` and its line on the page are derived from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Severity = Literal["warning", "error"]
 
 ADVICE_MARK = "\n\nWhat to do: "
-"""What separates the advice in the text of a failed check."""
+"""The separator before the advice in the text of a failed check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Verdict:
     """The result of a check: whether it passed, and why.
 
     advice: what to do if it failed; empty: the advice of the check.
-    severity: of a failure; None: that of the check.
+    severity: of a failure; None: the severity of the check.
     is_evaluated: False: the check could not run. It neither passed nor failed; the description gives the reason.
     numbers: by name, recorded with the result.
     """
@@ -90,16 +90,16 @@ class TableCheck(Check, ABC, Generic[L]):
 
 
 class PageCheck(TableCheck[L]):
-    """A check of the current table whose failure is also on the table's page, in its health line."""
+    """A check of the current table whose failure also appears in the health line of the table's page."""
 
     @abstractmethod
     def verdict(self, facts: PageFacts, limits: L) -> Verdict:
-        """Return the verdict of a run, or of a page. If the page does not have a fact, it is not evaluated."""
+        """Return the verdict of a run or a page. If the page lacks a fact, the check is not evaluated."""
 
 
 class VersionCheck(Check, ABC, Generic[L]):
-    """A check of single versions: one result for each version of a run, and the worst of them for the run."""
+    """A check of single versions: one result for each version of a run, and the worst result for the run."""
 
     @abstractmethod
     def verdicts(self, facts: VersionFacts, limits: L) -> dict[int, Verdict]:
-        """Return the verdict of each version of the run that can be compared with those before it."""
+        """Return the verdict of each version of the run that can be compared with earlier versions."""

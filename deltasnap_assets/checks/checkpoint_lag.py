@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointLagLimits(Limits):
-    """Limit of the commits since the last checkpoint."""
+    """The limit on commits since the last checkpoint."""
 
     max_commits_since_checkpoint: int = Field(default=200, ge=1)
     """The maximum number of commits since the last checkpoint."""
@@ -28,7 +28,7 @@ class CheckpointLag(PageCheck[CheckpointLagLimits]):
     expects = "The last checkpoint is not too many commits behind."
     advice = (
         "Run `deltasnap checkpoint PATH`, or set `checkpoint: {after_commits: 100}` for the table. Writers write one "
-        "at its `delta.checkpointInterval`."
+        "every `delta.checkpointInterval` commits."
     )
 
     def verdict(self, facts: PageFacts, limits: CheckpointLagLimits) -> Verdict:

@@ -39,7 +39,7 @@ class ChecksumAgrees(TableCheck[Limits]):
                 passed=False,
                 severity="warning",
                 description=f"{counted(len(unread), 'checksum')} cannot be read: {versions}. The log is read instead.",
-                advice="Delete the damaged `.crc` files. A writer on Spark writes one with its next commit.",
+                advice="Delete the damaged `.crc` files. Spark writes one with its next commit.",
                 numbers=numbers,
             )
         if not wrong:

@@ -1,4 +1,4 @@
-"""ConditionCheck: a check that follows from the condition of a table's log alone. Pure."""
+"""ConditionCheck: a check that needs only the condition of a table's log. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ConditionCheck(TableCheck[Limits]):
-    """A check of the log's condition. A run evaluates it, and so does whatever else finds that a table is broken."""
+    """A check of the log's condition. It is evaluated in runs, and whenever a table is found to be broken."""
 
     asset = "log_segment"
     severity = "error"
@@ -24,7 +24,7 @@ class ConditionCheck(TableCheck[Limits]):
     def of_condition(self, condition: TableCondition, *, checkpoint_known_sound: bool = False) -> Verdict:
         """Return the verdict.
 
-        checkpoint_known_sound: the pages of the newest checkpoint were read earlier, and it has not changed since.
+        checkpoint_known_sound: the pages of the newest checkpoint were read before, and it has not changed since then.
         """
 
     def verdict(self, facts: TableFacts, limits: Limits) -> Verdict:  # noqa: ARG002  # it has no limits
@@ -32,7 +32,7 @@ class ConditionCheck(TableCheck[Limits]):
 
 
 def unsupported(condition: TableCondition) -> str:
-    """Return why deltasnap does not support the latest version of a table; empty: it does, or this is not known."""
+    """Return why deltasnap does not support the latest version of a table; empty: it does, or unknown."""
     faults = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
     return "" if condition.is_readable else " ".join(fault.text for fault in faults)
 

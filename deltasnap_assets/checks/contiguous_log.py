@@ -11,12 +11,14 @@ from deltasnap_core import FaultKind
 if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
+_WARNINGS = (FaultKind.EMPTY_COMMIT, FaultKind.LOST_VERSIONS, FaultKind.AMBIGUOUS_COMMIT)
+
 
 class ContiguousLog(ConditionCheck):
-    """Every version from the earliest that can be loaded to the latest of the log can be loaded. No commit is empty."""
+    """Every version from the earliest loadable one to the latest can be loaded, and none was lost."""
 
     name = "contiguous_log"
-    expects = "Every version of the log can be loaded: no commit is missing, damaged or empty."
+    expects = "Every version of the log can be loaded: no commit is missing, damaged, empty or ambiguous."
     advice = (
         "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "
         "with a writer that still has the table loaded."
@@ -38,8 +40,8 @@ class ContiguousLog(ConditionCheck):
         if not faults:
             first = loadable.runs[0][0] if loadable.runs else latest
             found, numbers = f"All versions from {first} to {latest} can be loaded.", {"missing_versions": 0}
-            if empty := condition.faults_of(FaultKind.EMPTY_COMMIT):
-                return failed(empty, f"{found} ", numbers)
+            if warnings := condition.faults_of(*_WARNINGS):
+                return failed(warnings, f"{found} ", numbers)
             return Verdict(passed=True, description=found, numbers=numbers)
         first = min(loadable.runs[0][0] if loadable.runs else lost.runs[0][0], lost.runs[0][0])
         found = f"Of versions {first} to {latest}, {len(lost):,} cannot be loaded: {lost.text()}. "

@@ -14,11 +14,11 @@ from deltasnap_assets.texts import visible
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
 
-_FEW_PARTITIONS = 5  # with fewer partitions the check passes: the median means nothing
+_FEW_PARTITIONS = 5  # with fewer partitions the check passes, because the median is not meaningful
 
 
 class EvenPartitionsLimits(Limits):
-    """Limit of the largest partition."""
+    """The limit on the largest partition."""
 
     max_partition_skew: float = Field(default=10, ge=1)
     """The maximum size of a partition, as a multiple of the median partition."""

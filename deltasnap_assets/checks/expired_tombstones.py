@@ -16,7 +16,7 @@ _FEW_FILES = 16  # with fewer files the check passes: they cost little
 
 
 class ExpiredTombstonesLimits(Limits):
-    """Limit of the files that no version needs."""
+    """The limit on files that no version needs."""
 
     max_expired_ratio: float = Field(default=0.5, ge=0)
     """The maximum of the bytes that passed their retention since the last commit, as a ratio of the table's size."""
@@ -25,7 +25,7 @@ class ExpiredTombstonesLimits(Limits):
 class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
     """Not too many files passed their retention since the last commit.
 
-    A commit drops the tombstones that had expired before it, so older files are not in the log any more, whether VACUUM
+    A commit drops the tombstones that expired before it, so older files are no longer in the log, whether VACUUM
     deleted them or not.
     """
 

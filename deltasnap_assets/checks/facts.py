@@ -1,4 +1,4 @@
-"""Facts about a table that checks judge and pages show. Values and protocols only, no PySpark."""
+"""Facts about a table, for checks and pages. Only values and protocols, no PySpark."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TombstoneFacts:
 
 
 class PageFacts(Protocol):
-    """The facts that the table's page has: about the newest stored version."""
+    """The facts on the table's page, about the newest stored version."""
 
     @property
     def state(self) -> SnapshotState:
@@ -85,11 +85,11 @@ class PageFacts(Protocol):
 
     @property
     def compaction(self) -> Sequence[OptimizeCandidate] | None:
-        """The partitions that OPTIMIZE would compact, those first that would lose the most files; None: not known."""
+        """The partitions that OPTIMIZE would compact, the largest reduction of files first; None: not known."""
 
 
 class TableFacts(PageFacts, Protocol):
-    """The facts that a run has about the current table. Each is found when a check uses it."""
+    """The facts of a run about the current table. Each is computed when a check uses it."""
 
     @property
     def condition(self) -> TableCondition:
@@ -97,7 +97,7 @@ class TableFacts(PageFacts, Protocol):
 
     @property
     def checkpoint_known_sound(self) -> bool:
-        """Whether an earlier run read every page of the newest checkpoint, which has not changed since."""
+        """Whether an earlier run read every page of the newest checkpoint, and it has not changed since then."""
 
     @property
     def loadable_state(self) -> SnapshotState | None:
@@ -135,7 +135,7 @@ class KnownPageFacts:
 class VersionFacts:
     """The facts about single versions.
 
-    versions: those of the run. states: the computed states of these versions and of some before them.
+    versions: the versions of the run. states: the computed states of these versions and of some before them.
     schema_changes: by version whose predecessor is known, the changes of the schema, as text.
     """
 

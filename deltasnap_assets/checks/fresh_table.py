@@ -21,7 +21,7 @@ _LEAST_PATIENCE_MS = 24 * _HOUR_MS
 
 
 class FreshTableLimits(Limits):
-    """Limit of the time since the last commit."""
+    """The limit on the time since the last commit."""
 
     fresh_within_hours: float | None = Field(default=None, gt=0)
     """The maximum age of the last commit; also sets a Dagster freshness policy. `null`: three times the longest recent

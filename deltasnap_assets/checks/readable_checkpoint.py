@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ReadableCheckpoint(ConditionCheck):
-    """The newest checkpoint can be read completely, now or when its pages were read earlier."""
+    """The newest checkpoint can be read completely, now or when its pages were last read."""
 
     name = "readable_checkpoint"
     expects = "The newest checkpoint can be read: its footer, its pages, its parts and sidecars."
@@ -33,5 +33,5 @@ class ReadableCheckpoint(ConditionCheck):
         name = condition.checkpoints_read[0]
         if not condition.pages_read and not checkpoint_known_sound:
             return not_evaluated(f"the pages of {name} were not read.")
-        when = "can be read" if condition.pages_read else "could be read, and has not changed since"
+        when = "is readable" if condition.pages_read else "was readable, and has not changed since then"
         return Verdict(passed=True, description=f"Every page of {name} {when}.", numbers=numbers)

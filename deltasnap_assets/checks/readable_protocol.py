@@ -47,4 +47,4 @@ class ReadableProtocol(ConditionCheck):
             return failed(faults)
         if not condition.is_readable:
             return not_evaluated(condition.text)
-        return Verdict(passed=True, description=f"deltasnap supports what version {condition.latest} needs.")
+        return Verdict(passed=True, description=f"deltasnap supports all features of version {condition.latest}.")

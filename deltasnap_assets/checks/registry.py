@@ -35,7 +35,7 @@ CHECKS: tuple[Check, ...] = (
     SchemaUnchanged(),
     SteadyGrowth(),
 )
-"""In the order of evaluation, of the documentation, and of the lines on the page."""
+"""In the order of evaluation, documentation and lines on the page."""
 
 TABLE_CHECKS: tuple[TableCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, TableCheck))
 PAGE_CHECKS: tuple[PageCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, PageCheck))
@@ -43,7 +43,7 @@ CONDITION_CHECKS: tuple[ConditionCheck, ...] = tuple(check for check in CHECKS i
 VERSION_CHECKS: tuple[VersionCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, VersionCheck))
 
 
-class CheckSettings(  # the keys are those of the last base first
+class CheckSettings(  # the keys of the last base come first
     SteadyGrowthLimits,
     FreshTableLimits,
     ExpiredTombstonesLimits,

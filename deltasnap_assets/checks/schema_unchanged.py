@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class SchemaUnchanged(VersionCheck[Limits]):
-    """The schema is that of the version before. A version whose predecessor is not known has no verdict."""
+    """The schema is the same as in the previous version. A version with an unknown predecessor has no verdict."""
 
     name = "schema_unchanged"
     asset = "computed_state"
     expects = "A version has the same schema as the version before."
-    advice = "Check that readers of the table support the new schema. Nothing else to do."
+    advice = "Check that readers of the table support the new schema."
 
     def verdicts(self, facts: VersionFacts, limits: Limits) -> dict[int, Verdict]:  # noqa: ARG002  # it has no limits
         verdicts = {}

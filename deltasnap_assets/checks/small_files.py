@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
     from deltasnap_core import OptimizeCandidate
 
-_FEW_FILES = 16  # with fewer files the ratio means nothing
+_FEW_FILES = 16  # with fewer files the ratio is not meaningful
 _MAX_STATEMENTS = 3
 _MAX_STATEMENT_LENGTH = 2000
 _NOTHING_TO_MERGE = (
-    "`OPTIMIZE` would not merge files: no partition has two small files that fit into a file of "
+    "`OPTIMIZE` would not compact files: no partition has two small files that fit into a file of "
     "`delta.targetFileSize`. Choose a coarser partitioning, or configure the writer to make larger files."
 )
 
 
 class SmallFilesLimits(Limits):
-    """Limits of the small files."""
+    """The limits on small files."""
 
     small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
     """A file smaller than this counts as small."""
@@ -39,7 +39,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
 
     name = "small_files"
     asset = "all_files"
-    expects = "Not too many of the files are small."
+    expects = "Not too many files are small."
     advice = (
         "Run `OPTIMIZE`, or configure the writer to make fewer, larger files. If each partition has only one file, "
         "choose a coarser partitioning."
@@ -65,10 +65,10 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
 
 
 def _advice(candidates: Sequence[OptimizeCandidate], files: int, lost: int) -> str:
-    """Return what OPTIMIZE would do, with the statements for the partitions that would lose the most files."""
+    """Return the effect of OPTIMIZE, with the statements for the partitions with the largest reduction of files."""
     if not candidates:
         return _NOTHING_TO_MERGE
-    lines = [f"Run `OPTIMIZE`: {files:,} files become {files - lost:,}. Partitions with the most files to merge:"]
+    lines = [f"Run `OPTIMIZE`: {files:,} files become {files - lost:,}. Partitions with the most files to compact:"]
     for each in candidates[:_MAX_STATEMENTS]:
         statement = "a partition with a binary value" if each.statement is None else _code(each.statement)
         lines.append(f"- {statement}: {each.files:,} files become {each.files_after:,}")

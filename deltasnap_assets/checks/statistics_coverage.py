@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StatisticsCoverageLimits(Limits):
-    """Limit of the files with statistics."""
+    """The limit on files with statistics."""
 
     min_statistics_ratio: float = Field(default=0.9, ge=0, le=1)
     """The minimum ratio of files with statistics."""
@@ -24,7 +24,7 @@ class StatisticsCoverage(PageCheck[StatisticsCoverageLimits]):
 
     name = "statistics_coverage"
     asset = "all_files"
-    expects = "Most of the files have statistics, which queries use to skip files."
+    expects = "Most files have statistics, which queries use to skip files."
     advice = (
         "Rewrite the files with statistics (`OPTIMIZE`), or compute them (`ANALYZE TABLE ... COMPUTE DELTA "
         "STATISTICS`): queries cannot skip files without statistics."

@@ -12,11 +12,11 @@ from deltasnap_assets.quantities import bytes_text
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import VersionFacts
 
-_LEAST_HISTORY = 5  # a version with fewer changes of the size before it has no verdict
+_LEAST_HISTORY = 5  # a version after fewer changes of the size has no verdict
 
 
 class SteadyGrowthLimits(Limits):
-    """Limit of the change of the size."""
+    """The limit on changes of the size."""
 
     max_growth_factor: float = Field(default=10, ge=1)
     """The maximum change of the size by one version, as a multiple of the largest change in recent versions."""

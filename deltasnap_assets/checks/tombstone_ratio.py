@@ -11,11 +11,11 @@ from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
 
-_FEW_FILES = 16  # with fewer tombstones the ratio means nothing
+_FEW_FILES = 16  # with fewer tombstones the ratio is not meaningful
 
 
 class TombstoneRatioLimits(Limits):
-    """Limit of the tombstones."""
+    """The limit on tombstones."""
 
     max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
     """The maximum ratio of tombstones among the files and tombstones of a version."""
@@ -26,7 +26,7 @@ class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
 
     name = "tombstone_ratio"
     asset = "tombstones"
-    expects = "Tombstones are not too large a part of the state."
+    expects = "There are not too many tombstones compared with files."
     advice = (
         "Lower `delta.deletedFileRetentionDuration` if you do not need time travel that far back. The next checkpoint "
         "then drops expired tombstones."

@@ -13,8 +13,8 @@ from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption,
 
 def changes(
     path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
-    v1: Annotated[int, typer.Argument(min=0, help="The first version whose changes are shown.")],
-    v2: Annotated[int, typer.Argument(min=0, help="The last version whose changes are shown.")],
+    v1: Annotated[int, typer.Argument(min=0, help="The first version of the range.")],
+    v2: Annotated[int, typer.Argument(min=0, help="The last version of the range.")],
     key: Annotated[
         str | None,
         typer.Option(
@@ -38,10 +38,10 @@ def changes(
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
     ] = None,
 ) -> None:
-    """Show the rows that the versions V1 to V2, both included, changed. Needs Spark, to read the data files.
+    """Show the rows changed by the versions V1 to V2 (inclusive). Needs Spark to read the data files.
 
     Each row has _change_type (insert, delete, update_preimage, update_postimage), _commit_version and
-    _commit_timestamp, as in Delta's change data feed. Tables without a feed are compared.
+    _commit_timestamp, as in Delta's change data feed. Without a feed, the changes are derived from the data files.
     """
     if v1 > v2:
         raise typer.BadParameter(f"Expected the first version before the last, found {v1} and {v2}.")

@@ -18,10 +18,10 @@ def checkpoint(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a checkpoint into the log of a table, so that readers need not read its commits. Deletes nothing.
+    """Write a checkpoint into the log of a table, so that readers can skip earlier commits. Deletes nothing.
 
-    The checkpoint is read back and compared with the version before it is put in place. If the version has a
-    checkpoint, nothing is written. Tables with unknown writer features are refused.
+    The checkpoint is read back and compared with the version before it is published. If the version already has a
+    checkpoint, nothing is written. Tables with unknown writer features are rejected.
     """
     from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
     from deltasnap_assets.command.views.condition_view import explaining
@@ -34,7 +34,7 @@ def checkpoint(
         return
     name = written.files[0].name
     if not written.is_new:
-        typer.echo(f"Version {written.version} has a checkpoint already: {name}. Nothing was written.")
+        typer.echo(f"Version {written.version} already has a checkpoint: {name}. Nothing was written.")
         return
     others = len(written.files) - 1
     with_sidecars = f" and {others} sidecar{'' if others == 1 else 's'}" if others else ""
@@ -43,4 +43,6 @@ def checkpoint(
         f"{written.size_in_bytes:,} bytes."
     )
     if not written.is_hint_written:
-        typer.echo("_last_checkpoint was not changed: the log has a newer checkpoint, or refused the file.")
+        typer.echo(
+            "_last_checkpoint was not changed: the log has a newer checkpoint, or the storage rejected the file."
+        )

@@ -75,14 +75,14 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
         print_problem(Console(stderr=True), "error", message)
     if shown and "--json" in sys.argv[1:]:
         known = {} if condition is None else {"condition": condition.to_json()}
-        with suppress(OSError):  # stdout may be what failed: its disk is full
+        with suppress(OSError):  # writing to stdout may be the failure, if its disk is full
             typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     _flush_stdout()
     sys.exit(code)
 
 
 def _flush_stdout() -> None:
-    """Write what stdout has buffered. If it cannot be written, drop it: at exit, Python would fail with it again."""
+    """Flush stdout. If that fails, discard the buffer, because Python would fail again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -92,7 +92,7 @@ def _flush_stdout() -> None:
 
 
 def _usage_text(error: TyperException) -> str:
-    """Return what is wrong with a command line, and where to read more; empty if the help was printed instead."""
+    """Return the error in a command line and where to find help; empty if the help was printed instead."""
     text = error.format_message().strip()
     context = getattr(error, "ctx", None)
     end = "" if text.endswith((".", "?")) else "."
@@ -108,7 +108,9 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-spark_server = typer.Typer(no_args_is_help=True, help="A warm Spark Connect server on this machine, for every run.")
+spark_server = typer.Typer(
+    no_args_is_help=True, help="Manage a warm Spark Connect server on this machine for all runs."
+)
 app.add_typer(spark_server, name="spark-server")
 add_commands(app)
 app.command()(checkpoint)
@@ -162,7 +164,7 @@ def ui(
 ) -> None:
     """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
 
-    If a table needs Spark and the configuration names no session, it starts a warm server, and stops it on exit.
+    If a table needs Spark and no session is configured, starts a warm server and stops it on exit.
     """
     _require("dagster_webserver", "ui")
     family = _family_of(host)
@@ -233,7 +235,7 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 if a table cannot be refreshed. All other tables are still refreshed.
+    Exits with 1 if a table cannot be refreshed. The other tables are still refreshed.
     """
     from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables
     from deltasnap_assets.spark.java import JavaError, check_java
@@ -242,7 +244,7 @@ def refresh(
     settings = _settings_in_force()
     known = [table.name for table in settings.tables]
     if not known:
-        fail("There is no table to refresh: the patterns of `discover` find none.")
+        fail("There is no table to refresh: the patterns in `discover` match no tables.")
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
     names = tables or known
@@ -277,7 +279,7 @@ def warm_up() -> None:
 
 @spark_server.command()
 def start(port: Annotated[int, typer.Option(min=1, max=65535, help="The port, on 127.0.0.1.")] = 15002) -> None:
-    """Start a server with the configured Spark settings, and wait until it answers."""
+    """Start a server with the configured Spark settings, and wait until it responds."""
     _require("grpc", "connect")
     from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, exercise_server, start_server
@@ -301,7 +303,7 @@ def stop() -> None:
 
 @spark_server.command()
 def status() -> None:
-    """Show whether the server of this folder is running and answers. Exits with 1 unless it does."""
+    """Show whether the server of this folder is running and responds. Exits with 1 unless it does."""
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 
     server = running_server(DEFAULT_FOLDER)
@@ -310,7 +312,7 @@ def status() -> None:
         raise typer.Exit(1)
     if not answers(server.port):
         typer.echo(
-            f"The server at {server.url} is starting or does not answer. Its log: {DEFAULT_FOLDER / 'server.log'}"
+            f"The server at {server.url} is starting or does not respond. Its log: {DEFAULT_FOLDER / 'server.log'}"
         )
         raise typer.Exit(1)
     typer.echo(f"The server at {server.url} is ready.")

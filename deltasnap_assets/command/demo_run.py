@@ -47,7 +47,7 @@ def run_demo(folder: Path, spark: SparkSettings) -> bool:
 
 
 def show_versions(console: Console, settings: Settings, table: TableSettings, versions: Sequence[int]) -> None:
-    """Print what is stored of some versions, ascending; prints nothing if there are none."""
+    """Print stored versions, ascending; nothing if there are none."""
     if not versions:
         return
     history = TableLog.for_path(table.path).history.get_history(start=versions[0], end=versions[-1])

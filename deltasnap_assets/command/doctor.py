@@ -103,7 +103,7 @@ def _settings(on_no_table: Callable[[str], None]) -> Settings | Finding:
 def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
         return Finding(subject=subject, mark="ok", message=visible(without_secrets(look())))
-    except Exception as error:  # noqa: BLE001  # a doctor reports any error
+    except Exception as error:  # noqa: BLE001  # doctor reports any error
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         message = visible(without_secrets(f"{what}{error}"))
         return Finding(subject=subject, mark="error" if is_needed else "warning", message=message, advice=advice)
@@ -120,7 +120,7 @@ def _archive() -> Finding:
     path = archive_path()
     if path is not None and path.exists():
         return Finding(subject="archive", mark="ok", message=str(path))
-    advice = "Run `deltasnap warm-up` to make one, so that sessions start faster."
+    advice = "Run `deltasnap warm-up` to create one, so that sessions start faster."
     return Finding(subject="archive", mark="warning", message="none for this Java and PySpark", advice=advice)
 
 
@@ -129,9 +129,9 @@ def _server() -> Finding:
     if server is None:
         return Finding(subject="server", mark="ok", message="not running")
     if answers(server.port):
-        return Finding(subject="server", mark="ok", message=f"answers at {server.url}")
+        return Finding(subject="server", mark="ok", message=f"responds at {server.url}")
     advice = f"Wait, read {DEFAULT_FOLDER / 'server.log'}, or run `deltasnap spark-server stop`."
-    return Finding(subject="server", mark="error", message=f"does not answer at {server.url}", advice=advice)
+    return Finding(subject="server", mark="error", message=f"does not respond at {server.url}", advice=advice)
 
 
 def _ui() -> Finding:
@@ -158,7 +158,7 @@ def _runs(settings: Settings) -> Iterator[Finding]:
     try:
         with dg.DagsterInstance.from_config(str(home)) as instance:
             findings.extend(_runs_of(instance, table) for table in settings.tables)
-    except Exception as error:  # noqa: BLE001  # a doctor reports any error; the other findings are shown
+    except Exception as error:  # noqa: BLE001  # doctor reports any error and still shows the other results
         message = visible(without_secrets(f"{type(error).__name__}: {error}"), _MAX_MESSAGE_LENGTH)
         advice = f"Correct {home / 'dagster.yaml'}."
         findings.append(Finding(subject="runs", mark="error", message=message, advice=advice))

@@ -1,4 +1,4 @@
-"""Commands that start no Spark. Each has `--json`."""
+"""Commands that do not start Spark. Each has `--json`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def init(
 
     options = storage_options(option)
     if out.exists() and not force:
-        raise typer.BadParameter(f"{out} exists already. Use --force to overwrite it.", param_hint="--out")
+        raise typer.BadParameter(f"{out} already exists. Use --force to overwrite it.", param_hint="--out")
     tables = find_tables(places, options)
     found = [table for table in tables if table.problem is None]
     if found:
@@ -68,7 +68,7 @@ def history(
 ) -> None:
     """Show who committed what and when, newest first.
 
-    Missing and unreadable commits have a line too. Exits with 1 if there is one.
+    Missing and unreadable commits also have a line. Exits with 1 if there is one.
     """
     from deltasnap_assets.command.views.condition_view import explaining, fault_line
     from deltasnap_assets.command.views.history import history_json, history_table, lost_commits, read_history
@@ -97,10 +97,10 @@ def diff(
 ) -> None:
     """Show the differences between two versions: schema, properties, protocol, files.
 
-    A file is a data file with its deletion vector: a new vector is a removed file and an added one. If the files of the
-    earlier version cannot be read, the commits between the versions decide alone, with a warning: diff then cannot know
-    whether a file that they add was in the table before. Exits with 1 if one of the versions, or a commit between them,
-    cannot be read.
+    A file is a data file with its deletion vector: a changed vector counts as a removed and an added file. If the files
+    of the earlier version cannot be read, diff prints a warning and uses only the commits between the versions: it then
+    may show a file as added although it was in the table before. Exits with 1 if one of the versions, or a commit
+    between them, cannot be read.
     """
     from deltasnap_assets.command.views.condition_view import explaining
     from deltasnap_assets.command.views.diff import compare_versions, find_versions, show_diff
@@ -111,7 +111,7 @@ def diff(
     with explaining(path, options, *pair.versions):
         found = compare_versions(pair)
     if found.assumed is not None:
-        warning = f"The files of version {found.first} cannot be read, so files that it had may be shown as added."
+        warning = f"The files of version {found.first} cannot be read, so files that it contains may be shown as added."
         print_problem(Console(stderr=True), "warning", f"{warning} {found.assumed}")
     if as_json:
         typer.echo(json.dumps(found.to_json()))
@@ -146,7 +146,7 @@ def fleet(
         list[TableLevel] | None, typer.Option(help="Show only tables in this condition; repeatable.")
     ] = None,
     how: Annotated[
-        FleetFormat, typer.Option("--format", help="`prometheus`: gauges, for the textfile collector.")
+        FleetFormat, typer.Option("--format", help="`prometheus`: gauges for the textfile collector.")
     ] = FleetFormat.TABLE,
     as_json: _Json = False,
 ) -> None:

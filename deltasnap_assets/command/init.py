@@ -53,7 +53,7 @@ class FoundTable:
 
 
 def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> list[FoundTable]:
-    """Read every path, and every folder that a pattern matches. Folders that are no tables are skipped."""
+    """Read every path, and every folder that a pattern matches. Folders that are not tables are skipped."""
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
@@ -71,7 +71,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
 def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any], folder: Path = Path()) -> str:
     """Return the text of a configuration file. Storage options that may be secrets become `${NAME}`.
 
-    folder: of the file. Relative paths are written relative to it, because the file is read so.
+    folder: of the file. Relative paths are written relative to it.
     """
     parts = [_HEADER]
     for number, table in enumerate(tables):

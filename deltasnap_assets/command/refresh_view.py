@@ -42,7 +42,7 @@ class Refreshed:
 def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = False) -> dict[str, Refreshed]:
     """Refresh the tables of these names, one after another. Return the result of each.
 
-    Prints the results too, unless `quiet`. If a table fails, the others are refreshed nevertheless.
+    Also prints the results, unless `quiet`. If a table fails, the others are still refreshed.
     """
     home = use_local_instance()
     log = home / LOG_NAME
@@ -85,7 +85,7 @@ def _condition(table: TableSettings) -> TableCondition | None:
 
 
 def versions_text(versions: Sequence[int]) -> str:
-    """Return what was materialized, in words."""
+    """Return a summary of the materialized versions."""
     match versions:
         case []:
             return "up to date"

@@ -31,9 +31,9 @@ def scan(
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
     ] = None,
 ) -> None:
-    """Show the rows of a version. They have no order. Needs Spark, to read the data files.
+    """Show the rows of a version, in any order. Needs Spark to read the data files.
 
-    Rows go to stdout, everything else to stderr. CSV, JSON and Parquet have exact values. All rows that are written are
+    Rows go to stdout, all other output to stderr. CSV, JSON and Parquet have exact values. All rows of the output are
     held in memory.
     """
     if version is not None and timestamp is not None:

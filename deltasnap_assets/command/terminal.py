@@ -1,4 +1,4 @@
-"""The terminal of a command. Text from a log or an error cannot control it."""
+"""Output of a command to the terminal. Text from a log or an error cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WarningLines(logging.Handler):
 
 
 def prepare_terminal() -> None:
-    """Make printing safe: escape what the terminal's encoding lacks, and print the core's warnings as our lines."""
+    """Make printing safe: escape unencodable characters, and print the core's warnings as warning lines."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     log = logging.getLogger("deltasnap_core")

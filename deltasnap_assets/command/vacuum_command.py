@@ -24,7 +24,8 @@ class NeverDeletesError(TyperException):
 def vacuum(
     path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Required: deltasnap never deletes files. Run VACUUM with a writer.")
+        bool,
+        typer.Option("--dry-run", help="Required, because deltasnap never deletes files. Run VACUUM with a writer."),
     ] = False,
     retain: Annotated[
         float | None,

@@ -1,6 +1,6 @@
 """The demo table: a real Delta table with many kinds of operations, written with `deltalake`.
 
-The operation of version `v` depends only on `v` (`step_of`): an interrupted demo continues where it ended, and a
+The operation of version `v` depends only on `v` (`step_of`): an interrupted demo continues where it stopped, and a
 complete one can grow further. Every step makes at least one commit.
 """
 

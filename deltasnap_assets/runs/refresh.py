@@ -98,7 +98,7 @@ def refresh_table(
     sort_partitions(instance, table.name)
     _raise_of_damage(instance, settings, table, status.condition, problem)
     if not materialized:
-        report_where_nothing_is_new(instance, settings, table, status)
+        report_where_nothing_is_new(instance, settings, table, status, stored)
     return tuple(materialized)
 
 
@@ -127,7 +127,7 @@ def _raise_of_damage(
 
 
 def _was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:
-    """Return whether somebody stopped a run. Dagster records that as the error of a step."""
+    """Return whether a user stopped a run. Dagster records that as the error of a step."""
     errors = (event.step_failure_data.error for event in events if event.is_step_failure)
     return any(error is not None and error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
 

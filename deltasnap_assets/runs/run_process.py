@@ -1,7 +1,7 @@
 """Records the process of a run and whether it is alive, so that a run whose process was killed is detected as lost.
 
-For Dagster, such a run stays in progress forever and keeps its slots in a queue. Dagster's run monitoring does not
-help: it knows only runs that its daemon launched, and treats those of `deltasnap refresh` as dead.
+In Dagster, such a run stays in progress forever and keeps its slots in a queue. Dagster's run monitoring does not
+help: it supports only runs launched by its daemon, and treats runs of `deltasnap refresh` as dead.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ HEARTBEAT_SECONDS = 30.0
 def heartbeat(instance: dg.DagsterInstance, run_id: str, every_seconds: float = HEARTBEAT_SECONDS) -> Iterator[None]:
     """Tag a run with this process, and again every few seconds until the end. That renews the run's update time.
 
-    From that time, on the instance's clock, any machine can tell a live run from a lost one. No other process reads an
-    ephemeral instance, so its run is tagged once: its in-memory database does not allow a second thread.
+    With that time, on the instance's clock, any machine can distinguish a live run from a lost one. No other process
+    reads an ephemeral instance, so its run is tagged once: its in-memory database does not allow a second thread.
     """
     tags, ended = {PROCESS_TAG: this_process()}, threading.Event()
 

@@ -44,13 +44,13 @@ def refresh_schedule(
     @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
-            return dg.SkipReason(f"Run {run_id} of {table.name} is not finished.")
+            return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
         sort_partitions(context.instance, table.name)
         status, stored = look_or_report(settings, table, context.instance)
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:
-            report_where_nothing_is_new(context.instance, settings, table, status)
+            report_where_nothing_is_new(context.instance, settings, table, status, stored)
             on_nothing_new(context.instance, table)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))

@@ -48,7 +48,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogStatus
+from deltasnap_core import DeltaSnapError, LogCursor, LogStatus, logger_of
 
 MAX_SENSORS = 20
 """Up to this many tables have a sensor each. With more, tables with the same `poll_seconds` share one."""
@@ -59,7 +59,8 @@ _MAX_MESSAGES = 10
 _MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. The first look at a table is the longest."""
 _LAST_LOOK_SECONDS = 15
-"""How much longer a tick waits for looks that have begun. A storage may not answer at all."""
+"""How much longer a tick waits for polls in progress. A storage may not respond at all."""
+_log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
@@ -100,10 +101,10 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
     The cursor is the last commit handled. While a run of the table is in progress, ticks are skipped: a table has one
-    run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are requested
-    again, a few times, after pauses. For a damaged table, the versions that can be loaded are requested. A fault makes
-    the tick fail once and is recorded on the page of the table. Later ticks skip, and look again after pauses that
-    grow.
+    run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are retried a
+    few times, after pauses. For a damaged table, the loadable versions are requested. A fault fails one tick and is
+    recorded on the page of the table. Later ticks skip, and poll again after increasing pauses. While the
+    store cannot be reached, every tick fails.
     """
 
     @dg.sensor(
@@ -124,10 +125,10 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
 def _shared_sensor(
     settings: Settings, tables: Sequence[TableSettings], jobs: Mapping[str, Sequence[Any]], poll_seconds: int
 ) -> dg.SensorDefinition:
-    """Return a sensor that does for many tables what `new_commits_sensor` does for one.
+    """Return a sensor like `new_commits_sensor` for many tables.
 
-    Its cursor is an object with the cursor of each table. If some tables fail, the others continue. The tick fails as
-    soon as there is nothing else to record. If a tick takes too long, the next one starts where it stopped.
+    Its cursor is an object with the cursor of each table. If some tables fail, the others continue, and the tick fails
+    when everything else is recorded. If a tick takes too long, the next one starts where it stopped.
     """
     names = [table.name for table in tables]
 
@@ -140,7 +141,7 @@ def _shared_sensor(
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        cursors: dict[str, str | None] = json.loads(context.cursor or "{}")
+        cursors = _cursors_of(context.cursor)
         next_name = cursors.pop(_NEXT, None)
         first = names.index(next_name) if next_name in names else 0
         turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _MAX_TICK_SECONDS
@@ -162,13 +163,13 @@ def _shared_sensor(
         threads.shutdown(wait=False, cancel_futures=True)
         found = {name: None if each.cancelled() or name in late else each.result() for name, each in futures.items()}
         for name in late:
-            problems[name] = f"The storage of {name} takes too long to answer. The next tick tries again."
+            problems[name] = f"The storage of {name} takes too long to respond. The next tick retries."
             found[name] = _Look(cursor=cursors.get(name), message=problems[name])
         looks = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
         if len(looks) < len(tables):
             after[_NEXT] = next(name for name, each in found.items() if each is None)
-            context.log.info(f"Looked at {len(looks)} of {len(tables)} tables. The next tick continues.")
+            context.log.info(f"Polled {len(looks)} of {len(tables)} tables. The next tick continues.")
         if problems and after == cursors and not any(each.requests for each in looks):
             raise TablesFailedError(problems)
         for name, problem in problems.items():
@@ -190,19 +191,19 @@ def _result(looks: Sequence[_Look], cursor: str | None) -> dg.SensorResult:
 def _looker(
     settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance
 ) -> Callable[[TableSettings, str | None], _Look]:
-    """Return a function that looks at one of the tables. Queries the instance once for the runs of all tables."""
+    """Return a function that polls one of the tables. Queries the instance once for the runs of all tables."""
     names = [table.name for table in tables]
     unfinished = unfinished_runs(instance, names)
     failed, last_failures = failures(instance, names), last_failed(instance, names)
 
     def look_at(table: TableSettings, cursor: str | None) -> _Look:
-        followed = SensorState.from_text(cursor)
+        followed = _followed(table, cursor)
         if run_id := unfinished.get(table.name):
-            message = f"Run {run_id} of {table.name} is not finished. The next run takes the new commits."
-            return _Look(cursor=cursor, message=message)
+            message = f"Run {run_id} of {table.name} is in progress. The next run materializes the new commits."
+            return _Look(cursor=followed.to_text(), message=message)
         if followed.pause_left > 0:
             message = f"{table.name} is broken: {followed.fault} Next poll in {followed.pause_left:.0f} s."
-            return _Look(cursor=cursor, message=message)
+            return _Look(cursor=followed.to_text(), message=message)
         try:
             news = _report_failed_run(settings, table, instance, last_failures.get(table.name))
             failure = _open_failure(instance, table, failed.get(table.name))
@@ -210,15 +211,38 @@ def _looker(
                 with suppress(*DAMAGED):
                     return _look_at(settings, table, instance, followed, failure)
             return _look_at_suspect(settings, table, instance, followed, failure)
-        except DeltaSnapError as error:
+        except DeltaSnapError:
             condition = log_of(table).condition()
-            if report_condition(instance, settings, table, condition if condition.faults else None):
-                raise  # once: the tick fails, and the page and the checks show the reason
-            fault = without_secrets(condition.text or str(error))
+            is_new = report_condition(instance, settings, table, condition if condition.faults else None)
+            if is_new or not condition.faults:
+                raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
+            fault = without_secrets(condition.text)
             message = f"{table.name} is still broken: {fault}"
             return _Look(cursor=followed.broken(fault).to_text(), message=message)
 
     return look_at
+
+
+def _cursors_of(text: str | None) -> dict[str, Any]:
+    """Return the cursors of a shared sensor by table. If they cannot be read, the sensor starts without cursors."""
+    try:
+        cursors = json.loads(text or "{}")
+        if isinstance(cursors, dict):
+            return cursors
+        problem = "it is no object"
+    except ValueError as error:
+        problem = str(error)
+    _log.warning("The cursor of the sensor cannot be read, and is ignored: %s", problem)
+    return {}
+
+
+def _followed(table: TableSettings, cursor: Any) -> SensorState:
+    """Return the state of a table. One that cannot be read is ignored: no version is requested twice without it."""
+    try:
+        return SensorState.from_text(cursor)
+    except (TypeError, ValueError) as error:
+        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", table.name, error)
+        return SensorState()
 
 
 def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None) -> Failure | None:
@@ -250,7 +274,11 @@ def _look_at(
     note_poll(settings, table, status)
     if was_broken(instance, table.name):
         return _look_at_suspect(settings, table, instance, followed, failure)
-    return _asked_for(settings, table, instance, status, known_of(instance, table.name), attempt)
+    stored = None if status.listing is None else what_is_stored(settings, table, status.listing)
+    found = _requested(table, instance, status, known_of(instance, table.name), stored, attempt)
+    if stored is not None and stored.common.lost:
+        report_where_nothing_is_new(instance, settings, table, status, stored)
+    return found
 
 
 def _report_failed_run(
@@ -284,7 +312,7 @@ def _look_at_suspect(
     found = _requested(table, instance, status, known, stored, attempt)
     if found.requests or status.condition is None or not status.condition.unloadable:
         if not found.requests:
-            report_where_nothing_is_new(instance, settings, table, status)
+            report_where_nothing_is_new(instance, settings, table, status, stored)
         return found
     report_condition(instance, settings, table, status.condition, failed_run(instance, table.name))
     fault = without_secrets(status.condition.text)
@@ -292,18 +320,6 @@ def _look_at_suspect(
         cursor=followed.broken(fault, found.cursor).to_text(),
         message=f"All loadable versions of {table.name} are materialized. {fault}",
     )
-
-
-def _asked_for(
-    settings: Settings,
-    table: TableSettings,
-    instance: dg.DagsterInstance,
-    status: LogStatus,
-    known: Known,
-    attempt: int,
-) -> _Look:
-    stored = None if status.listing is None else what_is_stored(settings, table, status.listing)
-    return _requested(table, instance, status, known, stored, attempt)
 
 
 def _requested(

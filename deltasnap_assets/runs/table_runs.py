@@ -45,7 +45,7 @@ _LOST_AFTER_SECONDS = {
 
 
 class TablesFailedError(DeltaSnapError):
-    """Some tables failed, the others did not. problems: the reason, by table."""
+    """Some of the tables failed. problems: the reason, by table."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         self.problems = problems
@@ -83,9 +83,9 @@ def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
 def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, str]:
     """Return the ids of queued or running runs, by table; tables without one are left out.
 
-    It does not matter who started a run: it belongs to a table if it materializes the table's assets. A lost run (its
-    process was killed, or it gave no sign of life for minutes) is recorded as failed, so that neither its table nor a
-    queue waits for it. So are the lost runs of deltasnap that belong to no table, such as those of the fleet.
+    A run belongs to a table if it materializes the table's assets, no matter how it was started. A lost run (killed, or
+    without a renewed tag for minutes) is recorded as failed, so that neither its table nor a queue waits for it. Lost
+    runs of deltasnap without a table, such as runs of the fleet, are also recorded as failed.
     """
     found = {}
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
@@ -94,7 +94,7 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
         if not tables and PROCESS_TAG not in run.tags:
             continue
         if problem := _lost(record):
-            again = f"The next run of {tables[0]} retries its versions." if tables else "Start it again."
+            again = f"The next run of {tables[0]} retries its versions." if tables else "Start the run again."
             instance.report_run_failed(run, f"{problem} {again}")
         else:
             found.update(dict.fromkeys(tables, run.run_id))
@@ -121,7 +121,7 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
 
 
 def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
-    """Return the id of each table's last run, whoever started it, if it failed within a day."""
+    """Return the id of each table's last run, however it was started, if it failed within a day."""
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
     filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     latest: dict[str, dg.DagsterRun] = {}
@@ -148,10 +148,10 @@ def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
 def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
     """Return the error of the first failed step or of the run: the first one that is not Dagster's own, with its text.
 
-    A run fails without a failed step if its resources cannot be made.
+    A run fails without a failed step if its resources cannot be created.
     """
     for event in events:
-        # A run that somebody else recorded as failed has no data.
+        # A run that a user or another process recorded as failed has no data.
         error = getattr(event.event_specific_data, "error", None)
         if error is not None and (event.is_step_failure or event.is_job_failure):
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
@@ -193,9 +193,9 @@ def _lost(record: dg.RunRecord) -> str | None:
     process = run.tags.get(PROCESS_TAG, "")
     ended = has_ended(process)
     if ended:
-        return f"The process of this run, {process}, does not exist any more."
+        return f"The process of this run, {process}, no longer exists."
     patience = _LOST_AFTER_SECONDS.get(run.status)
     silence = time.time() - record.update_timestamp.timestamp()
     if ended is None and patience is not None and silence > patience:
-        return f"This run gave no sign of life for {silence / 60:.0f} minutes."
+        return f"This run did not renew its process tag for {silence / 60:.0f} minutes."
     return None

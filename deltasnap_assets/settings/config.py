@@ -42,7 +42,7 @@ _HOURLY = "0 * * * *"
 
 class _Settings(BaseModel):
     # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
     def model_post_init(self, _: Any) -> None:
         learn_options(getattr(self, "storage_options", {}))
@@ -71,7 +71,7 @@ def _versions(value: object) -> object:
 
 
 class CheckpointSettings(_Settings):
-    """When a run writes a checkpoint into the log of a table. Without it, deltasnap writes nothing to a table."""
+    """When a run writes a checkpoint into the log of a table. By default, deltasnap never writes to a table."""
 
     after_commits: int | None = Field(default=None, ge=1)
     """After a refresh, write a checkpoint if this many commits follow the newest one; `null`: never."""
@@ -87,7 +87,7 @@ class _FollowedSettings(_Settings):
     poll_seconds: int = Field(default=30, ge=1)
     """How often the sensor polls for new commits, in seconds."""
     refresh: str | None = _HOURLY
-    """When to materialize versions that the sensor or a failed run left out: a cron expression; `null`: never."""
+    """When to materialize versions that the sensor missed or whose run failed: a cron expression; `null`: never."""
     materialize_as: Literal["view", "table"] = "view"
     """`table` also stores each version's file lists as plain Parquet, for readers without deltasnap."""
     max_versions_per_run: int = Field(default=100, ge=1)
@@ -163,7 +163,7 @@ class DiscoverSettings(_FollowedSettings):
 class SparkSettings(_Settings):
     """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server.
 
-    `remote: sail` uses a server of the run's process that is not Apache Spark.
+    `remote: sail` uses a Sail server in the run's process.
     """
 
     use: Literal["auto", "always"] = "auto"
@@ -202,7 +202,7 @@ class AlertSettings(_Settings):
     secret: write `"${SLACK_URL}"`.
     """
     on: tuple[Literal["error", "warn"], ...] = ("error", "warn")
-    """What to report: `error`: broken tables; `warn`: warnings, stale tables, tables that nobody looks at any more."""
+    """What to report: `error`: broken tables; `warn`: warnings, stale tables, and tables that are no longer polled."""
     ui: str = "http://127.0.0.1:3000"
     """The URL of Dagster's UI, for the link in a message."""
 

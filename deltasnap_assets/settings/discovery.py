@@ -39,9 +39,9 @@ class DiscoveryError(DeltaSnapError):
 
 
 def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> Settings:
-    """Return the settings with the discovered tables after those in the file. A table that the file names is not added.
+    """Return the settings with the discovered tables after those in the file. Tables in the file are not added again.
 
-    on_no_table: called with a message for each pattern without a table. That is no error: a lake may start empty.
+    on_no_table: called with a message for each pattern without tables. This is not an error: a lake may start empty.
     Errors: DiscoveryError if the folder of a pattern cannot be listed, or two tables have the same name.
     """
     tables = list(settings.tables)
@@ -65,8 +65,8 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
 def _no_table_at(path: str) -> str:
     path = redacted(path.rstrip("/"))
     if _WILDCARD.search(path):
-        return f"The pattern {path} finds no table."
-    return f"The pattern {path} finds no table: this folder is no Delta table. For the tables in it, use {path}/*."
+        return f"The pattern {path} matches no table."
+    return f"The pattern {path} matches no table: this folder is not a Delta table. For the tables in it, use {path}/*."
 
 
 def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:

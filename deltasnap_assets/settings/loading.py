@@ -42,7 +42,7 @@ def load_settings(
     """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
 
     `folder` defaults to the working directory. Relative paths in a file are relative to the file.
-    on_no_table: called with a message for each pattern of `discover` that finds no table.
+    on_no_table: called with a message for each pattern of `discover` that matches no table.
     Errors: `ConfigError`; `DiscoveryError` if the folder of a pattern cannot be listed.
     """
     folder = Path.cwd() if folder is None else folder
@@ -59,12 +59,12 @@ def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
 
 
 def nothing_to_follow(settings: Settings) -> str | None:
-    """Return what to do if there is neither a configuration file nor the demo table; None: there is one of them."""
+    """Return advice if there is neither a configuration file nor the demo table; None: one of them exists."""
     if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
         return None
     return (
         f"There is no {CONFIG_FILE} and no demo table in this folder. `deltasnap init PATH...` generates a "
-        "configuration for your tables. `deltasnap demo` makes a demo table."
+        "configuration for your tables. `deltasnap demo` creates a demo table."
     )
 
 
@@ -83,7 +83,7 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
         settings = Settings.model_validate(source.values)
     except ValidationError as error:
         problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
-        raise ConfigError(file=source.file, problems=tuple(problems)) from error
+        raise ConfigError(file=source.file, problems=tuple(problems)) from None  # the cause has the values
     for index, table in enumerate(settings.tables):
         table._defined_at = (str(path.absolute()), source.line_of(("tables", index)) or 1)
     if twice := tuple(_names_given_twice(source, settings)):

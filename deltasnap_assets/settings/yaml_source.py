@@ -84,7 +84,7 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ConfigProblem(reason=f"not YAML: {error.problem}", line=mark.line + 1 if mark else None)
-        raise ConfigError(file=str(path), problems=(problem,)) from error
+        raise ConfigError(file=str(path), problems=(problem,)) from None  # the cause has lines of the file
     except yaml.YAMLError as error:
         raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"not YAML: {error}"),)) from error
     reader = _Reader(environment)
@@ -155,7 +155,7 @@ class _Reader:
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:
             return self._constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, LookupError, AttributeError):  # what YAML's constructors raise
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError):  # the errors of YAML's constructors
             kind = node.tag.removeprefix(_OWN_TAGS)
             if kind == node.tag:
                 reason = f"the tag {kind} is not supported: for an environment variable, write ${{NAME}}"

@@ -16,7 +16,7 @@ _RETRIES = 6  # after 0.05 s, 0.2 s and so on, the last one after 51 s
 
 
 class RemoteError(DeltaSnapError):
-    """`spark.remote` allows no session. The message is one line that says what is missing."""
+    """No session can be created with `spark.remote`. The message is one line with the reason."""
 
 
 def check_remote(remote: str) -> None:
@@ -41,7 +41,7 @@ def address_of(remote: str) -> str:
 
 
 def limit_retries(session: Any) -> None:
-    """Limit a session's client to retries of one minute instead of ten: a server that stopped has lost the session."""
+    """Limit a session's client to one minute of retries instead of ten: a restarted server has lost the session."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # from the extra `connect`
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])

@@ -61,7 +61,7 @@ class SparkServer:
 
 
 def running_server(folder: Path) -> SparkServer | None:
-    """Return the server of a folder, even if it does not answer yet; None: there is none.
+    """Return the server of a folder, even if it does not respond yet; None: there is none.
 
     Errors: SparkServerError if `server.json` is invalid.
     """
@@ -77,10 +77,10 @@ def running_server(folder: Path) -> SparkServer | None:
 
 
 def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_seconds: float = 180) -> SparkServer:
-    """Start a server with the configured Spark settings. Return it when it answers; if one runs already, return that.
+    """Start a server with the configured Spark settings, and return it when it responds. Return a running server as is.
 
     Errors: `JavaError`; `SparkServerError` if another program uses the port, if the server of the folder listens on
-    another port, and if the server ends or does not answer in time.
+    another port, and if the server ends or does not respond in time.
     """
     if running := running_server(folder):
         if running.port != port:
@@ -165,9 +165,11 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int, log: Pat
     deadline = time.monotonic() + timeout_seconds
     while not answers(port):
         if process.poll() is not None:
-            raise SparkServerError(f"The Spark Connect server ended: {_reason(log)} (its log: {log})")
+            raise SparkServerError(f"The Spark Connect server stopped: {_reason(log)} (its log: {log})")
         if time.monotonic() > deadline:
-            raise SparkServerError(f"The Spark Connect server did not answer within {timeout_seconds:.0f} s: see {log}")
+            raise SparkServerError(
+                f"The Spark Connect server did not respond within {timeout_seconds:.0f} s: see {log}"
+            )
         time.sleep(_POLL_SECONDS)
 
 

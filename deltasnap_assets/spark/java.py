@@ -1,4 +1,4 @@
-"""The Java for Spark: the one of the machine, else the one that the extra `java` installs as a wheel.
+"""The Java for Spark: the machine's Java, otherwise the wheel that the extra `java` installs.
 
 The runtime of the wheel lacks a module that Spark always requests. Spark therefore starts it through the script in
 `java_home`. `use_java` sets the environment for that before a session or a server starts.
@@ -31,7 +31,7 @@ _NOTED = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 class JavaError(DeltaSnapError):
-    """There is no Java for Spark. The message is one line that says what to install."""
+    """There is no Java for Spark. The message is one line with what to install."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def check_java() -> Java:
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java | None:
-    """Return the Java that Spark would start on; one too old if there is no other. None: there is none."""
+    """Return the Java that Spark would start on, even if it is too old and the only one. None: there is none."""
     choice = environment.get(CHOICE_VARIABLE)
     system = None if choice == "wheel" else _system_java(environment)
     if choice == "system" or (system is not None and (system.major or 0) >= MINIMUM_JAVA):

@@ -1,6 +1,6 @@
 """The Sail server of this process: a Spark Connect server in Rust, for sessions without Java.
 
-Sail is not Apache Spark. What it lacks is handled where it refuses it: see `UnsupportedServerError`.
+Sail is not Apache Spark. A missing feature is handled where Sail rejects the request: see `UnsupportedServerError`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The warm Spark Connect server that `deltasnap ui` starts if the configuration names no session.
 
-It stops when the process that started it ends, for whatever reason. A watcher reads a pipe whose other end only that
-process, and its replacement after `exec`, holds open. Runs find the server by an environment variable. A run that finds
-no server starts its own session.
+It stops when the process that started it ends, for any reason. A watcher reads a pipe; only that process, and its
+replacement after `exec`, holds the other end open. Runs find the server by an environment variable. A run that finds no
+server starts its own session.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PORT_VARIABLE = "DELTASNAP_UI_SERVER_PORT"
 
 
 def bring_server(spark: SparkSettings, folder: Path, port: int) -> SparkServer:
-    """Start a server that stops with this process, and set its address for child processes. It warms up meanwhile.
+    """Start a server that stops with this process, and set its address for child processes. It warms up in parallel.
 
-    Errors: those of `start_server`.
+    Errors: the errors of `start_server`.
     """
     server = start_server(spark, folder, port)
     reading, writing = os.pipe()
@@ -45,7 +45,7 @@ def bring_server(spark: SparkSettings, folder: Path, port: int) -> SparkServer:
 
 
 def spark_of_run(spark: SparkSettings, environment: Mapping[str, str] = os.environ) -> SparkSettings:
-    """Return the Spark settings of a run: the server of its UI if that answers, else the configured ones."""
+    """Return the Spark settings of a run: the server of its UI if it responds, otherwise the configured ones."""
     port = environment.get(PORT_VARIABLE)
     if port is None or not is_free_to_choose(spark) or not answers(int(port)):
         return spark
@@ -53,7 +53,7 @@ def spark_of_run(spark: SparkSettings, environment: Mapping[str, str] = os.envir
 
 
 def is_free_to_choose(spark: SparkSettings) -> bool:
-    """Return whether the configuration leaves the place of sessions open."""
+    """Return whether the configuration sets neither a master nor a remote server."""
     return spark.remote is None and spark.master is None
 
 

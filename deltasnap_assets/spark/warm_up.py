@@ -1,4 +1,4 @@
-"""`deltasnap warm-up`: makes a class-data archive, so that later sessions on this machine start faster.
+"""`deltasnap warm-up`: creates a class-data archive, so that later sessions on this machine start faster.
 
 It runs a session that loads the classes of a run. The JVM writes them to the archive when it ends. The archive is in
 the user's cache folder, for all projects. It may be deleted at any time, and is used only with the same Java and
@@ -26,11 +26,11 @@ _NEEDED_MB = 200
 
 
 class WarmUpError(DeltaSnapError):
-    """The archive could not be made. The message gives the reason. Sessions start without it."""
+    """The archive could not be created. The message gives the reason. Sessions start without it."""
 
 
 def make_archive() -> Path:
-    """Make the archive for this Java and this PySpark, replacing an existing one. Return its path.
+    """Create the archive for this Java and this PySpark, replacing an existing one. Return its path.
 
     A session that starts in the meantime uses the old archive or none. Errors: `JavaError`, `WarmUpError`.
     """
@@ -49,7 +49,7 @@ def make_archive() -> Path:
         printed = _run_workload(f"{base}-XX:ArchiveClassesAtExit={partial} -Xlog:cds=off -Xlog:cds+dynamic=off")
         if not partial.is_file():
             last = next((line for line in reversed(printed.splitlines()) if line.strip()), "no output")
-            raise WarmUpError(f"The JVM did not make an archive at {partial}: {last}")
+            raise WarmUpError(f"The JVM did not create an archive at {partial}: {last}")
         _check(partial, java)
         partial.replace(archive)
     finally:
@@ -58,14 +58,14 @@ def make_archive() -> Path:
 
 
 def _remove_strays(folder: Path) -> None:
-    """Remove the files of commands that were killed: their JVM writes its archive nevertheless."""
+    """Remove the files of killed commands, whose JVM may still have written an archive."""
     for file in folder.glob("classes-*.[0-9]*"):
         if file.stat().st_mtime < time.time() - _STRAY_SECONDS:
             file.unlink(missing_ok=True)
 
 
 def _make_base(archive: Path, java: Path) -> str:
-    """Make the archive of Java's own classes if this Java has none. Return the option that uses it.
+    """Create the archive of Java's own classes if this Java has none. Return the option that uses it.
 
     The archive of sessions contains its path, so it must not move.
     """
@@ -77,7 +77,7 @@ def _make_base(archive: Path, java: Path) -> str:
     try:
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if result.returncode or not partial.is_file():
-            raise WarmUpError(f"{java} did not make an archive of its own classes: {result.stdout.strip()[-500:]}")
+            raise WarmUpError(f"{java} did not create an archive of its own classes: {result.stdout.strip()[-500:]}")
         partial.replace(base)
     finally:
         partial.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...
 def metadata_changes(before: Metadata, after: Metadata) -> Iterator[str]:
     """Yield the changes of the table's metadata."""
     if before.id != after.id:
-        yield f"another table: id {after.id}, was {before.id}"
+        yield f"different table: id {after.id}, was {before.id}"
     yield from schema_changes(before, after)
     yield from _changed("property", before.configuration, after.configuration)
     for what in ("name", "description"):
@@ -62,7 +62,7 @@ def _column_changes(old: Column, new: Column) -> Iterator[str]:
     if old.type != new.type:
         yield f"is {new.type}, was {old.type}"
     if old.nullable != new.nullable:
-        yield "may be null now" if new.nullable else "may not be null any more"
+        yield "is now nullable" if new.nullable else "is no longer nullable"
     if old.comment != new.comment:
         yield f"comment {new.comment!r}, was {old.comment!r}"
 

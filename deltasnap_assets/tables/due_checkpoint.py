@@ -22,10 +22,10 @@ def is_due(listing: LogListing, newest: int, after_commits: int | None) -> bool:
 
 
 def write_due_checkpoint(snapshots: RunSnapshots, table: TableSettings, newest: int) -> tuple[str, bool] | None:
-    """Write a checkpoint of the newest version if one is due. Return a message, and whether all is well; None: not due.
+    """Write a checkpoint of the newest version if one is due. Return a message and whether it succeeded; None: not due.
 
-    A checkpoint that cannot be written does not fail the run: the versions are stored, and the check `checkpoint_lag`
-    shows how far the checkpoint is behind.
+    A failure does not fail the run: the versions are stored, and the check `checkpoint_lag` shows how far the
+    checkpoint is behind.
     """
     if table.checkpoint.after_commits is None:
         return None
@@ -37,5 +37,5 @@ def write_due_checkpoint(snapshots: RunSnapshots, table: TableSettings, newest: 
         return f"No checkpoint was written: {without_secrets(str(error))}", False
     name = written.files[0].name
     if not written.is_new:
-        return f"Version {newest} has a checkpoint already: {name}", True
+        return f"Version {newest} already has a checkpoint: {name}", True
     return f"Wrote the checkpoint {name}: {written.size_in_bytes:,} bytes", True

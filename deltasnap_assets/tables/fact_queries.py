@@ -28,7 +28,7 @@ class _Facts:
 
 
 class FactQueries:
-    """Facts by table name and version. `ask` starts to find them, the other methods wait for them."""
+    """Facts by table name and version. `ask` starts the queries, the other methods wait for the results."""
 
     def __init__(self, versions: HeldVersions) -> None:
         self._versions = versions
@@ -36,7 +36,7 @@ class FactQueries:
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
 
     def ask(self, table: str, version: int) -> None:
-        """Start to find all facts about a stored version."""
+        """Start the queries for all facts about a stored version."""
         self._started(table, version)
 
     def files(self, table: str, version: int, on_progress: OnProgress | None = None) -> FileFacts:
@@ -48,7 +48,7 @@ class FactQueries:
         return self._waited_for(table, version, on_progress).tombstones
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop the queries."""
         self._queries.shutdown(cancel_futures=True)
 
     def _started(self, table: str, version: int) -> Future[_Facts]:
@@ -68,10 +68,18 @@ class FactQueries:
     def _find(self, table: str, version: int) -> _Facts:
         store = self._versions.store
         manifest = self._versions.manifests(table, [version])[version]
-        metadata = self._versions.states(table, [version])[version].metadata
-        retention_ms = deleted_file_retention_ms({} if metadata is None else metadata.configuration)
-        breakdown, now_ms = store.file_breakdown(table, manifest), time.time_ns() // 1_000_000
+        state = self._versions.states(table, [version])[version]
+        breakdown = store.file_breakdown(table, manifest)
         return _Facts(
             files=file_facts(breakdown),
-            tombstones=tombstone_facts(store, table, manifest, breakdown, retention_ms=retention_ms, now_ms=now_ms),
+            tombstones=tombstone_facts(
+                store,
+                table,
+                manifest,
+                breakdown,
+                retention_ms=deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration),
+                now_ms=time.time_ns() // 1_000_000,
+                has_vectors="deletionVectors"
+                in (() if state.protocol is None else state.protocol.reader_features or ()),
+            ),
         )

@@ -1,14 +1,16 @@
 """Facts about the files of one version (sizes, partitions, largest, smallest) and about its tombstones (expiry).
 
-They come from the breakdown that the store keeps for the newest version. Only the newest version of a run gets them:
-for another one, the store counts all rows.
+They come from the breakdown that the store keeps for the newest version. Only the newest version of a run has them:
+for other versions, the store would have to count all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -42,18 +44,57 @@ def tombstone_facts(
     *,
     retention_ms: int,
     now_ms: int,
+    has_vectors: bool,
 ) -> TombstoneFacts:
-    """Return facts about the tombstones of a stored version, at the time `now_ms`. breakdown: of that version."""
+    """Return facts about the tombstones of a stored version, at the time `now_ms`.
+
+    breakdown:   of that version.
+    has_vectors: whether its files may have deletion vectors. A file then has a tombstone for each vector that it had,
+                 also while it is live.
+    """
     if breakdown.deletions is not None:
-        return tombstone_facts_of(breakdown, retention_ms=retention_ms, now_ms=now_ms)
-    return store.query(
-        table,
-        version,
-        "tombstones",
-        ("deletionTimestamp", "size"),
-        driver=lambda rows: tombstone_facts_of_rows(rows, retention_ms=retention_ms, now_ms=now_ms),
-        spark=lambda frame: tombstone_facts_of_frame(frame, retention_ms=retention_ms, now_ms=now_ms),
-    )
+        facts = tombstone_facts_of(breakdown, retention_ms=retention_ms, now_ms=now_ms)
+    else:
+        facts = store.query(
+            table,
+            version,
+            "tombstones",
+            ("deletionTimestamp", "size"),
+            driver=lambda rows: tombstone_facts_of_rows(rows, retention_ms=retention_ms, now_ms=now_ms),
+            spark=lambda frame: tombstone_facts_of_frame(frame, retention_ms=retention_ms, now_ms=now_ms),
+        )
+    if not (has_vectors and facts.num_expired):
+        return facts
+    sizes = _expired_files(store, table, version, retention_ms=retention_ms, now_ms=now_ms)
+    return replace(facts, num_expired=len(sizes), expired_bytes=_summed(size or 0 for size in sizes.values()))
+
+
+def _expired_files(
+    store: SnapshotStore, table: str, version: int | VersionManifest, *, retention_ms: int, now_ms: int
+) -> dict[str, int | None]:
+    """Return path and size of the files that only expired tombstones name. Needs a pass over the paths of a version."""
+
+    def of_rows(rows: pa.Table) -> pa.Table:
+        deleted = pc.fill_null(rows["deletionTimestamp"], 0)
+        found = rows.select(["path", "size"]).append_column("deleted", deleted)
+        found = found.group_by("path").aggregate([("deleted", "max"), ("size", "max")])
+        return found.filter(pc.less_equal(found["deleted_max"], now_ms - retention_ms)).select(["path", "size_max"])
+
+    def of_frame(frame: DataFrame) -> pa.Table:
+        expires = F.coalesce(_expires_sql(retention_ms), F.lit(_MOST))
+        found = frame.groupBy("path").agg(F.max(expires).alias("expires"), F.max("size").alias("size_max"))
+        return found.where(F.col("expires") <= now_ms).select("path", "size_max").toArrow()
+
+    columns = ("path", "deletionTimestamp", "size")
+    expired = store.query(table, version, "tombstones", columns, driver=of_rows, spark=of_frame)
+
+    def live_among(frame: DataFrame) -> pa.Table:
+        paths = frame.sparkSession.createDataFrame(expired.select(["path"]))
+        return frame.join(F.broadcast(paths), "path", "left_semi").select("path").toArrow()
+
+    live = store.query(table, version, "all_files", ("path",), driver=lambda rows: rows, spark=live_among)
+    gone = expired.filter(pc.invert(pc.is_in(expired["path"], pa.array(live["path"].to_pylist(), pa.string()))))
+    return dict(zip(gone["path"].to_pylist(), gone["size_max"].to_pylist(), strict=True))
 
 
 def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
@@ -74,7 +115,7 @@ def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: i
 
 def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
     """Return facts about tombstones with any number of times, on Spark. tombstones: deletionTimestamp, size."""
-    expires = F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))  # null: overflow, never expires
+    expires = _expires_sql(retention_ms)
     is_expired = expires <= F.lit(now_ms)
     row = tombstones.agg(
         F.count("*").alias("files"),
@@ -94,6 +135,11 @@ def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms
         num_expired=row.expired,
         expired_bytes=row.expired_bytes,
     )
+
+
+def _expires_sql(retention_ms: int) -> Column:
+    """Return when a tombstone expires; null: never, because the sum overflows."""
+    return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))
 
 
 def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:

@@ -14,16 +14,16 @@ Row = Mapping[str, Any]
 
 
 class FleetOrder(StrEnum):
-    """By what a fleet is sorted. Ties are sorted by name; what is unknown comes last."""
+    """The sort order of a fleet. Ties are sorted by name; unknown values come last."""
 
     CONDITION = "condition"
     """The worst first."""
     GROWTH = "growth"
-    """What grew most in the last seven days first."""
+    """The largest growth in the last seven days first."""
     SIZE = "size"
     """The largest first."""
     AGE = "age"
-    """The oldest last commit first, compared with what is usual."""
+    """The oldest last commit first, relative to the usual pause."""
     NAME = "name"
 
 
@@ -31,7 +31,7 @@ class FleetOrder(StrEnum):
 class FleetTotals:
     """The sums over a fleet. by_level: the number of tables of each condition, the worst first.
 
-    A table whose number is unknown counts as 0. A growth that no table knows is None.
+    A table whose number is unknown counts as 0. A growth that is unknown for all tables is None.
     """
 
     tables: int

@@ -1,4 +1,4 @@
-"""The state shared by the assets of a run: one Spark session, one snapshot store, one log per table."""
+"""The state shared by the assets of a run: a Spark session, a snapshot store, and the log of each table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from deltasnap_core import (
 
 
 class RunSnapshots:
-    """The Spark session, the snapshot store and the logs of the tables, each made on first use.
+    """The Spark session, the snapshot store and the logs of the tables, each created on first use.
 
     One object serves one run: each listing, stored version and result is fetched once and reused for the next asset.
     """
@@ -47,7 +47,7 @@ class RunSnapshots:
         *,
         asks_ahead: bool = False,
     ) -> None:
-        """listed_logs: by table, a listing of its log that was made a moment ago.
+        """listed_logs: by table, a recent listing of its log.
 
         asks_ahead: whether the run will need all facts about its newest version. They are then computed as soon as that
         version is stored, while Dagster records the events of earlier assets.
@@ -117,7 +117,7 @@ class RunSnapshots:
     def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
         """Return the manifests of versions. Versions that are not stored are written first.
 
-        Errors: those of reading the log and of the store.
+        Errors: the errors of reading the log and of the store.
         """
         if missing := self._versions.missing(table.name, versions):
             stored = self.store.write_versions(
@@ -148,11 +148,11 @@ class RunSnapshots:
         return self.states_of(table, versions)
 
     def stored_versions(self, table: TableSettings) -> list[int]:
-        """Return the stored versions that are in force, ascending, including those of this run."""
+        """Return the stored versions that are in force, ascending, including the ones of this run."""
         return list(self.in_force(table))
 
     def in_force(self, table: TableSettings) -> Mapping[int, ManifestName]:
-        """Return the manifest names of the stored versions, ascending, including those of this run."""
+        """Return the manifest names of the stored versions, ascending, including the ones of this run."""
         return self._versions.names(table.name)
 
     def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, VersionManifest]:

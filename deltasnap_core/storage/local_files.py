@@ -1,6 +1,6 @@
 """Reads local files without fsspec, whose `ls` requests a dozen facts about each file.
 
-Only regular files are read: opening a FIFO waits for its writer, and a device may have no end.
+Only regular files are read: opening a FIFO waits for its writer, and a device may never end.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from deltasnap_core.storage.urls import join_url, local_path
 def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
     """Return the files of a folder (a `file:` URL) named `first` or later, by name; see LogStore.list_from.
 
-    Size and time of a file are read on demand, so stopping early saves requests.
+    Size and time of a file are read on demand, so stopping early saves requests. Links to nothing, FIFOs and devices
+    are listed with the size 0: a name that cannot be read is not a missing file.
     """
     with storage_errors(folder), os.scandir(local_path(folder)) as entries:
         found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
-    return _statuses(folder, found)
+    return _statuses(folder, found, all_kinds=True)
 
 
 def local_status(url: str) -> FileStatus | None:
@@ -82,19 +83,23 @@ def _open_regular(path: str, flags: int) -> int:
     return descriptor
 
 
-def _statuses(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[FileStatus]:
+def _statuses(folder: str, entries: Iterable[os.DirEntry[str]], *, all_kinds: bool = False) -> Iterator[FileStatus]:
     prefix = join_url(folder, "")
     for entry in entries:
         url = f"{prefix}{entry.name}"
         try:
-            found = _status(url, _stat(entry))
-        except (FileNotFoundError, NotADirectoryError):  # deleted in the meantime
-            continue
+            result = _stat(entry)
+        except (FileNotFoundError, NotADirectoryError):  # deleted in the meantime, or a link to nothing
+            if not (all_kinds and entry.is_symlink()):
+                continue
+            result = entry.stat(follow_symlinks=False)
         except OSError:
             with storage_errors(url):
                 raise
-        if found:
+        if found := _status(url, result):
             yield found
+        elif all_kinds and not stat.S_ISDIR(result.st_mode):
+            yield FileStatus(path=url, size=0, modification_time=_milliseconds(result))
 
 
 def _stat(file: str | os.DirEntry[str]) -> os.stat_result:
@@ -109,4 +114,8 @@ def _stat(file: str | os.DirEntry[str]) -> os.stat_result:
 def _status(url: str, result: os.stat_result) -> FileStatus | None:
     if not stat.S_ISREG(result.st_mode):
         return None
-    return FileStatus(path=url, size=result.st_size, modification_time=result.st_mtime_ns // 1_000_000)
+    return FileStatus(path=url, size=result.st_size, modification_time=_milliseconds(result))
+
+
+def _milliseconds(result: os.stat_result) -> int:
+    return result.st_mtime_ns // 1_000_000

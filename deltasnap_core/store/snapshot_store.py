@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -197,10 +198,13 @@ class SnapshotStore:
         Errors: DeltaTableNotFoundError, CorruptLogError.
         """
         stored = self._reader.table(table)
-        in_force = stored.stored_versions().current()
+        versions = stored.stored_versions()
+        in_force = versions.current()
         if listing is None:
             listing = log.builder.list_versions(in_force[-1].version if in_force else 0)
-        return find_common_version(stored, in_force, log, listing)
+        common = find_common_version(stored, in_force, log, listing)
+        is_at_its_end = common.latest_in_log == common.version
+        return replace(common, lost=versions.lost_after(common.latest_in_log)) if is_at_its_end else common
 
     def begin_fork(self, table: str, common: CommonVersion) -> None:
         """Start a fork after a common version, if the log was rolled back: later versions are no longer current.

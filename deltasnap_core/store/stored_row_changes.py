@@ -6,7 +6,7 @@ derived from its files: an update is a delete and an insert, unless a key pairs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,8 +38,7 @@ from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.generations import is_version_of
 
 _COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
-_DELETED_AT = "deletionTimestamp"
-_OF_REMOVED = ("path", _DELETED_AT, "dataChange", "deletionVector")
+_OF_REMOVED = ("path", "dataChange", "deletionVector")
 _IDENTITY = ["path", "deletionVector"]
 
 
@@ -219,51 +218,54 @@ def _differences(
     tombstones:    returns those of the version, at least of the files that it removes.
     """
     manifest = version.manifest
-    added = (files if before is None else _without(files, before)).to_pylist(maps_as_pydicts="strict")
-    removed = files.slice(0, 0) if before is None else _without(before, files)
-    known_changes = {}
-    if manifest.version_changes is None:
-        # Stored from a checkpoint, where `dataChange` is false in every action. Comparison finds copied rows.
-        added = [row | {"dataChange": True} for row in added]
-    elif removed.num_rows:
-        kept = [row for row in _among(tombstones(), removed).to_pylist() if manifest.retention.keeps(row[_DELETED_AT])]
-        known_changes = {_key(row): row["dataChange"] for row in kept}
-    only_moved = bool(added) and all(row["dataChange"] is False for row in added)
-    found = []
-    for row in removed.to_pylist(maps_as_pydicts="strict"):
-        known = known_changes.get(_key(row))
-        row["dataChange"] = not only_moved if known is None else known
-        found.append(_action(manifest.version, manifest.log_path, add=None, remove=row))
-    return found + [_action(manifest.version, manifest.log_path, add=row, remove=None) for row in added]
+    log_path = manifest.log_path
+    added = (files if before is None else _without(files, before, log_path)).to_pylist(maps_as_pydicts="strict")
+    gone = files.slice(0, 0) if before is None else _without(before, files, log_path)
+    removed = gone.to_pylist(maps_as_pydicts="strict")
+    # Stored from a checkpoint, `dataChange` is false in every action.
+    is_known = manifest.version_changes is not None
+    if is_known and removed:
+        # Expired tombstones count too: retention decides what a version shows, not what it changed.
+        found = _among(tombstones(), gone, log_path)
+        changes = dict(zip(_keys(found, log_path), found["dataChange"].to_pylist(), strict=True))
+        removed = [
+            row | {"dataChange": changes.get(key)} for row, key in zip(removed, _keys(gone, log_path), strict=True)
+        ]
+        is_known = all(row["dataChange"] is not None for row in removed)
+    if not is_known:  # comparison finds copied rows
+        added, removed = ([row | {"dataChange": True} for row in rows] for rows in (added, removed))
+    return [
+        *(_action(manifest.version, log_path, add=None, remove=row) for row in removed),
+        *(_action(manifest.version, log_path, add=row, remove=None) for row in added),
+    ]
 
 
-def _without(rows: pa.Table, others: pa.Table, log_path: str | None = None) -> pa.Table:
-    """Return the rows of files that are not among others. log_path: compare decoded paths; None: paths as they are."""
+def _without(rows: pa.Table, others: pa.Table, log_path: str) -> pa.Table:
+    """Return the rows of files that are not among others."""
     return rows.filter(pa.array(_is_new(rows, others, log_path)))
 
 
-def _among(rows: pa.Table, others: pa.Table, log_path: str | None = None) -> pa.Table:
-    """Return the rows of files that are among others. log_path: as `_without`."""
+def _among(rows: pa.Table, others: pa.Table, log_path: str) -> pa.Table:
+    """Return the rows of files that are among others."""
     return rows.filter(pa.array(~_is_new(rows, others, log_path)))
 
 
-def _is_new(rows: pa.Table, others: pa.Table, log_path: str | None) -> NDArray[np.bool_]:
+def _is_new(rows: pa.Table, others: pa.Table, log_path: str) -> NDArray[np.bool_]:
     numbered = _identities(rows, log_path).append_column("row", pa.array(np.arange(rows.num_rows)))
     is_new = np.zeros(rows.num_rows, np.bool_)
     is_new[without_keys_of(numbered, _identities(others, log_path))["row"].to_numpy()] = True
     return is_new
 
 
-def _identities(rows: pa.Table, log_path: str | None) -> pa.Table:
+def _identities(rows: pa.Table, log_path: str) -> pa.Table:
     """Return the identities of files (KEY)."""
     paths, vectors = rows["path"].combine_chunks(), rows["deletionVector"].combine_chunks()
     ids = vector_ids(*(pc.struct_field(vectors, name) for name in KEY_FIELDS))
-    return pa.table([paths if log_path is None else path_keys(paths, log_path), pc.fill_null(ids, "")], names=KEY)
+    return pa.table([path_keys(paths, log_path), pc.fill_null(ids, "")], names=KEY)
 
 
-def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    vector = row["deletionVector"] or {}
-    return row["path"], *(vector.get(name) for name in KEY_FIELDS)
+def _keys(rows: pa.Table, log_path: str) -> list[tuple[str, str]]:
+    return [(row["path_key"], row["dv_id"]) for row in _identities(rows, log_path).to_pylist()]
 
 
 def _action(version: int, log_path: str, **actions: dict[str, Any] | None) -> FileAction:

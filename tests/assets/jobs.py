@@ -1,4 +1,4 @@
-"""A Dagster job that does nothing, for tests that need some run."""
+"""A Dagster job that does nothing, for tests that need a run."""
 
 from __future__ import annotations
 

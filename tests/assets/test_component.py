@@ -1,4 +1,4 @@
-"""The component in a `dg` project of its own, by the commands of `dg`."""
+"""The component in a separate `dg` project, with the commands of `dg`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Project:
         self.file = module / "defs" / "tables" / "defs.yaml"
         self.file.write_text(TABLES)
         (self.file.parent / "test" / "orders" / "_delta_log").mkdir(parents=True)
-        # As an installation of this checkout would, whatever is installed here.
+        # As if this checkout were installed.
         installed = folder / "site" / "dagster_deltasnap-0.dist-info"
         installed.mkdir(parents=True)
         (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: dagster-deltasnap-checkout\nVersion: 0\n")
@@ -109,7 +109,7 @@ def test_dg_checks_and_lists_the_definitions_of_the_file(project: Project) -> No
     assert "clicks_refresh" not in text
 
 
-def test_mistake_in_the_file_is_told_with_its_key(tmp_path: Path) -> None:
+def test_mistake_in_the_file_is_reported_with_its_key(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.file.write_text(TABLES.replace("poll_seconds: 10", "pol_seconds: 10"))
     checked = project.dg("check", "yaml")
@@ -122,7 +122,7 @@ def test_mistake_in_the_file_is_told_with_its_key(tmp_path: Path) -> None:
     assert "defs.yaml:7" in listed.stdout + listed.stderr
 
 
-def test_scaffolded_file_is_one_that_dg_takes(tmp_path: Path) -> None:
+def test_scaffolded_file_is_valid_for_dg(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.file.unlink()
     made = project.dg("scaffold", "defs", "deltasnap_assets.DeltaTableSnapshots", "lake_tables")

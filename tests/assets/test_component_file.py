@@ -1,7 +1,8 @@
-"""What `dg` and Dagster say of a mistake in a `defs.yaml`."""
+"""The messages of `dg` and Dagster for a mistake in a `defs.yaml`."""
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from deltasnap_assets.component_file import ComponentAttributes, settings_of
 from deltasnap_assets.settings.config import DEFAULT_STORAGE
 from deltasnap_assets.settings.yaml_source import ConfigError
 
+PASSWORD = "hunter2"
 TABLE = {"name": "events", "path": "events"}
 MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
     "key": ({"storag": "s", "tables": [TABLE]}, ("storag",), "unknown key, did you mean storage?"),
@@ -32,7 +34,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistake_is_told_at_its_key_and_without_its_value(case: str) -> None:
+def test_mistake_is_reported_at_its_key_without_its_value(case: str) -> None:
     values, location, reason = MISTAKES[case]
     with pytest.raises(ValidationError) as raised:
         ComponentAttributes.model_validate(values)
@@ -55,11 +57,17 @@ def test_template_is_left_to_dagster(case: str) -> None:
     assert ComponentAttributes.model_validate(TEMPLATES[case])
 
 
-def test_value_of_a_template_is_checked_when_it_is_filled_in() -> None:
+def test_value_of_a_template_is_validated_after_resolution() -> None:
     with pytest.raises(ConfigError, match=r"defs.yaml: tables\[0\].poll_seconds: expected a valid integer"):
         settings_of({"tables": [{**TABLE, "poll_seconds": "often"}]}, "defs.yaml")
     with pytest.raises(ConfigError, match="several tables have the same name: events"):
         settings_of({"tables": [TABLE, {**TABLE, "name": "Events"}]}, "defs.yaml")
+
+
+def test_traceback_of_a_mistake_shows_no_secret() -> None:
+    with pytest.raises(ConfigError) as raised:
+        settings_of({"tables": [TABLE], "alerts": {"webhook": PASSWORD}}, "defs.yaml")
+    assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 
 
 def has_any_of(schema: object) -> bool:
@@ -68,16 +76,14 @@ def has_any_of(schema: object) -> bool:
     return isinstance(schema, list) and any(has_any_of(part) for part in schema)
 
 
-def test_schema_leaves_no_choice_that_cannot_be_explained() -> None:
+def test_schema_has_no_ambiguous_alternatives() -> None:
     schema = ComponentAttributes.model_json_schema()
     assert not has_any_of(schema)
     assert set(schema["properties"]) == set(ComponentAttributes.model_fields)
 
 
 @pytest.mark.parametrize("storage", [None, "store", "s3://lake/store"])
-def test_relative_storage_lies_in_the_project_and_not_among_its_source_files(
-    storage: str | None, tmp_path: Path
-) -> None:
+def test_relative_storage_is_in_the_project_but_not_in_its_source_folder(storage: str | None, tmp_path: Path) -> None:
     folder = tmp_path / "src" / "lake" / "defs" / "tables"
     values = {"tables": [TABLE]} | ({} if storage is None else {"storage": storage})
     context = dg.ComponentTree.for_test().load_context

@@ -22,7 +22,7 @@ def defs() -> dg.Definitions:
     return build_definitions(demo_settings(Path("/nowhere")))
 
 
-def test_definitions_load_and_have_the_promised_names(defs: dg.Definitions) -> None:
+def test_definitions_load_with_the_documented_names(defs: dg.Definitions) -> None:
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
     names = ["all_files", "computed_state", "delta_log", "log_segment", "reconstructed_state", "tombstones"]
@@ -61,7 +61,7 @@ def test_columns_of_file_lists_are_described(name: str, defs: dg.Definitions) ->
         assert column.description, column.name
 
 
-def test_lineage_leads_from_the_log_to_the_five_assets(defs: dg.Definitions) -> None:
+def test_lineage_connects_the_log_with_the_five_assets(defs: dg.Definitions) -> None:
     graph = defs.resolve_asset_graph()
     parents = {
         key.path[-1]: [parent.path[-1] for parent in graph.get(key).parent_keys] for key in graph.get_all_asset_keys()
@@ -78,14 +78,14 @@ def test_lineage_leads_from_the_log_to_the_five_assets(defs: dg.Definitions) -> 
 
 
 @pytest.mark.parametrize("name", ["context", "in", "type", "schedule", "1", "_", "A_b_9", "fleet", "deltasnap"])
-def test_every_name_that_the_configuration_takes_is_taken_by_dagster(name: str) -> None:
+def test_every_valid_name_is_accepted_by_dagster(name: str) -> None:
     tables = (TableSettings(name=name, path="/t"), TableSettings(name=f"{name}_2", path="/u", refresh=None))
     defs = build_definitions(Settings(storage="/s", tables=tables))
     dg.Definitions.validate_loadable(defs)
     assert [schedule.name for schedule in defs.schedules or ()] == [f"{name}_refresh", "deltasnap_fleet_hourly"]
 
 
-def test_tables_whose_names_end_as_our_own_names_do_load_together() -> None:
+def test_tables_with_names_that_end_like_our_own_load_together() -> None:
     endings = (
         *("version", "table", "log", "snapshots", "versions", "refresh", "observe", "prune", "prune_store"),
         *("new_commits", "expectations", "version_expectations", "table_expectations", "delta_log", "all_files"),
@@ -103,7 +103,7 @@ def test_job_of_a_table_named_fleet_has_only_its_assets() -> None:
     assert dg.AssetKey(["fleet"]) not in job.asset_layer.executable_asset_keys
 
 
-def test_project_with_an_asset_fleet_chooses_another_key_for_ours() -> None:
+def test_project_with_an_asset_fleet_can_choose_another_key() -> None:
     @dg.asset
     def fleet() -> None: ...
 
@@ -117,7 +117,7 @@ def test_project_with_an_asset_fleet_chooses_another_key_for_ours() -> None:
         Settings(storage="/s", tables=settings.tables, fleet_asset="all tables")
 
 
-def test_table_that_is_to_be_fresh_has_a_freshness_policy() -> None:
+def test_table_with_a_freshness_limit_has_a_freshness_policy() -> None:
     fresh = TableSettings(name="fresh", path="/t", checks=CheckSettings(fresh_within_hours=26))
     other = TableSettings(name="other", path="/u")
     graph = build_definitions(Settings(storage="/s", tables=(fresh, other))).resolve_asset_graph()
@@ -126,7 +126,7 @@ def test_table_that_is_to_be_fresh_has_a_freshness_policy() -> None:
     assert graph.get(dg.AssetKey(["other", "log_segment"])).freshness_policy is None
 
 
-def test_assets_lead_to_where_their_table_is_configured(tmp_path: Path) -> None:
+def test_assets_link_to_the_configuration_of_their_table(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables:\n  - {name: events, path: /t}\n", encoding="utf-8")
     graph = build_definitions(read_settings(tmp_path / "deltasnap.yaml", {})).resolve_asset_graph()
     for key in graph.get_all_asset_keys() - {dg.AssetKey(["fleet"])}:
@@ -146,7 +146,7 @@ def test_credentials_are_not_shown_in_resources() -> None:
     assert "hunter2" not in repr(settings)
 
 
-def test_importing_the_code_location_reads_nothing_and_making_it_starts_no_spark(tmp_path: Path) -> None:
+def test_importing_the_code_location_reads_nothing_and_building_it_starts_no_spark(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: clicks, path: /nowhere/clicks}]", encoding="utf-8")
     script = """
 import os, sys
@@ -170,7 +170,7 @@ assert SparkSession.getActiveSession() is None
     assert result.returncode == 0, result.stderr
 
 
-def test_broken_configuration_is_told_when_the_code_location_is_loaded(
+def test_broken_configuration_is_reported_when_the_code_location_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deltasnap_assets import definitions
@@ -193,7 +193,7 @@ def test_dagster_finds_the_definitions_in_the_module(tmp_path: Path, monkeypatch
     assert target.attribute == "defs"
 
 
-def test_owners_tags_and_description_of_the_configuration_are_those_of_the_assets() -> None:
+def test_owners_tags_and_description_are_passed_to_the_assets() -> None:
     table = TableSettings(
         name="t", path="/t", owners=("ada@example.com", "team:web"), tags={"domain": "web"}, description="Clicks"
     )
@@ -207,6 +207,6 @@ def test_owners_tags_and_description_of_the_configuration_are_those_of_the_asset
 @pytest.mark.parametrize(
     "wrong", [{"owners": ["ada"]}, {"owners": ["team:"]}, {"tags": {"a b": "c"}}, {"tags": {"a": "ü"}}]
 )
-def test_owners_and_tags_that_dagster_does_not_take_are_refused(wrong: dict[str, object]) -> None:
+def test_owners_and_tags_invalid_in_dagster_are_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"expected e-mail addresses|Dagster tags"):
         TableSettings.model_validate({"name": "t", "path": "/t", **wrong})

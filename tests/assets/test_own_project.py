@@ -1,6 +1,6 @@
 """A project that merges the definitions: the snippet of the README, and inputs by annotation."""
 
-# No `from __future__ import annotations` here: Dagster reads the annotations of inputs and takes no text for them.
+# No `from __future__ import annotations` here: Dagster reads the annotations of inputs and rejects strings.
 # ruff: noqa: I002
 
 from pathlib import Path
@@ -82,7 +82,7 @@ def test_five_lines_merge_the_tables_into_a_project(project: Project, monkeypatc
 
 @pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame, None], ids=str)
 @pytest.mark.parametrize("name", ["all_files", "tombstones"])
-def test_files_are_given_as_the_type_asked_for(project: Project, name: str, wanted: type | None) -> None:
+def test_files_have_the_requested_type(project: Project, name: str, wanted: type | None) -> None:
     defs = project.merged()
     found: Any = defs.load_asset_value(["events", name], partition_key="11", python_type=wanted)
     rows = found.count() if isinstance(found, DataFrame) else len(found)
@@ -91,13 +91,13 @@ def test_files_are_given_as_the_type_asked_for(project: Project, name: str, want
     assert rows == (expected.num_of_files if name == "all_files" else expected.num_of_removes) > 0
 
 
-def test_values_are_given_as_the_type_asked_for(project: Project) -> None:
+def test_values_have_the_requested_type(project: Project) -> None:
     defs = project.merged()
     segment: Any = defs.load_asset_value(["events", "log_segment"], partition_key="3", python_type=LogSegment)
     assert segment.version == 3
 
 
-def test_inputs_are_of_the_type_they_are_annotated_with(project: Project) -> None:
+def test_inputs_have_the_annotated_type(project: Project) -> None:
     @dg.asset(ins={"files": latest("all_files"), "gone": latest("tombstones"), "state": latest("computed_state")})
     def report(files: pd.DataFrame, gone: pl.DataFrame, state: SnapshotState) -> int:  # type: ignore[name-defined]
         return len(files) - state.num_of_files + len(gone) - state.num_of_removes
@@ -105,7 +105,7 @@ def test_inputs_are_of_the_type_they_are_annotated_with(project: Project) -> Non
     assert project.run(report).output_for_node("report") == 0
 
 
-def test_range_of_versions_is_a_dict_of_the_type_asked_for(project: Project) -> None:
+def test_range_of_versions_is_a_dict_of_the_requested_type(project: Project) -> None:
     found: list[list[int]] = []
 
     @dg.asset(
@@ -121,7 +121,7 @@ def test_range_of_versions_is_a_dict_of_the_type_asked_for(project: Project) -> 
     assert found == [list(range(2, 11)), [2]]
 
 
-def test_type_that_nothing_can_be_given_as_is_told_with_those_that_can(project: Project) -> None:
+def test_unsupported_type_is_reported_with_supported_types(project: Project) -> None:
     defs = project.merged()
     expected = r"events/all_files cannot be loaded as int: expected pyspark.sql.DataFrame, pyarrow.Table, pandas.Data"
     with pytest.raises(InputTypeError, match=expected):
@@ -144,7 +144,7 @@ def expected_rows(project: Project, version: int) -> Any:
 
 
 @pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame], ids=str)
-def test_rows_of_a_version_are_given_as_the_type_asked_for(project: Project, wanted: type) -> None:
+def test_rows_of_a_version_have_the_requested_type(project: Project, wanted: type) -> None:
     metadata = {"rows": True, "where": "amount > 50", "columns": ["amount", "id"]}
     with project.merged().get_asset_value_loader() as loader:
         found: Any = loader.load_asset_value(

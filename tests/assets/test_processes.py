@@ -1,4 +1,4 @@
-"""A process is known by more than its id, and nothing else is ever stopped in its place."""
+"""A process is identified by more than its id, and no other process is ever stopped instead."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_process_runs_until_it_ends(program: subprocess.Popen[bytes]) -> None:
     assert has_ended(name_of(program.pid)) is True  # named after its end
 
 
-def test_process_of_another_start_is_another_process(program: subprocess.Popen[bytes]) -> None:
+def test_process_with_another_start_time_is_another_process(program: subprocess.Popen[bytes]) -> None:
     other = other_start(name_of(program.pid))
     assert has_ended(other) is True
     send(other, signal.SIGKILL)
@@ -95,7 +95,7 @@ def test_process_has_not_ended_while_one_of_its_threads_runs() -> None:
 
 
 @needs_proc
-def test_processes_are_found_by_a_variable_and_their_children_too(program: subprocess.Popen[bytes]) -> None:
+def test_processes_and_their_children_are_found_by_a_variable(program: subprocess.Popen[bytes]) -> None:
     assert with_variable("DELTASNAP_TEST", MINE) == [name_of(program.pid)]
     assert with_variable("DELTASNAP_TEST", MINE[:-1]) == []
     script = "import subprocess; subprocess.run(['sleep', '600'])"

@@ -5,7 +5,7 @@ from deltasnap_assets.quantities import span_text
 HOUR = 3_600_000
 
 
-def test_spans_are_told_in_their_largest_unit() -> None:
+def test_spans_are_shown_in_their_largest_unit() -> None:
     assert [span_text(ms) for ms in (-5, 999, 1000, 119_999, 2 * HOUR, 49 * HOUR)] == [
         "0 seconds",
         "0 seconds",

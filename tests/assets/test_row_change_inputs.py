@@ -1,6 +1,6 @@
-"""Row changes as an input of a project's own asset: since its last run, and of each version."""
+"""Row changes as an input of an asset: since its last run, and of each version."""
 
-# No `from __future__ import annotations` here: Dagster reads the annotations of inputs and takes no text for them.
+# No `from __future__ import annotations` here: Dagster reads the annotations of inputs and rejects strings.
 # ruff: noqa: I002
 
 import shutil
@@ -87,7 +87,7 @@ def reader(name: str = "mirror", **options: Any) -> dg.AssetsDefinition:
     return made
 
 
-def test_first_run_gets_all_rows_and_later_runs_what_changed(people: Followed) -> None:
+def test_first_run_gets_all_rows_and_later_runs_get_changes(people: Followed) -> None:
     mirror = reader()
     people.append("Cy")
     assert people.read(mirror) == [(0, "Ann", "insert", 1), (1, "Bo", "insert", 1), (2, "Cy", "insert", 1)]
@@ -100,7 +100,7 @@ def test_first_run_gets_all_rows_and_later_runs_what_changed(people: Followed) -
     assert people.read(mirror) == []
 
 
-def test_key_net_condition_and_columns_are_those_of_row_changes(people: Followed) -> None:
+def test_key_net_condition_and_columns_work_as_in_row_changes(people: Followed) -> None:
     mirror = reader(metadata={"key": "id", "net": True, "where": "id > 0", "columns": ["name"]})
     assert people.read(mirror) == [("Bo", "insert", 0)]
     table = deltalake.DeltaTable(str(people.path))
@@ -133,7 +133,7 @@ def test_failed_run_does_not_count(people: Followed) -> None:
     assert (entry["since"], entry["version"]) == (0, 2)
 
 
-def test_output_that_cannot_be_stored_does_not_count(people: Followed) -> None:
+def test_materialization_that_cannot_be_stored_does_not_count(people: Followed) -> None:
     class Broken(dg.IOManager):
         def handle_output(self, context: dg.OutputContext, obj: object) -> None:
             raise OSError("no space left")
@@ -172,7 +172,7 @@ def test_each_partition_has_its_own_last_run(people: Followed) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame, None], ids=str)
-def test_changes_are_given_as_the_type_asked_for(people: Followed, wanted: Any) -> None:
+def test_changes_have_the_requested_type(people: Followed, wanted: Any) -> None:
     def mirror(changes):  # type: ignore[no-untyped-def]
         assert isinstance(changes, wanted or DataFrame)
         return changes.count() if isinstance(changes, DataFrame) else len(changes)
@@ -185,7 +185,7 @@ def test_changes_are_given_as_the_type_asked_for(people: Followed, wanted: Any) 
     assert people.run(asset).output_for_node("mirror") == 1
 
 
-def test_materialization_that_somebody_reported_does_not_count(people: Followed) -> None:
+def test_materialization_reported_by_a_user_does_not_count(people: Followed) -> None:
     mirror = reader()
     people.run(mirror)
     people.append("Cy")
@@ -194,14 +194,14 @@ def test_materialization_that_somebody_reported_does_not_count(people: Followed)
 
 
 @pytest.mark.thorough
-def test_table_that_is_created_again_is_an_error_until_the_asset_is_wiped(people: Followed) -> None:
+def test_recreated_table_is_an_error_until_the_asset_is_wiped(people: Followed) -> None:
     mirror = reader()
     people.append("Cy")
     people.run(mirror)
     shutil.rmtree(people.path)
     for name in ("Ed", "Flo", "Gus"):
         people.append(name)
-    with pytest.raises(LastRunError, match="it read version 1, which is not one of the versions up to 2 any more"):
+    with pytest.raises(LastRunError, match="it read version 1, which no longer belongs to the versions up to 2"):
         people.run(mirror)
     people.instance.wipe_assets([mirror.key])
     assert [row[1] for row in people.read(mirror)] == ["Ed", "Flo", "Gus"]
@@ -220,7 +220,7 @@ def test_rolled_back_table_is_an_error_only_if_its_version_was_read(people: Foll
         people.run(late)
 
 
-def test_versions_that_the_store_lost_are_read_from_the_log(people: Followed, spark: SparkSession) -> None:
+def test_versions_lost_in_the_store_are_read_from_the_log(people: Followed, spark: SparkSession) -> None:
     mirror = reader()
     people.run(mirror)
     for name in ("Cy", "Di", "Ed"):
@@ -258,11 +258,11 @@ def test_changes_of_each_version(people: Followed) -> None:
     assert told(found) == seen[2]
 
 
-def test_what_has_no_last_run_is_an_error(people: Followed) -> None:
+def test_asset_without_a_last_run_is_an_error(people: Followed) -> None:
     metadata = {"row_changes": "since_last_run"}
     with (
         people.own.get_asset_value_loader(instance=people.instance) as loader,
-        pytest.raises(LastRunError, match="only the run of an asset"),
+        pytest.raises(LastRunError, match="this input needs a run that materializes an asset"),
     ):
         loader.load_asset_value(["people", "all_files"], partition_key="0", input_definition_metadata=metadata)
 
@@ -273,7 +273,7 @@ def test_what_has_no_last_run_is_an_error(people: Followed) -> None:
     def several(changes: pa.Table) -> tuple[int, int]:
         return 1, 2
 
-    with pytest.raises(LastRunError, match="one, two are not known: expected a step that materializes one asset"):
+    with pytest.raises(LastRunError, match="one, two: expected a step that materializes one asset"):
         people.run(several)
 
     @dg.op(ins={"changes": dg.In(metadata=metadata)})
@@ -284,7 +284,7 @@ def test_what_has_no_last_run_is_an_error(people: Followed) -> None:
     def graph(changes):  # type: ignore[no-untyped-def]
         return inner(changes)
 
-    with pytest.raises(LastRunError, match="no graph of ops"):
+    with pytest.raises(LastRunError, match="not a graph of ops"):
         people.run(graph)
 
     people.append("Cy")

@@ -19,7 +19,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("case", SHOWN)
-def test_text_is_shown_without_what_steers_a_terminal(case: str) -> None:
+def test_text_is_shown_without_control_characters(case: str) -> None:
     text, expected = SHOWN[case]
     assert visible(text) == expected
     visible(text).encode()
@@ -37,7 +37,7 @@ CODE = {
 
 
 @pytest.mark.parametrize("case", CODE)
-def test_code_span_holds_whatever_text_there_is(case: str) -> None:
+def test_code_span_can_contain_any_text(case: str) -> None:
     text, expected = CODE[case]
     assert markdown_code(text) == expected
 
@@ -56,11 +56,11 @@ def test_credentials_in_the_urls_of_a_text_are_redacted() -> None:
     assert without_secrets("nothing/of: that@kind") == "nothing/of: that@kind"
 
 
-def test_text_of_megabytes_is_looked_through_at_once() -> None:
+def test_redaction_of_megabytes_is_fast() -> None:
     assert without_secrets("d" * 10_000_000 + "://") == "d" * 10_000_000 + "://"
 
 
-def test_error_that_passes_loses_its_credentials_and_keeps_its_data() -> None:
+def test_propagated_error_loses_its_credentials_and_keeps_its_data() -> None:
     @secrets_hidden()
     def fail() -> None:
         try:

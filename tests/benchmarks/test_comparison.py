@@ -34,12 +34,12 @@ def test_ratio_moved_if_the_ranges_of_both_runs_do_not_overlap(after: tuple[floa
     assert (move.before.low, move.before.median, move.before.high) == (0.5, 0.55, 0.6)
 
 
-def test_question_of_one_run_is_new_or_gone() -> None:
+def test_benchmark_in_only_one_result_is_new_or_gone() -> None:
     found = moves(document((1.0,), question="old"), document((1.0,), question="new"))
     assert [(move.question, move.verdict) for move in found] == [("new", "new"), ("old", "gone")]
 
 
-def test_times_without_a_peer_are_not_compared() -> None:
+def test_times_without_a_counterpart_are_not_compared() -> None:
     assert moves(document((1.0,), peer=False), document((9.0,), peer=False)) == []
 
 
@@ -48,7 +48,7 @@ def test_runs_with_other_settings_are_not_compared() -> None:
         moves(document((1.0,)), document((1.0,), files=20))
 
 
-def test_file_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_result_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(NotComparableError, match="--json"):
         moves(read_document(tmp_path / "a.json"), {})

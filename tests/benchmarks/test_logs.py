@@ -35,7 +35,7 @@ def shape_of(name: str) -> LogShape:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_made_table_of_any_shape_is_what_a_reader_finds(name: str, tmp_path: Path) -> None:
+def test_generated_table_of_any_shape_is_read_correctly(name: str, tmp_path: Path) -> None:
     shape = shape_of(name)
     table = make_table(shape, tmp_path / "table")
     found = answers.theirs(DeltaTable(table))
@@ -44,7 +44,7 @@ def test_made_table_of_any_shape_is_what_a_reader_finds(name: str, tmp_path: Pat
     assert (found.files, found.size_in_bytes) == (checksum.num_files, checksum.table_size_bytes)
 
 
-def test_same_shape_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_same_shape_produces_the_same_bytes(tmp_path: Path) -> None:
     tables = [make_table(shape_of("v2-json"), tmp_path / name) for name in "ab"]
     files = [
         {path.relative_to(table): path.read_bytes() for path in table.rglob("*") if path.is_file()} for table in tables
@@ -53,7 +53,7 @@ def test_same_shape_gives_the_same_bytes(tmp_path: Path) -> None:
     assert files[0] == files[1]
 
 
-def test_commits_in_blocks_and_a_commit_of_its_own_are_the_same_files(tmp_path: Path) -> None:
+def test_commits_read_in_blocks_and_separately_yield_the_same_files(tmp_path: Path) -> None:
     shape = LogShape(files=100, tombstones=0, commits=3, actions=20)
     live = set(range(shape.files)) | set(shape.added(0, 2).tolist())
     removed = shape.removed(0, 2)
@@ -69,12 +69,12 @@ def test_paths_are_all_different() -> None:
     assert len(set(columns.paths(numbers, 100).to_pylist())) == len(numbers)
 
 
-def test_more_than_one_part_of_a_classic_checkpoint_is_refused() -> None:
+def test_classic_checkpoint_with_several_parts_is_rejected() -> None:
     with pytest.raises(ValueError, match="one part"):
         LogShape(parts=2)
 
 
-def test_command_line_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_creates_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["maker", str(tmp_path / "table"), "--files", "20", "--checkpoint", "classic"])
     maker.main()
     assert answers.theirs(DeltaTable(tmp_path / "table")).version > 0

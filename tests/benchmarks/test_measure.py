@@ -10,11 +10,11 @@ from benchmarks.measure import Aim, AnswersDifferError, Finding, Samples, Side, 
 
 @pytest.fixture(autouse=True)
 def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each timing collects garbage first, and a run of all the tests has much of it."""
+    """Each timing collects garbage first, of which a full test run has much."""
     monkeypatch.setattr(gc, "collect", lambda: 0)
 
 
-def test_sides_are_timed_in_turn_and_the_first_one_changes() -> None:
+def test_sides_are_timed_alternately_with_changing_order() -> None:
     ran: list[str] = []
     sides = {name: Side(run=partial(ran.append, name)) for name in ("a", "b")}
     times = time_in_turn(sides, 2)
@@ -22,7 +22,7 @@ def test_sides_are_timed_in_turn_and_the_first_one_changes() -> None:
     assert [len(samples.values) for samples in times.values()] == [2, 2]
 
 
-def test_different_answers_are_found_before_anything_is_timed() -> None:
+def test_different_results_are_detected_before_timing() -> None:
     ran: list[int] = []
 
     def answer(value: int) -> Side[int]:

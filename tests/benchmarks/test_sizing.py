@@ -30,14 +30,14 @@ def test_load_is_costs_times_rates() -> None:
     assert load.database_bytes_a_day == pytest.approx(40 * 86_400 * 1_000)
 
 
-def test_a_run_takes_all_commits_since_the_last_tick() -> None:
+def test_a_run_includes_all_commits_since_the_last_tick() -> None:
     load = load_of(Fleet(tables=100, commits_an_hour=3_600, poll_seconds=50), COSTS)
     assert load.runs_a_second == pytest.approx(2)
     assert load.cores == pytest.approx(2 * 2 + 98 * 0.05)
     assert load.events_a_second == pytest.approx(2 * 40 + 98 * 12)
 
 
-def test_recommended_poll_is_the_shortest_that_daemon_and_cores_keep_up_with() -> None:
+def test_recommended_poll_is_the_shortest_sustainable_one() -> None:
     assert recommended_poll(100, 1, COSTS, cores=4) == 5
     assert recommended_poll(1_000, 1, COSTS, cores=4) == 60  # a tick of 10 s
     assert recommended_poll(100, 3_600, COSTS, cores=8) == 120

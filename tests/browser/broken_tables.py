@@ -1,4 +1,4 @@
-"""Tables that are broken in one way each, followed by deltasnap, for a browser."""
+"""Tables with one fault each, for tests in a browser."""
 
 from __future__ import annotations
 

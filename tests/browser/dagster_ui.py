@@ -26,7 +26,7 @@ from deltasnap_assets.settings.loading import load_settings
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "events"
 CHROMIUM = "chromium"
-# In CI the browser runs as root, and it has no network, which it would search for at every start.
+# In CI the browser runs as root and without a network, which it would otherwise look for at every start.
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -1,4 +1,4 @@
-"""`python -m tests.browser.screenshots FOLDER`: takes the pictures of the documentation in Dagster's UI."""
+"""`python -m tests.browser.screenshots FOLDER`: takes the screenshots for the documentation in Dagster's UI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engineer sees of broken tables in Dagster's UI: what is wrong first, then the last good numbers."""
+"""Broken tables in Dagster's UI: the fault first, then the numbers of the last good version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _open(page: Page, table: str, name: str, view: str = "overview", **query: st
 
 
 def _picture(page: Page, name: str) -> None:
-    """Keep a picture of what is shown, where somebody wants to look at it: DELTASNAP_PICTURES names a folder."""
+    """Save a screenshot if DELTASNAP_PICTURES names a folder."""
     if folder := os.environ.get("DELTASNAP_PICTURES"):
         page.wait_for_timeout(2000)
         page.screenshot(path=Path(folder) / f"{name}.png")
@@ -62,7 +62,9 @@ def _picture(page: Page, name: str) -> None:
         ("dropped", "there is no such folder", 3),
     ],
 )
-def test_page_of_a_broken_table_says_so_first(page: Page, table: str, sentence: str, last_good: int | None) -> None:
+def test_page_of_a_broken_table_starts_with_the_fault(
+    page: Page, table: str, sentence: str, last_good: int | None
+) -> None:
     _open(page, table, "delta_log")
     page.get_by_text(sentence).first.wait_for()
     _picture(page, f"{table}-page")
@@ -81,21 +83,21 @@ def test_page_of_a_broken_table_says_so_first(page: Page, table: str, sentence: 
         ("feature", "readable_protocol", "needs the reader features madeUp"),
     ],
 )
-def test_check_of_a_broken_table_says_why(page: Page, table: str, check: str, sentence: str) -> None:
+def test_check_of_a_broken_table_reports_the_reason(page: Page, table: str, check: str, sentence: str) -> None:
     _open(page, table, "log_segment", "checks", checkDetail=check)
     page.get_by_text(sentence).first.wait_for()
     _picture(page, f"{table}-check")
     assert not page.get_by_text("Execution failed").count()
 
 
-def test_checks_that_could_not_look_are_skipped(page: Page) -> None:
+def test_checks_that_cannot_be_evaluated_are_skipped(page: Page) -> None:
     _open(page, "feature", "all_files", "checks", checkDetail="small_files")
     page.get_by_text("Skipped").first.wait_for()
     _picture(page, "feature-skipped")
     assert not page.get_by_text("Execution failed").count()
 
 
-def test_plots_of_the_table_are_there(page: Page) -> None:
+def test_plots_of_the_table_exist(page: Page) -> None:
     _open(page, "gap", "delta_log")
     page.get_by_text("num_of_files").first.wait_for()
     assert "num_of_files" in show_plots(page)

@@ -1,4 +1,4 @@
-"""What an engineer sees and does in Dagster's UI, in a real browser, on one server for all of it."""
+"""Dagster's UI in a real browser, with one server for all tests."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def page(folder: Path) -> Iterator[Page]:
         yield page
 
 
-def test_lineage_leads_from_the_table_to_its_assets(page: Page) -> None:
+def test_lineage_connects_the_table_with_its_assets(page: Page) -> None:
     open_lineage(page)
     for name in ("delta_log", "log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones"):
         assert page.get_by_text(name, exact=True).first.is_visible()
     page.get_by_text(f"{VERSIONS} partitions").first.wait_for()
 
 
-def test_page_of_the_table_tells_how_it_fares_and_shows_its_files(page: Page) -> None:
+def test_page_of_the_table_shows_health_and_files(page: Page) -> None:
     open_asset(page, "delta_log")
     page.get_by_text("tombstones and").wait_for()
     picture = page.get_by_role("img", name="file sizes")
@@ -70,12 +70,12 @@ def test_page_of_the_table_tells_how_it_fares_and_shows_its_files(page: Page) ->
     assert picture.evaluate("image => image.naturalWidth") > 100
 
 
-def test_plots_are_in_the_order_of_what_they_tell(page: Page) -> None:
+def test_plots_are_ordered_by_importance(page: Page) -> None:
     open_asset(page, "computed_state")
     assert show_plots(page) == ["num_of_files", "num_records", "size_in_bytes", "size_per_file", "tombstones"]
 
 
-def test_check_that_warns_says_what_to_do(page: Page) -> None:
+def test_warning_of_a_check_has_advice(page: Page) -> None:
     open_asset(page, "tombstones", "checks", checkDetail="tombstone_ratio")
     page.get_by_text("What to do: Lower").wait_for()
 
@@ -97,7 +97,7 @@ def times_materialized(instance: dg.DagsterInstance, name: str, partition: str) 
     return len(instance.fetch_materializations(filters, limit=5).records)
 
 
-def test_commit_arrives_by_itself(page: Page, folder: Path) -> None:
+def test_new_commit_is_materialized_automatically(page: Page, folder: Path) -> None:
     add_commits(folder, VERSIONS + 1)
     for _ in range(MAX_LOOKS):
         open_asset(page, "delta_log")

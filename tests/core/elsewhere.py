@@ -27,7 +27,7 @@ LOOKED_AT = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The work and its place: the `spark` of a configuration, a table, a store to write, a file for the answers.
+    """A task: the `spark` section of a configuration, a table, a store to write, a file for the results.
 
     with_rows: whether to compare rows, row changes and what VACUUM would delete.
     """

@@ -26,7 +26,7 @@ CLUSTER = {
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": QUICK,
         "spark.executor.extraJavaOptions": QUICK,
-        # A task for every file, on whichever worker is free.
+        # One task per file, on any free worker.
         "spark.sql.files.openCostInBytes": "256m",
     },
 }
@@ -52,7 +52,7 @@ def found(table: Path) -> Iterator[dict[str, Any]]:
     python = {"PYSPARK_PYTHON": NO_PYTHON, "PYSPARK_DRIVER_PYTHON": sys.executable}
     before = set((home / "work").glob("app-*"))
     yield task.run({**os.environ, "SPARK_HOME": str(home), **python})
-    # What workers leave, they leave in Spark's own folder.
+    # Workers leave files only in Spark's own folder.
     for left in set((home / "work").glob("app-*")) - before:
         shutil.rmtree(left, ignore_errors=True)
 
@@ -62,18 +62,16 @@ def test_workers_have_no_python(found: dict[str, Any]) -> None:
     assert not found["has_python"]
 
 
-def test_core_on_cluster_gives_what_it_gives_in_one_process(
-    found: dict[str, Any], spark: SparkSession, table: Path
-) -> None:
+def test_core_on_cluster_matches_one_process(found: dict[str, Any], spark: SparkSession, table: Path) -> None:
     assert found["core"] == core_answers(spark, str(table), with_rows=False)
     assert found["core_paths"] == live_paths(table, LOOKED_AT)
 
 
-def test_checkpoint_written_on_a_cluster_holds_the_state(found: dict[str, Any]) -> None:
+def test_checkpoint_written_on_a_cluster_contains_the_state(found: dict[str, Any]) -> None:
     assert found["checkpoint"] == {"is_new": True, "is_same": True, "version": VERSIONS - 1}
 
 
-def test_assets_on_cluster_hold_what_the_core_gives(found: dict[str, Any], table: Path) -> None:
+def test_assets_on_cluster_match_the_core(found: dict[str, Any], table: Path) -> None:
     assets, core = found["assets"], found["core"]
     assert assets["versions"] == list(range(VERSIONS))
     assert assets["log_segment"]

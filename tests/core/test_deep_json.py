@@ -59,7 +59,7 @@ def write(folder: Path, place: str, deep: str) -> None:
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("place", PLACES)
-def test_each_question_is_answered_or_refused(tmp_path: Path, place: str, depth: int) -> None:
+def test_each_query_returns_a_result_or_is_rejected(tmp_path: Path, place: str, depth: int) -> None:
     write(tmp_path, place, "[" * depth + "]" * depth)
     table = TableLog.for_path(tmp_path)
     snapshot = log_without_spark(table, clock=FixedClock()).get_snapshot_at(0)
@@ -95,7 +95,7 @@ def test_checksum_with_deep_statistics_is_compared(depth: int, tmp_path: Path) -
 @pytest.mark.parametrize(
     "schema", ["{nope", "", "[]", '{"type":"struct"}', '{"type":"struct","fields":[{"name":1}]}', "[" * 4_000]
 )
-def test_broken_schema_is_an_error_naming_file_line_and_field(schema: str, tmp_path: Path) -> None:
+def test_broken_schema_raises_an_error_that_names_file_line_and_field(schema: str, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema)], 1: [add("a")]})
     snapshot = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock()).snapshot
     with pytest.raises(CorruptLogError, match=r"metaData\.schemaString") as caught:

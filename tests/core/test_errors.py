@@ -61,7 +61,7 @@ def test_version_gap_names_the_missing_versions(missing: tuple[int, ...], text: 
     assert text in str(VersionGapError(path="file:///t", version=50, missing=missing))
 
 
-def test_not_found_errors_state_what_is_available() -> None:
+def test_not_found_errors_list_available_versions() -> None:
     assert "Available: 2 to 7." in str(VersionNotFoundError(path="p", version=9, earliest=2, latest=7))
     assert "Available: unknown." in str(VersionNotFoundError(path="p", version=9))
     far = TimestampNotFoundError(path="p", timestamp_ms=2**62, earliest_ms=0, latest_ms=1_500)

@@ -1,4 +1,4 @@
-"""The golden proof: every golden table, at every version listed, in every field; and every refusal."""
+"""Golden tests: every golden table, every listed version, every field; and every expected error."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def log_of(spark: SparkSession, clock: FixedClock) -> Iterator[LogOf]:
     DeltaLog.clear_cache()
 
 
-def test_golden_set_is_whole() -> None:
+def test_golden_set_is_complete() -> None:
     assert FOLDER is not None
     assert set(ids(TABLES)) == {path.name for path in (FOLDER / "tables").iterdir()}
     assert len(TABLES) >= 166
     assert sum(len(table.states) + len(table.refusals) for table in TABLES) >= 800
 
 
-def test_every_choice_that_the_golden_set_leaves_is_made_knowingly() -> None:
+def test_every_ambiguity_of_the_golden_set_has_a_documented_choice() -> None:
     left = {text for table in TABLES for text in table.expected["lenient"]}
     assert {text for text in left if not text.startswith("a reader that does not implement")} <= set(LENIENT)
 
@@ -117,7 +117,7 @@ def test_golden_latest_version_is_as_expected(spark: SparkSession, table: Golden
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.refusals], ids=ids([t for t in TABLES if t.refusals]))
-def test_golden_versions_without_a_state_are_refused_by_category(
+def test_golden_versions_without_a_state_are_rejected_by_category(
     table: GoldenTable, log_of: LogOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = log_of(table)
@@ -133,7 +133,7 @@ def test_golden_versions_without_a_state_are_refused_by_category(
             facts(log.get_snapshot_at(version, min_file_retention_timestamp=KEEP_ALL))
 
 
-def test_golden_tables_that_cannot_be_read_still_tell_their_protocol_metadata_and_history(log_of: LogOf) -> None:
+def test_unreadable_golden_tables_still_have_protocol_metadata_and_history(log_of: LogOf) -> None:
     refused = [(t, v) for t in TABLES for v, error in t.refusals.items() if error == "unsupported_protocol"]
     assert len(refused) >= 16
     for table, version in refused:
@@ -146,7 +146,7 @@ def test_golden_tables_that_cannot_be_read_still_tell_their_protocol_metadata_an
 
 
 def contiguous_states(table: GoldenTable) -> list[int]:
-    """The longest run of versions with a state, from the first one on."""
+    """The longest range of versions with a state, from the first one."""
     versions = sorted(table.states)
     run = [version for at, version in enumerate(versions) if version == versions[0] + at]
     return run if len(run) > 1 else []
@@ -156,7 +156,7 @@ RANGES = [table for table in TABLES if contiguous_states(table)]
 
 
 @pytest.mark.parametrize("table", one_in(4, RANGES), ids=ids(RANGES))
-def test_golden_range_pass_gives_the_counts_of_every_version(
+def test_golden_range_pass_returns_the_counts_of_every_version(
     table: GoldenTable, log_of: LogOf, spark: SparkSession
 ) -> None:
     log = log_of(table)
@@ -184,6 +184,6 @@ def test_golden_range_pass_gives_the_counts_of_every_version(
 
 
 def commit_counts(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what checkpoints within a range change: they drop tombstones and statistics, one was edited by hand."""
+    """Omit values that checkpoints within a range change: they drop tombstones and statistics, one was edited."""
     changed = ("num_tombstones", "num_records", "table_id")
     return {name: value for name, value in values.items() if name not in changed}

@@ -44,7 +44,7 @@ def test_value_is_computed_once_for_many_threads() -> None:
     assert (found, thing.computed) == ([1] * 8, 1)
 
 
-def test_value_is_known_only_when_somebody_asked() -> None:
+def test_value_is_computed_only_on_access() -> None:
     thing = Thing()
     assert (Thing.value.is_computed(thing), Thing.value.value_if_computed(thing)) == (False, None)
     assert thing.value == Thing.value.value_if_computed(thing) == 1
@@ -52,7 +52,7 @@ def test_value_is_known_only_when_somebody_asked() -> None:
     assert Thing.value.__doc__ == "Documented."
 
 
-def test_error_is_not_kept() -> None:
+def test_error_is_not_cached() -> None:
     thing = Thing()
     with pytest.raises(ValueError, match="once"):
         _ = thing.fails_first

@@ -24,7 +24,7 @@ def test_ranges_are_the_sequence_of_their_versions(numbers: set[int]) -> None:
 
 
 @given(NUMBERS, st.integers(0, 30), st.integers(-1, 30))
-def test_ranges_between_are_what_is_not_there(present: set[int], first: int, last: int) -> None:
+def test_ranges_between_contain_the_missing_versions(present: set[int], first: int, last: int) -> None:
     expected = tuple(number for number in range(first, last + 1) if number not in present)
     assert VersionRanges.between(first, last, present) == expected
 
@@ -40,7 +40,7 @@ def test_ranges_of_any_width_cost_their_runs() -> None:
     assert ranges != "text"
 
 
-def test_runs_are_cut_where_told() -> None:
+def test_runs_are_split_at_the_given_versions() -> None:
     assert list(contiguous_runs([])) == []
     assert list(contiguous_runs([0, 1, 4, 5, 9])) == [(0, 1), (4, 5), (9, 9)]
     assert list(contiguous_runs([0, 1, 2], follows=lambda earlier, later: later != 2)) == [(0, 1), (2, 2)]

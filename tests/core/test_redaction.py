@@ -30,12 +30,12 @@ STARS = "*********(redacted)"
         ("failed: 'https://b/k?sig=S' and s3://u:p@c", f"failed: 'https://b/k?sig={STARS}' and s3://{STARS}@c"),
     ],
 )
-def test_credentials_are_replaced_and_the_rest_stays(url: str, shown: str) -> None:
+def test_credentials_are_replaced_and_the_rest_is_unchanged(url: str, shown: str) -> None:
     assert redacted(url) == shown
     assert redacted(shown) == shown
 
 
-def test_errors_show_no_credentials_and_keep_the_path_as_it_is() -> None:
+def test_errors_show_no_credentials_and_keep_the_path() -> None:
     url = "s3://user:hidden@lake/events?sig=hidden"
     for error in (DeltaTableNotFoundError(path=url), CorruptLogError(path=url, reason="r", line=1)):
         assert "hidden" not in str(error)

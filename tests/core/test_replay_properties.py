@@ -1,4 +1,4 @@
-"""Logs made at random: every way to replay one gives, at every version, what the oracle says."""
+"""Random logs: every replay equals the oracle at every version."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
         assert store.versions("t") == list(made.versions)
         for version in made.versions:
             stored = counts(store.computed_state("t", version))
-            # The store counts tombstones by a time of its own, compared below.
+            # The store counts tombstones at a separate time, compared below.
             assert stored | {"num_tombstones": 0} == states[version].counts(EXPIRED) | {"num_tombstones": 0}
         for version in {made.versions[0], made.versions[-1]}:
             state = store.state("t", version, min_file_retention_timestamp=EXPIRED)
@@ -85,7 +85,7 @@ def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
 
 @PROPERTY
 @given(made=random_logs())
-def test_every_legal_checkpoint_gives_the_same_state(spark: SparkSession, made: RandomLog) -> None:
+def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: RandomLog) -> None:
     states = replay(made.commits)
     last = made.versions[-1]
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ def test_every_legal_checkpoint_gives_the_same_state(spark: SparkSession, made: 
 @pytest.mark.thorough
 @PROPERTY
 @given(made=random_logs())
-def test_following_a_log_gives_what_a_cold_load_gives(spark: SparkSession, made: RandomLog) -> None:
+def test_following_a_log_matches_a_cold_load(spark: SparkSession, made: RandomLog) -> None:
     states = replay(made.commits)
     clock = FixedClock(EXPIRED + 7 * 24 * 60 * 60 * 1000)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""No credentials in anything that is shown: every error, every `repr` and every log record, found by reflection."""
+"""No credentials in any output: every error, `repr` and log record, found by reflection."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def dir_of(cls: type) -> set[str]:
 
 
 def made(error: type[DeltaSnapError]) -> DeltaSnapError:
-    """Return an error whose every text is the planted one."""
+    """Return an error whose text values all contain the planted secret."""
     parameters = inspect.signature(error.__init__).parameters
     values: dict[str, Any] = {}
     if error is ConfigError:
@@ -110,7 +110,7 @@ def test_every_error_hides_secrets() -> None:
         assert not leaks(str(getattr(error, "reason", ""))), cls
 
 
-def test_error_of_a_storage_hides_secrets_in_what_it_wraps() -> None:
+def test_storage_error_hides_secrets_of_its_cause() -> None:
     wrapped = OSError(5, TEXT, TEXT)
     wrapped.__cause__ = KeyError(TEXT)
     with pytest.raises(StorageError) as raised, storage_errors(URL):
@@ -122,7 +122,7 @@ def test_error_of_a_storage_hides_secrets_in_what_it_wraps() -> None:
     assert not leaks(str(missing.value))
 
 
-def test_words_of_a_storage_about_a_bucket_that_holds_credentials_are_hidden() -> None:
+def test_storage_message_with_credentials_in_the_bucket_name_is_hidden() -> None:
     told = 'Parameter validation failed: Invalid bucket name "KEY:SECRET@lake"'
     assert redacted(told) == told
     learn_url("s3://KEY:SECRET@lake/events")
@@ -143,7 +143,7 @@ def test_every_public_repr_hides_secrets() -> None:
     assert seen > 25
 
 
-def test_every_public_repr_is_generated_or_the_default_or_goes_through_redaction() -> None:
+def test_every_public_repr_is_generated_default_or_redacted() -> None:
     for cls in public_classes():
         if dataclasses.is_dataclass(cls):
             continue  # made above
@@ -152,7 +152,7 @@ def test_every_public_repr_is_generated_or_the_default_or_goes_through_redaction
         assert is_plain or is_safe, cls
 
 
-def test_repr_of_what_has_a_url_hides_secrets() -> None:
+def test_repr_with_a_url_hides_secrets() -> None:
     log = TableLog.for_path(URL, OPTIONS)
     store = deltasnap_core.SnapshotStore.open(None, URL, OPTIONS)
     assert not leaks(repr([log, store, log.store]))
@@ -194,7 +194,7 @@ def test_log_changed_error_shows_no_credentials() -> None:
     assert not leaks(str(LogChangedError(path=URL, file=URL, expected="a", found=TEXT)))
 
 
-def test_credentials_are_learned_where_they_come_in() -> None:
+def test_credentials_are_registered_at_every_entry_point() -> None:
     redaction._learned.secrets = {}
     FsspecLogStore({"secret": "planted-key"})
     TableLog.for_path("s3://me:planted-token@lake/t")
@@ -221,6 +221,6 @@ def test_options_are_harmless_by_name_and_value(name: str, value: object, is_sho
     assert is_harmless_option(name, value) is is_shown
 
 
-def test_short_secret_is_hidden_as_a_word_only() -> None:
+def test_short_secret_is_hidden_only_as_a_word() -> None:
     learn_options({"password": "abc"})
     assert redacted("abc: abcd and (abc)") == f"{redaction.REDACTED}: abcd and ({redaction.REDACTED})"

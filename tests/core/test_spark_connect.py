@@ -68,7 +68,7 @@ def found(server: SparkServer, table: Path) -> dict[str, Any]:
         answers=str(table.parent / "answers.json"),
         spark={"remote": server.url, "config": dict(SETTINGS.config)},
     )
-    # No Java either: nothing of it is needed where the server is elsewhere.
+    # No Java either: it is not needed if the server is elsewhere.
     return task.run({**os.environ, "JAVA_HOME": str(table.parent / "no-java"), "PYSPARK_PYTHON": NO_PYTHON})
 
 
@@ -78,23 +78,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_session_is_one_of_connect_on_a_server_without_python(found: dict[str, Any]) -> None:
+def test_session_uses_connect_on_a_server_without_python(found: dict[str, Any]) -> None:
     assert found["session"].startswith("pyspark.sql.connect.")
     assert not found["has_python"]
 
 
-def test_core_over_connect_gives_what_it_gives_in_one_process(
-    found: dict[str, Any], spark: SparkSession, table: Path
-) -> None:
+def test_core_over_connect_matches_one_process(found: dict[str, Any], spark: SparkSession, table: Path) -> None:
     assert found["core"] == core_answers(spark, str(table))
     assert found["core_paths"] == live_paths(table, LOOKED_AT)
 
 
-def test_checkpoint_written_over_connect_holds_the_state(found: dict[str, Any]) -> None:
+def test_checkpoint_written_over_connect_contains_the_state(found: dict[str, Any]) -> None:
     assert found["checkpoint"] == {"is_new": True, "is_same": True, "version": VERSIONS - 1}
 
 
-def test_assets_over_connect_hold_what_the_core_gives(found: dict[str, Any]) -> None:
+def test_assets_over_connect_match_the_core(found: dict[str, Any]) -> None:
     assets, core = found["assets"], found["core"]
     assert assets["versions"] == list(range(VERSIONS))
     assert assets["log_segment"]
@@ -102,11 +100,11 @@ def test_assets_over_connect_hold_what_the_core_gives(found: dict[str, Any]) -> 
         assert assets[name] == core[name]
 
 
-def test_client_is_told_nothing_of_the_settings_of_the_server(found: dict[str, Any]) -> None:
+def test_client_receives_no_server_settings(found: dict[str, Any]) -> None:
     assert found["warnings"] == []
 
 
-def test_rows_over_connect_are_those_expected(server: SparkServer, golden: Path, tmp_path: Path) -> None:
+def test_rows_over_connect_match_the_expected_rows(server: SparkServer, golden: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.json"
     result = subprocess.run(
         [sys.executable, "-m", "tests.core.scan.rows_over_connect", server.url, str(golden), str(answers)],
@@ -139,7 +137,7 @@ def test_server_listens_on_this_machine_only_and_keeps_settings_private(server: 
         probe.bind(("127.0.0.2", server.port))  # free, unless the server took every address
 
 
-def test_server_stops_and_is_gone(server: SparkServer, folder: Path, found: dict[str, Any]) -> None:
+def test_server_stops_completely(server: SparkServer, folder: Path, found: dict[str, Any]) -> None:
     assert stop_server(folder) == server
     assert running_server(folder) is None
     assert not answers(server.port)

@@ -11,7 +11,7 @@ def main() -> None:
         text = document.read_text(encoding="utf-8")
         if (made := filled_in(text)) != text:
             document.write_text(made, encoding="utf-8")
-            print(f"{document.relative_to(ROOT)} is made anew")
+            print(f"{document.relative_to(ROOT)} is updated")
 
 
 if __name__ == "__main__":

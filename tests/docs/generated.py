@@ -34,7 +34,7 @@ DOCUMENTS = (
     *sorted((ROOT / "docs").rglob("*.md")),
 )
 
-_PART = re.compile(r"(?<=<!-- made from the code: )(?P<name>\w+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
+_PART = re.compile(r"(?<=<!-- generated from code: )(?P<name>\w+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
 
 
 def filled_in(text: str) -> str:
@@ -61,7 +61,7 @@ def _keys_of(model: type[BaseModel], first: Sequence[str]) -> str:
     names = [*first, *(name for name in model.model_fields if name not in (*first, *shared))]
     fields = [(name, model.model_fields[name]) for name in names]
     rows = [(f"`{name}`", _default_text(field), " ".join((field.description or "").split())) for name, field in fields]
-    return _table(("key", "default", "what it is"), rows)
+    return _table(("key", "default", "description"), rows)
 
 
 def _default_text(field: FieldInfo) -> str:
@@ -79,12 +79,12 @@ def _default_text(field: FieldInfo) -> str:
 def _assets() -> str:
     specs = {spec.key.path[-1]: spec for spec in _definitions().resolve_all_asset_specs()}
     rows = [(f"`{name}`", specs[name].description or "", ", ".join(sorted(specs[name].kinds))) for name in ASSET_NAMES]
-    return _table(("asset", "what a partition (one version) is", "made with"), rows)
+    return _table(("asset", "content of a partition (one version)", "kinds"), rows)
 
 
 def _checks() -> str:
     return _table(
-        ("check", "of", "what it expects", "what to do where it fails"),
+        ("check", "asset", "expectation", "what to do if it fails"),
         [(f"`{check.name}`", f"`{check.asset}`", check.expects, check.advice) for check in CHECKS],
     )
 
@@ -94,7 +94,7 @@ def _automation() -> str:
     alerts = AlertSettings.model_validate({"webhook": "https://chat.example"})
     made = build_definitions(settings.model_copy(update={"alerts": alerts}))
     named: Iterable[Any] = (*(made.sensors or ()), *(made.schedules or ()), *(made.jobs or ()))
-    return _table(("name", "what it does"), ((f"`{each.name}`", each.description) for each in named))
+    return _table(("name", "description"), ((f"`{each.name}`", each.description) for each in named))
 
 
 def _definitions() -> dg.Definitions:
@@ -111,7 +111,7 @@ def _limits() -> str:
         (question.value, f"{limit.most:,} {limit.unit}", limit.driver, limit.spark)
         for question, limit in LIMITS.items()
     ]
-    return _table(("the driver answers", "up to", "which costs", "and costs on Spark"), rows)
+    return _table(("the driver computes", "up to", "cost on the driver", "cost on Spark"), rows)
 
 
 def _commands() -> str:
@@ -138,7 +138,7 @@ def _command(command: Any, context: Any) -> str:
     words = [_parameter_text(each) for each in command.params if each.param_type_name == "argument"]
     help_text = "\n\n".join(fill(" ".join(part.split()), 120) for part in command.help.split("\n\n"))
     usage = "" if hasattr(command, "list_commands") else f"\n\n    {' '.join([context.command_path, *words])}"
-    table = f"\n\n{_table(('option', 'default', 'what it is'), rows)}" if rows else ""
+    table = f"\n\n{_table(('option', 'default', 'description'), rows)}" if rows else ""
     return f"## {context.command_path}\n{help_text}{usage}{table}"
 
 

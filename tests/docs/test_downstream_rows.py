@@ -22,7 +22,7 @@ deltalake = pytest.importorskip("deltalake")
 
 
 @pytest.mark.thorough
-def test_asset_loads_the_rows_and_then_what_came(
+def test_asset_loads_all_rows_and_then_only_new_ones(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

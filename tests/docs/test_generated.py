@@ -22,13 +22,13 @@ ENTRY = re.compile(r"`([\w/]+)`")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_tables_are_those_of_the_code(document: Path) -> None:
+def test_documented_tables_match_the_code(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    assert filled_in(text) == text, "python -m tests.docs makes them anew"
+    assert filled_in(text) == text, "run python -m tests.docs to update them"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_have_existing_targets(document: Path) -> None:
     for target in LINK.findall(document.read_text(encoding="utf-8")):
         path, _, anchor = target.partition("#")
         file = (document.parent / path).resolve() if path else document
@@ -87,6 +87,6 @@ def entry_names() -> set[str]:
 
 
 def anchors(file: Path) -> set[str]:
-    """The anchors of a document's headings, as they are commonly made."""
+    """The anchors of a document's headings."""
     headings = HEADING.findall(file.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,4 +1,4 @@
-"""Each command and snippet of the documentation works as it stands, on the demo table."""
+"""Each command and snippet of the documentation works on the demo table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def commands() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("line", sorted(set(commands())))
-def test_command_takes_what_it_is_given(line: str) -> None:
+def test_documented_command_is_valid(line: str) -> None:
     command, (_, *words) = typer.main.get_command(app), shlex.split(line)
     context = typer.Context(command)
     while isinstance(command, typer.core.TyperGroup) and words:
@@ -57,13 +57,13 @@ def test_command_takes_what_it_is_given(line: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_modules_to_run_are_there(name: str) -> None:
+def test_documented_modules_exist(name: str) -> None:
     for module in MODULE.findall(TEXTS[name]):
         assert find_spec(module) is not None, module
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if blocks(name, "yaml")])
-def test_configuration_is_taken(name: str, tmp_path: Path) -> None:
+def test_documented_configuration_is_valid(name: str, tmp_path: Path) -> None:
     for block in blocks(name, "yaml"):
         values = yaml.safe_load(block)
         if "attributes" in values:
@@ -73,7 +73,7 @@ def test_configuration_is_taken(name: str, tmp_path: Path) -> None:
         assert read_settings(tmp_path / "deltasnap.yaml", ENVIRONMENT).tables
 
 
-def test_sessions_are_taken() -> None:
+def test_documented_sessions_are_valid() -> None:
     found = OPTIONS.findall(TEXTS["spark-and-clusters.md"])
     assert len(found) > 4
     for text in found:
@@ -82,7 +82,7 @@ def test_sessions_are_taken() -> None:
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the demo table, and a store of its versions where the documents have it."""
+    """A folder with the demo table and a store, at the paths used in the documents."""
     pytest.importorskip("deltalake")
     from deltasnap_assets.demo.demo_table import grow
     from deltasnap_core import DeltaLog, SnapshotStore
@@ -97,7 +97,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["store.md", "library.md"])
-def test_python_runs(name: str, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_python_runs(name: str, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     names: dict[str, object] = {"spark": spark}
     for block in blocks(name, "python"):
@@ -116,6 +116,6 @@ def test_readme_is_short() -> None:
 
 
 def test_guides_have_the_snippets_of_the_readme() -> None:
-    """Those of the README are executed in `tests/assets/test_own_project.py`."""
+    """The snippets of the README are executed in `tests/assets/test_own_project.py`."""
     assert blocks("own-project.md", "python") == blocks("README.md", "python")
     assert blocks("dg-projects.md", "yaml") == [text for text in blocks("README.md", "yaml") if "attributes" in text]

@@ -1,4 +1,4 @@
-"""Judges the answers about a table: they must equal the oracle's, be a refusal, or at least agree with each other."""
+"""Checks the results for a table: they must equal the oracle's, be an expected error, or at least agree."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _against_oracle(table: MadeTable, mutations: list[Mutation], answers: list[A
 
 
 def _right(table: MadeTable, question: str, version: int, meaning: Meaning) -> list[Any] | None:
-    """Return the right answers; None: not known here."""
+    """Return the correct results; None: unknown."""
     if version not in table.versions:
         return None
     state = table.states[version]
@@ -205,7 +205,7 @@ def _first_stored(found: Mapping[int | None, dict[str, Any]]) -> int:
 
 
 def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what each reader says about a version, with the same names."""
+    """Return the results of each reader for a version, with the same names."""
     stories = {"by number": {name: told[name] for name in OF_A_VERSION & told.keys()}}
     # A checksum is a separate source: a hint that is compared only on request.
     if told.get("checksum", 0) is None:

@@ -1,6 +1,6 @@
 """Logs that are replaced while they are in use: restored, rolled back and continued, with clocks that go back.
 
-Whatever was read or stored before, every later answer must match the log as it is then.
+Regardless of earlier reads and stored versions, every later result must match the current log.
 """
 
 from __future__ import annotations

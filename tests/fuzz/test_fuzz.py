@@ -33,26 +33,26 @@ def told(tried: list[Tried]) -> list[str]:
 
 
 def _some_at_once(step: int) -> list[Any]:
-    """The first tables are tried in the quick run too, the others in a thorough one."""
+    """The first tables are also tried in the quick run, the others in a thorough one."""
     firsts = range(SEED, SEED + WITHOUT_SPARK, step)
     return [pytest.param(first, marks=() if first == SEED else _MARKS) for first in firsts]
 
 
 @pytest.mark.parametrize("first", _some_at_once(A_TEST))
-def test_log_tells_the_truth_or_refuses(first: int) -> None:
+def test_damaged_log_gives_correct_results_or_errors(first: int) -> None:
     with limited_memory():
         assert told([try_table(seed) for seed in range(first, first + A_TEST)]) == []
 
 
 @pytest.mark.parametrize("first", _some_at_once(2 * A_TEST))
-def test_rewritten_log_tells_the_truth(first: int) -> None:
+def test_rewritten_log_gives_correct_results(first: int) -> None:
     assert told([try_rewriting(seed) for seed in range(first, first + 2 * A_TEST)]) == []
 
 
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))
-def test_replay_and_store_tell_the_truth_or_refuse(first: int, spark: SparkSession) -> None:
+def test_replay_and_store_give_correct_results_or_errors(first: int, spark: SparkSession) -> None:
     last = min(first + A_TEST, SEED + COUNT)
     assert told([try_table(seed, spark) for seed in range(first, last)]) == []
 
@@ -62,7 +62,7 @@ def test_snapshots_and_store_follow_a_rewritten_log(spark: SparkSession) -> None
     assert told([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
 
 
-def test_table_of_a_seed_is_always_the_same(tmp_path: Path) -> None:
+def test_table_of_a_seed_is_deterministic(tmp_path: Path) -> None:
     contents = []
     for name in "ab":
         table = make_table(tmp_path / name, Random(7))
@@ -71,7 +71,7 @@ def test_table_of_a_seed_is_always_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wrong_answer_is_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_result_is_detected(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_core.log.version_log import VersionLog
     from tests.fuzz import judge
 
@@ -83,7 +83,7 @@ def test_wrong_answer_is_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert {finding.kind for finding in try_table(seed).findings} == {"timestamp: not what the log says"}
 
 
-def test_opening_a_file_outside_the_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_a_file_outside_the_table_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.fuzz import questions
 
     def elsewhere(folder: Path, _: Any) -> WatchedStore:

@@ -1,4 +1,4 @@
-"""The session of these tests is one of Sail, with the settings of the app."""
+"""The session of these tests uses Sail, with the settings of the app."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """In place of the fixture of all tests."""
+    """Replaces the fixture of all tests."""
     from pyspark.sql import SparkSession
 
     from deltasnap_assets.settings.config import SparkSettings

@@ -19,11 +19,11 @@ COUNT, A_TEST = 6, 2
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))
-def test_replay_and_store_on_sail_tell_the_truth_or_refuse(first: int, spark: SparkSession) -> None:
+def test_replay_and_store_on_sail_give_correct_results_or_errors(first: int, spark: SparkSession) -> None:
     assert told([try_table(seed, spark) for seed in range(first, first + A_TEST)]) == []
 
 
-def test_commits_that_sail_reads_by_path_tell_the_truth(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_read_by_path_on_sail_are_correct(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
     assert told([try_table(seed, spark) for seed in range(SEED, SEED + A_TEST)]) == []
 

@@ -1,4 +1,4 @@
-"""The golden proof on Sail: the tests of Spark, with another session."""
+"""The golden tests on Sail: the tests of Spark, with a Sail session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if not t.latest_refusal], ids=lambda table: table.name)
-def test_golden_files_are_those_of_the_state_in_a_frame_of_their_own(table: GoldenTable, log_of: LogOf) -> None:
+def test_golden_files_match_the_state(table: GoldenTable, log_of: LogOf) -> None:
     state = table.expected["latest"]
     snapshot = log_of(table).get_snapshot_at(table.expected["latest_version"], min_file_retention_timestamp=KEEP_ALL)
     found = [sum(1 for row in frame.select("path").collect() if row.path) for frame in frames_of(snapshot)]

@@ -1,4 +1,4 @@
-"""`spark: {remote: sail}`: the core, the assets and the demo on a server of the process, and what it refuses."""
+"""`spark: {remote: sail}`: the core, the assets and the demo on a server in the process, and unsupported features."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def found(table: Path, without_java: dict[str, str]) -> dict[str, Any]:
     return task.run(without_java)
 
 
-def test_core_on_sail_gives_the_files_of_deltalake(found: dict[str, Any], table: Path) -> None:
+def test_core_on_sail_matches_deltalake(found: dict[str, Any], table: Path) -> None:
     assert found["session"].startswith("pyspark.sql.connect.")
     assert found["core_paths"] == live_paths(table, LOOKED_AT)
 
 
-def test_five_assets_on_sail_hold_what_the_core_gives(found: dict[str, Any]) -> None:
+def test_five_assets_on_sail_match_the_core(found: dict[str, Any]) -> None:
     assets, core = found["assets"], found["core"]
     assert assets["versions"] == list(range(VERSIONS))
     assert assets["log_segment"]
@@ -60,7 +60,7 @@ def test_five_assets_on_sail_hold_what_the_core_gives(found: dict[str, Any]) -> 
     assert len(assets["reconstructed_state"]) == len(core["state"])
 
 
-def test_checkpoint_is_refused_in_one_sentence(found: dict[str, Any]) -> None:
+def test_checkpoint_is_rejected_with_one_line(found: dict[str, Any]) -> None:
     assert found["checkpoint"]["refused"].startswith("The Spark Connect server cannot write a checkpoint: ")
 
 
@@ -71,7 +71,7 @@ def test_demo_runs_on_sail_without_java(tmp_path: Path, without_java: dict[str, 
     assert "47" in done.stdout
 
 
-def test_scan_of_rows_is_refused_in_one_sentence(spark: SparkSession, table: Path) -> None:
+def test_scan_of_rows_is_rejected_in_one_line(spark: SparkSession, table: Path) -> None:
     scan = DeltaLog.for_table(spark, table).update().scan()
     assert scan.files.count() > 0
     with pytest.raises(UnsupportedServerError, match="cannot read the rows of a table"):
@@ -83,7 +83,7 @@ def test_state_without_a_cache_is_the_state(spark: SparkSession, table: Path) ->
     assert snapshot.state.where("add.path is not null").count() == snapshot.computed_state.num_of_files
 
 
-def test_file_that_goes_while_a_frame_reads_it_is_not_read_as_empty(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_deleted_during_a_read_is_not_read_as_empty(spark: SparkSession, tmp_path: Path) -> None:
     files, url = SparkFiles.of(None, GivenSession(spark)), to_url(tmp_path / "a.txt")
     (tmp_path / "target.txt").write_text("kept")
     (tmp_path / "a.txt").symlink_to("target.txt")

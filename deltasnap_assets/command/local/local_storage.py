@@ -2,7 +2,7 @@
 
 Dagster opens a database for each call, and twice for an event. When the last connection closes, SQLite copies its
 journal into the database and waits for the disk. With open connections, an event is only a row in the journal. Records
-survive any end of the process. A failure of the machine can lose the last records, but does not damage the others.
+survive any end of the process. A failure of the machine can lose the last records, but does not damage other records.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Records which `deltasnap ui` uses the Dagster instance of a folder, and finds what a killed one left running.
+"""Records which `deltasnap ui` uses the Dagster instance of a folder, and finds the processes that a killed one left.
 
-Two of them would run two daemons on one instance. `ui.json` in the folder of the instance names the process of the UI.
+Two UIs would run two daemons on one instance. `ui.json` in the folder of the instance names the process of the UI.
 Every process that a UI starts has a variable in its environment, which identifies it after the UI is gone.
 """
 

@@ -31,7 +31,7 @@ def main() -> None:
     settings = _settings()
     if settings is not None:
         definitions.defs.get_repository_def()
-    with dg.DagsterInstance.get() as instance:  # also loads what opening the storage needs
+    with dg.DagsterInstance.get() as instance:  # also loads the modules of the storage
         instance.get_runs_count()
     for needed, module in _OF_A_SESSION.items():
         if find_spec(needed):

@@ -3,10 +3,10 @@
 | type | JSON | text (CSV) |
 |-|-|-|
 | null of any type | `null` | an empty field |
-| boolean, integers | themselves | `true`, `false`; digits |
+| boolean, integers | as is | `true`, `false`; digits |
 | float, double | the shortest number with that value; `"NaN"`, `"Infinity"`, `"-Infinity"` | the same |
 | decimal | a string with every digit of its scale | the same |
-| string | itself | itself; an empty string is quoted |
+| string | as is | as is; an empty string is quoted |
 | binary | a string, Base64 | the same |
 | date | `"2024-02-29"` | the same |
 | timestamp | in UTC: `"2024-02-29T12:00:00.123456Z"` | the same |
@@ -17,8 +17,8 @@
 | any other map | an array of `{"key": ..., "value": ...}` | its JSON |
 | variant | a string: its JSON | the same |
 
-Seconds have six decimals, or none if they are zero. Years have four digits; later ones, and those before year 0, have a
-sign. Numbers are not rounded: an integer may exceed what a parser that reads numbers as doubles can hold.
+Seconds have six decimals, or none if they are zero. Years have four digits; later years and years before 0 have a
+sign. Numbers are not rounded: an integer may exceed the range of parsers that read numbers as doubles.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY_SECONDS = 86_400
 _ORDINAL_OF_EPOCH = date(1970, 1, 1).toordinal()
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
-"""The Gregorian calendar repeats after so many days."""
+"""The number of days after which the Gregorian calendar repeats."""
 
 
 class UnsupportedColumnError(DeltaSnapError):
@@ -69,7 +69,7 @@ def json_rows(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def json_text(value: Any) -> str:
-    """Return a JSON value as JSON on one line. What controls a terminal is escaped, so that the value is the same."""
+    """Return a JSON value as JSON on one line. Control characters are escaped, which does not change the value."""
     return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False), _json_escape)
 
 
@@ -171,7 +171,7 @@ def _struct(fields: dict[str, _Convert]) -> _Convert:
 
 
 def _is_variant(fields: Sequence[Any]) -> bool:
-    """Return whether PySpark made the struct of a variant: it marks one of the fields."""
+    """Return whether PySpark created the struct for a variant: it marks one of the fields."""
     return any((field.metadata or {}).get(b"variant") == b"true" for field in fields)
 
 

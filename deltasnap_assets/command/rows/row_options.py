@@ -55,7 +55,7 @@ class RowDestination:
 
     out:   the file to write; None: stdout.
     limit: the number of rows; None: all.
-    is_default_limit: whether the user did not choose the limit. If it cuts the output, a notice says so.
+    is_default_limit: whether the user did not choose the limit. If it truncates the output, a notice is printed.
     """
 
     form: RowFormat
@@ -65,7 +65,7 @@ class RowDestination:
 
     @property
     def is_full_table(self) -> bool:
-        """Whether the limit is the maximum of a table for people, which takes long to align."""
+        """Whether the limit is the maximum of the format `table`, which is slow to align."""
         return self.form is RowFormat.TABLE and self.limit == MAX_TABLE_ROWS
 
 

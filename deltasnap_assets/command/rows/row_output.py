@@ -1,7 +1,7 @@
-"""Writes rows: a table for people, CSV, JSON lines or Parquet, to stdout or to a file.
+"""Writes rows as a readable table, CSV, JSON lines or Parquet, to stdout or to a file.
 
-Only the table shortens values and escapes control characters. CSV does so if stdout is a terminal; in a pipe or a file
-it has the exact values, in the forms of `exact_values`. JSON and Parquet are always exact.
+The table truncates values and escapes control characters. CSV on a terminal escapes control characters; in a pipe or a
+file it has the exact values, in the forms of `exact_values`. JSON and Parquet are always exact.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from deltasnap_core import DeltaSnapError, Scan
 
 _WIDEST = 100_000
 _LEAST_WIDTH = 8
-"""If columns would be narrower on a terminal, each row is shown as a list of its values."""
+"""The minimum width of a column on a terminal. With less, each row is shown as a list of its values."""
 
 
 class RepeatedNameError(DeltaSnapError):
@@ -51,7 +51,7 @@ class CollectedRows:
 
 
 def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
-    """Return the first rows that Spark finds; they have no order. limit: None: all. The rows are held in memory."""
+    """Return the first rows that Spark finds, in any order, in memory. limit: None: all."""
     if limit is None:
         return CollectedRows(rows=frame.toArrow(), is_cut=False)
     return _cut(frame.limit(limit + 1).toArrow(), limit)
@@ -78,7 +78,7 @@ def write_collected(collected: CollectedRows, destination: RowDestination) -> No
 def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
     """Write rows to a file, or to stdout. A closed pipe ends the output without an error.
 
-    A file is replaced when everything is written.
+    An existing file is replaced after all rows are written.
     Errors: UnsupportedColumnError, RepeatedNameError, OSError.
     """
     names = rows.column_names
@@ -181,7 +181,7 @@ def _is_number(data_type: Any) -> bool:
 
 @contextmanager
 def _replaced(out: Path) -> Iterator[BinaryIO]:
-    """Yield a file beside `out` that replaces it in the end. If writing fails, `out` is unchanged."""
+    """Yield a temporary file that replaces `out` at the end. If writing fails, `out` is unchanged."""
     beside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:

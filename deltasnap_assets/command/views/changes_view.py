@@ -35,7 +35,7 @@ def changed_rows(
     """Write the rows that versions changed, in the order of the versions.
 
     Errors: typer.BadParameter for an invalid condition or column; JavaError; FaultyTableError if a fault of the log is
-    the cause; those of DeltaLog.row_changes and of `write_rows`.
+    the cause; the errors of DeltaLog.row_changes and of `write_rows`.
     """
     with explaining(path, storage_options, request.first, request.last):
         TableLog.for_path(path, storage_options).at(version=request.last)  # a wrong version does not start Spark

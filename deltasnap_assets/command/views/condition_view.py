@@ -33,7 +33,7 @@ class FaultyTableError(DeltaSnapError):
 def condition_of(path: str, storage_options: Mapping[str, Any]) -> TableCondition:
     """Return the condition of a table. Reads every page of its newest checkpoint.
 
-    Errors: those of a path without a usable storage.
+    Errors: the errors of a path without a usable storage.
     """
     return TableLog.for_path(path, storage_options).condition()
 
@@ -53,7 +53,7 @@ def fault_line(fault: Fault) -> str:
 
 
 def counted_versions(versions: Any) -> str:
-    """Return versions in words: "version 3", "versions 0 to 5, 8 to 9". versions: ranges of the core."""
+    """Return versions as text: "version 3", "versions 0 to 5, 8 to 9". versions: ranges of the core."""
     return f"{'version' if len(versions) == 1 else 'versions'} {versions.text()}"
 
 
@@ -67,7 +67,7 @@ def print_condition(condition: TableCondition) -> None:
 def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) -> Iterator[None]:
     """Raise FaultyTableError, with advice, if reading a table fails because of a fault of its log.
 
-    versions: the versions that are read; empty: the latest.
+    versions: the versions to read; empty: the latest.
     """
     try:
         yield

@@ -15,7 +15,7 @@ from deltasnap_assets.command.views.inspection import Counted, InspectedVersion
 def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
     """Return the state of the version. Output of Spark, if it is needed, does not reach the terminal.
 
-    Errors: UnsupportedProtocolError, JavaError if Spark is needed and cannot start, and those of a damaged log.
+    Errors: UnsupportedProtocolError, JavaError if Spark is needed and cannot start, and the errors of a damaged log.
     """
     with spark_aside(facts.path):
         snapshot = delta_log_of(facts.path, storage_options).get_snapshot_at(version=facts.segment.version)

@@ -57,12 +57,12 @@ class LogicalFile:
 class VersionDiff:
     """The differences of version `last` from the earlier version `first`.
 
-    changes: of schema, properties and protocol, in words. added, removed: the logical files that only one of the two
+    changes: of schema, properties and protocol, as text. added, removed: the logical files that only one of the two
     has. operations: of the versions between, ascending.
     files_with_other_vector: paths of which both have a file, with different deletion vectors. Such a file is removed
                              and added.
-    assumed: why the files of `first` cannot be read; None: they were read. If they cannot, the commits between decide
-             alone: a file was live in `first` if the first of them that names it removes it.
+    assumed: why the files of `first` cannot be read; None: they were read. If they cannot, only the commits between are
+             used: a file was live in `first` if the first commit that names it removes it.
     """
 
     first: int
@@ -85,7 +85,7 @@ class VersionDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionPair:
-    """Two versions of a log, and the commits after `first` up to `last`, by version. missing: lost commits of these."""
+    """Two versions of a log, and the commits after `first` up to `last`, by version. missing: the lost ones."""
 
     log: TableLog
     first: VersionLog
@@ -102,7 +102,7 @@ class VersionPair:
 def find_versions(path: str, storage_options: Mapping[str, Any], one: int, other: int) -> VersionPair:
     """Return two versions, given in any order.
 
-    Errors: those of finding either version; VersionNotFoundError states the existing versions.
+    Errors: the errors of finding either version; VersionNotFoundError states the existing versions.
     """
     first, last = sorted((one, other))
     log = TableLog.for_path(path, storage_options)
@@ -117,8 +117,8 @@ def find_versions(path: str, storage_options: Mapping[str, Any], one: int, other
 def compare_versions(pair: VersionPair) -> VersionDiff:
     """Return the differences between two versions.
 
-    Errors: those of loading either version, CorruptLogError for a commit between them, VersionGapError if the log has
-    lost one, and LargeCommitError.
+    Errors: the errors of loading either version, CorruptLogError for a commit between them, VersionGapError if one is
+    missing, and LargeCommitError.
     """
     log, before, after = pair.log, pair.first, pair.last
     changes = (*metadata_changes(before.metadata, after.metadata), *protocol_changes(before.protocol, after.protocol))
@@ -158,7 +158,7 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
             console.print(f"      and {len(files) - _MAX_SHOWN:,} more; --json has all of them")
     if diff.files_with_other_vector:
         both = counted(diff.files_with_other_vector, "data file")
-        console.print(f"  {both} with another deletion vector: listed as removed and as added")
+        console.print(f"  {both} with a different deletion vector: listed as removed and added")
 
 
 def _files(rows: pa.Table) -> tuple[LogicalFile, ...]:

@@ -1,4 +1,4 @@
-"""`deltasnap history`: who committed what and when, newest first, and which commits are lost. Does not use Spark."""
+"""`deltasnap history`: who committed what and when, newest first, with lost commits. Does not use Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Entry = DeltaHistory | LostCommits
 def read_history(log: TableLog, limit: int, end: int | None = None) -> tuple[Entry, ...]:
     """Return the last commits of a table up to a version, newest first. Lost commits keep their place.
 
-    Errors: those of finding the table, and of reading its commits if none of them can be read.
+    Errors: the errors of finding the table, and of reading its commits if none of them can be read.
     """
     listing = log.list()
     if listing.latest_version is None:
@@ -74,7 +74,7 @@ def lost_commits(history: Sequence[Entry]) -> tuple[LostCommits, ...]:
 def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return commits as JSON: `version`, `committedAt` (ISO 8601, UTC), then the fields of the commit.
 
-    Lost commits have `version` and `lastVersion`, the first and the last of them, and `fault`.
+    A range of lost commits has `version`, `lastVersion` and `fault`.
     """
     return [_json(entry) for entry in history]
 

@@ -34,7 +34,7 @@ def inspect(
     """Print the facts about a version: the given one, the one at a time, or the latest. Return whether all are shown.
 
     If the latest version cannot be read, the newest readable one is shown.
-    Errors: FaultyTableError if a fault of the log keeps any version from being shown; those of finding the version.
+    Errors: FaultyTableError if a fault of the log keeps any version from being shown; errors of finding the version.
     """
     condition = condition_of(path, storage_options)
     with told_once():
@@ -87,7 +87,7 @@ def _problem(facts: InspectedVersion, condition: TableCondition, *, is_latest: b
 
 def _counted(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
     with Console(stderr=True).status("Counting"):
-        # Loading PySpark takes as long as everything before. The facts are on the terminal by now.
+        # Loading PySpark takes as long as everything before. The facts are already printed.
         from deltasnap_assets.command.views.counting import count  # noqa: PLC0415
 
         return count(facts, storage_options)

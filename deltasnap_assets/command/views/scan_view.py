@@ -36,7 +36,7 @@ def scan_rows(path: str, storage_options: Mapping[str, Any], request: ScanReques
     """Write the rows of a version.
 
     Errors: typer.BadParameter for an invalid condition or column; JavaError; FaultyTableError if a fault of the log is
-    the cause; those of finding the version, of a scan, and of `write_rows`.
+    the cause; the errors of finding the version, of a scan, and of `write_rows`.
     """
     versions = () if request.version is None else (request.version,)
     with explaining(path, storage_options, *versions):
@@ -70,7 +70,7 @@ def _planned(snapshot: Snapshot, request: ScanRequest) -> Scan:
 
 
 def _report_lines(report: ScanReport, version: int) -> Iterator[str]:
-    """Yield the scan report in words. A limit may end the reading earlier."""
+    """Yield the scan report as text. With a limit, fewer files may be read."""
     yield (
         f"Version {version}: {report.files_after_statistics:,} of {report.files:,} files may contain the rows, "
         f"{bytes_text(report.bytes_after_statistics)} of {bytes_text(report.bytes_in_files)}."

@@ -76,7 +76,7 @@ class VacuumReport:
 def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: int | None, as_json: bool) -> None:
     """Print what VACUUM would delete. retention_ms: None: that of the table.
 
-    Errors: JavaError; FaultyTableError if a fault of the log is the cause; those of loading the table and listing it.
+    Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
     """
     with explaining(path, storage_options):
         table = TableLog.for_path(path, storage_options)

@@ -67,7 +67,7 @@ def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterabl
 
 
 def metadata_changed(before: Metadata, metadata: Metadata) -> Iterable[str]:
-    """Yield the columns and properties that were added, dropped or changed, in words."""
+    """Yield the columns and properties that were added, dropped or changed, as text."""
     try:
         columns = _column_texts(before), _column_texts(metadata)
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""What is wrong with a table: reports, last looks, alerts."""
+"""The condition of a table: reports, last looks, alerts."""

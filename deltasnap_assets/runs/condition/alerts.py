@@ -1,4 +1,4 @@
-"""The sensor that reports tables that get worse, and those that recover, to a webhook."""
+"""The sensor that reports tables that get worse or recover to a webhook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deltasnap_core import TableLevel, TableStatus, redacted
 ALERTS_SENSOR = "deltasnap_alerts"
 
 _EVERY_SECONDS = 60
-_MAX_SECONDS = 30  # a tick may take a minute; the rest of the messages goes with the next one
+_MAX_SECONDS = 30  # a tick may take a minute; the next one sends the remaining messages
 _MAX_TEXT_LENGTH = 2000
 
 Level = Literal["ok", "warn", "error"]
@@ -35,7 +35,7 @@ _LEVELS: Mapping[TableLevel, Level] = {
 }
 _WHAT = {
     TableLevel.BROKEN: "is broken",
-    TableLevel.UNKNOWN: "was not checked lately",
+    TableLevel.UNKNOWN: "was not checked recently",
     TableLevel.WARNED: "has a warning",
     TableLevel.STALE: "is stale",
 }
@@ -44,7 +44,7 @@ _RANKS: Mapping[str, int] = {"ok": 0, "warn": 1, "error": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A message about a table. level: the one that is reported by it."""
+    """A message about a table. level: the reported level."""
 
     table: str
     level: Level
@@ -52,11 +52,11 @@ class Alert:
 
 
 def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSettings) -> Alert | None:
-    """Return the message that is due; None: none is.
+    """Return the message to send; None: no message.
 
-    reported: the worst level reported since the table was last well; `ok`: none. There is one message when the table
-    gets worse than that, one when it is well again, and none in between: a table that alternates between a warning and
-    an error is reported twice.
+    reported: the worst level reported since the table was last healthy; `ok`: none. There is one message when the table
+    gets worse than that, one when it is healthy again, and none in between: a table that alternates between a warning
+    and an error is reported twice.
     """
     level = _LEVELS[status.level]
     if _RANKS[level] > _RANKS.get(reported, 0) and level in settings.on:
@@ -72,15 +72,15 @@ def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSett
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor `deltasnap_alerts`. It reads the last look at each table from the store, and no log.
 
-    The level that was reported is kept for each table as soon as its message is sent. If the webhook fails, the tick
-    fails: the next one sends the messages that are left.
+    The reported level of a table is saved as soon as its message is sent. If the webhook fails, the tick fails, and the
+    next one sends the remaining messages.
     """
 
     @dg.sensor(
         name=ALERTS_SENSOR,
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reports tables that get worse, and those that recover, to the webhook of `alerts`.",
+        description="Reports tables that get worse or recover to the webhook of `alerts`.",
     )
     @secrets_hidden()
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -90,7 +90,7 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
 
 
 def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
-    """Send the messages that are due, and return what was done.
+    """Send the pending messages, and return a summary.
 
     Errors: WebhookError, after all other messages were tried; StorageError.
     """
@@ -104,13 +104,13 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values()})
     sent, refused = 0, list[WebhookError]()
     for name, status in statuses.items():
-        if status is None:  # not looked at yet: it did not get worse
+        if status is None:  # not read yet: it did not get worse
             continue
         alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
         if alert is None:
             continue
         if time.monotonic() - started > _MAX_SECONDS:
-            return f"Sent {counted(sent, 'message')}. The others follow with the next tick."
+            return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
         try:
             send(url, alert.text)
         except WebhookError as error:
@@ -135,7 +135,7 @@ def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text from a log so that a chat shows it as it is: it cannot mention anybody, or hide a link."""
+    """Return a text from a log so that a chat shows it unchanged: it cannot mention anybody, or hide a link."""
     shown = visible(without_secrets(text), _MAX_TEXT_LENGTH)
     for character, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         shown = shown.replace(character, escaped)

@@ -47,7 +47,7 @@ class FailedRun:
 
 
 def plain_text(text: str) -> str:
-    """Return a text as Markdown that shows it unchanged, and that is readable without rendering too."""
+    """Return a text as Markdown that shows it unchanged, and that is also readable without rendering."""
     shown = _ACTIVE.sub(r"\\\1", visible(without_secrets(text), MAX_TEXT_LENGTH))
     return _LINK.sub(r"\1\\://", shown)
 
@@ -129,7 +129,7 @@ def report_condition(
 ) -> bool:
     """Record the faults of a table on its page, in its checks and as its last look. Return whether they are new.
 
-    condition: None: not known. If the page shows a fault and there is none any more, that is recorded too.
+    condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too.
     """
     if condition is not None or failed is not None:
         latest = None if condition is None else condition.latest
@@ -145,14 +145,12 @@ def report_condition(
     good = metadata.get("latest_version")
     last_good = good.value if lines and good is not None and isinstance(good.value, int) else None
     if not lines:
-        lines = [
-            "The log has no faults any more: every version can be loaded. The next run evaluates the other checks."
-        ]
+        lines = ["The log no longer has faults: every version can be loaded. The next run evaluates the other checks."]
     entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
     entries |= fault_entries(condition, failed, last_good)
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
     if condition is not None and condition.faults_of(FaultKind.CORRUPT_CHECKPOINT):
-        tags.pop(CHECKPOINT_TAG, None)  # damage need not change the size and time of a file
+        tags.pop(CHECKPOINT_TAG, None)  # damage may leave the size and time of a file unchanged
     verdicts = {} if condition is None else {check: check.of_condition(condition) for check in CONDITION_CHECKS}
     skipped = {check: verdict for check, verdict in verdicts.items() if not verdict.is_evaluated}
     if skipped:

@@ -47,6 +47,7 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
         listing = log.list()
         stored = what_is_stored(settings, table, listing)
         found = log.condition(listing, first=stored.sound_until + 1, sound_until=stored.sound_until)
+        found = found.with_lost_versions(stored.common.lost)
         if found.newest_loadable != stored.sound_until or stored.sound_until not in stored.versions:
             return found
         store = SnapshotStore.open(None, settings.storage, settings.storage_options)
@@ -56,14 +57,15 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 
 
 def report_where_nothing_is_new(
-    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus
+    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, stored: Stored | None
 ) -> None:
-    """Record the faults of a table, or that it has none any more, when no run will do so.
+    """Record the faults of a table, or that they are gone, when no run will do so.
 
-    The log is examined if the table was broken, or once a day: polls do not find damage in a log without new commits.
-    status: the result of the poll that found nothing new.
+    The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
+    without new commits.
+    status: the result of the poll that found nothing new. stored: what is stored, compared with the log; None: unknown.
     """
     note_poll(settings, table, status)
-    failed = failed_run(instance, table.name)
-    if failed is not None or was_broken(instance, table.name) or not was_examined(settings, table):
+    failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
+    if is_shorter or failed is not None or was_broken(instance, table.name) or not was_examined(settings, table):
         report_condition(instance, settings, table, condition_of_failure(settings, table), failed)

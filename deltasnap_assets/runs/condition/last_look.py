@@ -1,8 +1,8 @@
-"""Notes in the store what a look at a table found, so that the fleet shows it without reading logs.
+"""Records in the store the result of each look at a table, so that the fleet can show it without reading logs.
 
-Whoever looks at a log notes it: a run with the results of its checks, the sensor and the schedule with the latest
-version, and whatever finds a fault. A table whose looks cannot be noted turns unknown after a day. So a storage that
-fails here does not fail a run or a tick that has done its work.
+A look is recorded by every reader of a log: a run with the results of its checks, the sensor and the schedule with the
+latest version, and any code that finds a fault. If looks cannot be recorded, the table becomes unknown after a day. So
+a storage failure here does not fail a run or a tick.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and tab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look found. None: it did not look for that, and what is known stays.
+    """The result of a look. None: not examined, and the earlier value is kept.
 
     latest_version, last_commit_ms: of the log.
-    problems: by name of what looked, its problems; empty: it found none.
+    problems: by name of the check or other source; empty: no problems.
     vacuum_bytes: of the newest stored version, `facts_version`.
     checked_version: the newest stored version, if checks were evaluated.
     is_examined:     whether the log was read for faults.
@@ -69,7 +69,7 @@ class Found:
 
 
 def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
-    """Return whether to ask `was_examined`: once an hour, and not in the first hour of a process."""
+    """Return whether to call `was_examined`: once an hour, and not in the first hour of a process."""
     key, now = (settings.storage, table.name), time.monotonic()
     is_due = now - _asked.setdefault(key, now) >= _HOUR_MS / 1000
     if is_due:
@@ -78,20 +78,20 @@ def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
 
 
 def was_examined(settings: Settings, table: TableSettings) -> bool:
-    """Return whether the log of a table was read for faults within a day. Polls for new commits do not find them."""
+    """Return whether the log of a table was checked for faults within a day. Polls do not detect faults."""
     try:
         look = store_of(settings).looks.read(table.name)
     except StorageError:
-        return True  # nothing can be noted
+        return True  # nothing can be recorded
     if look is None or look.examined_at_ms is None:
         return False
     return abs(time.time_ns() // 1_000_000 - look.examined_at_ms) < _EXAMINED_AGAIN_MS
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
-    """Note that a poll could read the log of a table: at once if there are new commits, otherwise every hour.
+    """Record that a poll read the log of a table: at once if there are new commits, otherwise every hour.
 
-    status: its result; None: nothing is new. Faults that it found are noted by whoever reports them.
+    status: its result; None: no new commits. Faults are recorded separately, where they are reported.
     """
     key, now = (settings.storage, table.name), time.monotonic()
     at, known = _noted.get(key, (None, None))
@@ -107,7 +107,7 @@ def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None
 def note(
     store: SnapshotStore, table: TableSettings, found: Found, in_force: Mapping[int, ManifestName] | None = None
 ) -> None:
-    """Note what a look found. Nothing is written if only the time changed, and not by much.
+    """Record the result of a look. Nothing is written if only the time changed by less than an hour.
 
     in_force: the stored versions, if they are listed already.
     """
@@ -125,14 +125,14 @@ def note(
         else:
             store.looks.touch(table.name, after)
     except StorageError as error:
-        _log.warning("The look at table %s cannot be noted: %s", table.name, error)
+        _log.warning("Could not record the condition of table %s: %s", table.name, error)
 
 
 def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
-    """Return what evaluated checks found.
+    """Return the problems found by evaluated checks.
 
-    Checks of the log's condition are left out: its faults say the same. `fresh_table` is no problem but the rule of
-    when the table is stale: time goes on without runs.
+    Checks of the log's condition are left out, because its faults are recorded. `fresh_table` is recorded as the rule
+    for when the table becomes stale, because that happens without runs.
     """
     problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
     for result in results:

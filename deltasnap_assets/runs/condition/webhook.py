@@ -13,15 +13,15 @@ TIMEOUT_SECONDS = 10
 
 
 class WebhookError(DeltaSnapError):
-    """The webhook did not take a message. reason: why, without its URL."""
+    """The webhook did not accept a message. reason: why, without its URL."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"The webhook of `alerts` did not take a message: {reason}. It is sent again later.")
+        super().__init__(f"The webhook of `alerts` did not accept a message: {reason}. It will be sent again.")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would turn the message into a GET without content, which succeeds."""
+    """Follows no redirects: they turn the message into a GET without content, which may succeed."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -40,7 +40,7 @@ def send(url: str, text: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
         reason = f"HTTP status {error.code}"
     except urllib.error.URLError as error:
         reason = f"it cannot be reached, {type(error.reason).__name__}"
-    except (OSError, ValueError) as error:  # among them timeouts, and answers that are not HTTP
+    except (OSError, ValueError) as error:  # including timeouts and responses that are not HTTP
         reason = f"it cannot be reached, {type(error).__name__}"
     except Exception as error:  # noqa: BLE001  # http.client's errors may contain the URL
         reason = f"it cannot be reached, {type(error).__name__}"

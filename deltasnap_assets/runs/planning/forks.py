@@ -1,4 +1,4 @@
-"""Forks of a log: it was restored from a backup or rolled back, and perhaps new commits followed.
+"""Forks of a log that was restored from a backup or rolled back, possibly with new commits afterwards.
 
 What Dagster recorded about the versions after the fork belongs to the old log and does not count.
 """
@@ -46,7 +46,7 @@ def forks_of_text(text: str | None) -> tuple[Fork, ...]:
 def materialized_since(
     forks: Sequence[Fork], began_after: int | None, materialized_after: Callable[[int | None], frozenset[int]]
 ) -> frozenset[int]:
-    """Return the versions whose materialization counts: those up to the fork, and later ones made after the fork.
+    """Return the versions whose materialization counts: up to the fork, or recorded after the fork.
 
     materialized_after: returns the versions materialized after an event (None: at any time).
     """

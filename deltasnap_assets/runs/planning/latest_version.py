@@ -14,13 +14,13 @@ from deltasnap_assets.runs.planning.partitions import key_of, known_versions
 
 
 class LatestVersion(dg.LastPartitionMapping):
-    """A partition mapping to the highest version among a table's partitions. It ignores keys that are no versions.
+    """A partition mapping to the highest version among a table's partitions. It ignores keys that are not versions.
 
         ins={"files": dg.AssetIn(["events", "all_files"], partition_mapping=LatestVersion())}
 
-    `dg.LastPartitionMapping` uses the partition that was added last, which may be another one. Dagster processes that
-    do not have this package, such as the UI and the daemon, load this mapping as `dg.LastPartitionMapping`. It gives
-    the same result there, because partitions are kept in numeric order: see `partition_order`.
+    `dg.LastPartitionMapping` uses the partition that was added last, which may be a different one. Dagster processes
+    without this package, such as the UI and the daemon, load this mapping as `dg.LastPartitionMapping`. The result is
+    the same, because partitions are kept in numeric order: see `partition_order`.
     """
 
     def get_upstream_mapped_partitions_result_for_partitions(

@@ -2,7 +2,7 @@
 
 Dagster keeps dynamic partitions in the order of insertion, and its UI, its backfills and its "last partition" use that
 order. A version that was added after a higher one is moved: keys are deleted and added again. Dagster keeps the
-materializations of a key meanwhile.
+materializations of a key in the meantime.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_MOVES = 2_000
 def versions_to_move(keys: Sequence[str]) -> tuple[int, ...]:
     """Return the versions to move to the end of the keys so that all versions ascend and one is the last key.
 
-    Ascending; empty if the order is right already. Keys that are no versions stay in place.
+    Ascending; empty if the order is already correct. Keys that are not versions stay in place.
     """
     versions = known_versions(keys)
     if not versions:

@@ -12,7 +12,7 @@ from deltasnap_core import contiguous_runs
 
 
 class VersionPartitions(dg.DynamicPartitionsDefinition):
-    """Dynamic partitions whose key ranges are version ranges, whatever the order of insertion and the other keys.
+    """Dynamic partitions whose key ranges are version ranges, regardless of the order of insertion and of other keys.
 
     In Dagster's own class, ranges follow the order of insertion. Here a range of one key is that key, even if the
     instance does not know it: a stored version can be loaded with a new instance. For Dagster's other processes this is
@@ -23,7 +23,7 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
         return hash(dg.DynamicPartitionsDefinition(name=self.name))
 
     def get_partition_keys_in_range(self, partition_key_range: dg.PartitionKeyRange) -> Sequence[str]:
-        """Return the keys of the versions from start to end, ascending. Errors: ValueError if one is no version."""
+        """Return the keys of the versions from start to end, ascending. Errors: ValueError if one is not a version."""
         first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
         if first == last:
             return [key_of(first)]
@@ -44,7 +44,7 @@ _held_keys: ContextVar[dict[tuple[str | None, int, int], Sequence[str]] | None] 
 def keys_read_once() -> Iterator[None]:
     """Query the instance only once for the keys of a range. Dagster repeats the query for each metadata entry.
 
-    Keys that are added meanwhile are not visible.
+    Keys added in the meantime are not visible.
     """
     token = _held_keys.set({})
     try:
@@ -64,7 +64,7 @@ def key_of(version: int) -> str:
 
 
 def version_of(key: str) -> int:
-    """Return the version of a partition key. Errors: `ValueError` for a key that is no version."""
+    """Return the version of a partition key. Errors: `ValueError` for a key that is not a version."""
     version = _version_or_none(key)
     if version is None:
         raise ValueError(f"Partition {key!r} is not a version: expected a decimal number such as 12.")
@@ -77,7 +77,7 @@ def versions_of(keys: Iterable[str]) -> tuple[int, ...]:
 
 
 def known_versions(keys: Iterable[str]) -> tuple[int, ...]:
-    """Return the versions among partition keys, ascending. Skips keys that are no versions: users may add some."""
+    """Return the versions among partition keys, ascending. Skips keys that are not versions, which users may add."""
     return tuple(sorted(version for key in keys if (version := _version_or_none(key)) is not None))
 
 

@@ -1,4 +1,4 @@
-"""The state that a sensor keeps between ticks for a broken table, and when to look again. Plain values."""
+"""The state that a sensor keeps between ticks for a broken table, and when to poll again. Plain values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import json
 import time
 from dataclasses import asdict, dataclass
 
+from deltasnap_core import LogCursor
+
 _FIRST_PAUSE_SECONDS = 60.0  # doubled after each look that finds the table still broken
 _MAX_PAUSE_SECONDS = 600.0
+_MAX_DOUBLINGS = 10  # a float overflows after a thousand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +28,21 @@ class SensorState:
 
     @classmethod
     def from_text(cls, text: str | None) -> SensorState:
-        """Return the value from a text of `to_text`; any other text is a cursor."""
+        """Return the value from a text of `to_text`. Errors: ValueError for any other text."""
         if not text:
             return cls()
+        values = json.loads(text)
+        if not isinstance(values, dict):
+            raise ValueError(f"expected an object, found {text!r}")
         try:
-            values = json.loads(text)
-            return cls(**values) if "fault" in values else cls(cursor=text)
-        except (ValueError, TypeError):
-            return cls(cursor=text)
+            followed = cls(**values) if "fault" in values else cls(cursor=text)
+            if followed.cursor is not None:
+                LogCursor.from_text(str(followed.cursor))
+            if followed.looks < 0 or followed.next_look < 0:
+                raise ValueError(f"expected a number of looks and a time, found {text!r}")
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        return followed
 
     def to_text(self) -> str | None:
         """Return the value as a sensor cursor."""
@@ -47,5 +57,5 @@ class SensorState:
     def broken(self, fault: str, cursor: str | None = None) -> SensorState:
         """Return the state after a look that found a fault. The pauses between looks grow."""
         looks = self.looks + 1
-        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** (looks - 1), _MAX_PAUSE_SECONDS)
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(looks - 1, _MAX_DOUBLINGS), _MAX_PAUSE_SECONDS)
         return SensorState(cursor=cursor or self.cursor, fault=fault, looks=looks, next_look=time.time() + pause)

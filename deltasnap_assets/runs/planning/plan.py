@@ -34,7 +34,7 @@ from deltasnap_core import (
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
-VERSIONS_TAG = "deltasnap/versions"  # for people: Dagster's list of runs hides the two above
+VERSIONS_TAG = "deltasnap/versions"  # visible to users: Dagster's list of runs hides the two tags above
 
 DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
 """The errors of `status` when some versions of the log may still be loadable."""
@@ -61,7 +61,7 @@ def job_name(table_name: str) -> str:
 
 
 def delta_log_key(table_name: str) -> dg.AssetKey:
-    """Return the key of the asset that stands for the table itself."""
+    """Return the key of the external asset for the table itself."""
     return dg.AssetKey([table_name, "delta_log"])
 
 
@@ -69,7 +69,7 @@ def delta_log_key(table_name: str) -> dg.AssetKey:
 class Known:
     """The facts about a table in a Dagster instance.
 
-    versions: those with a partition, in the order of insertion. done: those whose five assets are all materialized.
+    versions: with a partition, in the order of insertion. done: versions whose five assets are all materialized.
     generation: the id of the table last observed; None: never observed. began_after: the id of the last event before
     this generation (None: it is the first one); earlier materializations belong to an earlier table.
     forks: where the log of this generation forked. last_materialization: the id of the latest such event.
@@ -85,7 +85,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What is stored of a table, compared with its log. versions: those in force."""
+    """The stored versions of a table, compared with its log. versions: the versions in force."""
 
     common: CommonVersion
     versions: frozenset[int]
@@ -118,7 +118,7 @@ class Plan:
 
 
 def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
-    """Return the facts about a table in an instance. Ignores partition keys that are no versions."""
+    """Return the facts about a table in an instance. Ignores partition keys that are not versions."""
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     identity = _known_identity(instance, table_name)
@@ -142,7 +142,7 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
 
 
 def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:
-    """Return the contents of a table's log, and how the stored versions relate to them. Lists each of both once.
+    """Return the contents of a table's log, and how the stored versions relate to it. Lists the log and the store once.
 
     If the stored log is the current one, the table is the same, and its id is not read from the log.
     examine: whether to read the commits that are not stored yet, and leave out versions that cannot be loaded. This
@@ -160,7 +160,7 @@ def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> 
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
-    """Return what is stored of a table, compared with a listing of its log.
+    """Return the stored versions of a table, compared with a listing of its log.
 
     If the log was rolled back, there is no new version to write: its fork is recorded here.
     """
@@ -232,7 +232,7 @@ def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version
 
 
 def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
-    """Return the observation after a look that requests no run: if nothing is new, the last one again.
+    """Return the observation after a poll that requests no run: without new commits, the last one again.
 
     A table that was dropped and created again keeps its known id here: the next plan detects the change.
     """

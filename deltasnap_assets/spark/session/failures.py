@@ -17,7 +17,7 @@ class SparkStartError(DeltaSnapError):
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
         super().__init__(
-            f"Spark did not start: {reason} Read Java's output: often the cause is an option in spark.config."
+            f"Spark did not start: {reason} See Java's output: the cause is often an option in spark.config."
         )
 
 
@@ -32,7 +32,7 @@ class SparkFailedError(DeltaSnapError):
 
 @contextmanager
 def starting_spark() -> Iterator[None]:
-    """Convert a failure to start Spark to an error that says what is missing: JavaError or SparkStartError."""
+    """Convert a failure to start Spark to an error with the reason: JavaError or SparkStartError."""
     try:
         yield
     except PySparkRuntimeError as error:

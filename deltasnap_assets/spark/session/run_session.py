@@ -55,8 +55,8 @@ class RunSession:
     def session(self, reason: str) -> SparkSession:
         """Return the session. Start it, or connect to it, on the first call.
 
-        reason: what needs it, for the line in the log.
-        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not answer.
+        reason: why it is needed, for the line in the log.
+        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not respond.
         """
         with self._starting:
             if self._session is None:

@@ -1,4 +1,4 @@
-"""The asset of the table itself, `<table>/delta_log`. It is observed at each new version.
+"""The external asset of the table itself, `<table>/delta_log`. It is observed at each new version.
 
 An asset that depends on it with `AutomationCondition.eager()` is requested once for each batch of commits: Dagster
 compares the data versions of observable assets, here the table version. It ignores observations of external assets.
@@ -45,7 +45,7 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
         with heartbeat(context.instance, context.run.run_id):
             seen = observed_by_hand(context.instance, table, log_of(table).status())
         # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
-        # count as news.
+        # count as an update.
         return dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
 
     # Unlike `observable_source_asset`, this decorator accepts owners.

@@ -35,7 +35,7 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
         key=fleet_key(settings),
         group_name=FLEET,
         kinds={"table"},
-        description="All followed tables on one page, the worst first: from the store alone, no log is read.",
+        description="All followed tables on one page, the worst first. Reads only the store, not the logs.",
     )
     def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
@@ -62,7 +62,7 @@ def fleet_job(settings: Settings) -> Any:
 
 
 def fleet_schedule() -> dg.ScheduleDefinition:
-    """Return the schedule: without new commits, tables become stale, and looks become old."""
+    """Return the schedule. It is needed because tables become stale without new commits."""
     return dg.ScheduleDefinition(
         name=FLEET_SCHEDULE,
         job_name=FLEET_JOB,
@@ -85,17 +85,17 @@ def fleet_sensor() -> dg.SensorDefinition:
     def after_refreshes(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         last = _last_ended(context.instance)
         if last is None or last == context.cursor:
-            return dg.SensorResult(skip_reason="No table was refreshed since.", cursor=context.cursor)
+            return dg.SensorResult(skip_reason="No table was refreshed since the last run.", cursor=context.cursor)
         pending = dg.RunsFilter(job_name=FLEET_JOB, statuses=_UNFINISHED)
         if context.instance.get_runs_count(pending):
-            return dg.SensorResult(skip_reason="A run of the fleet is not finished.", cursor=context.cursor)
+            return dg.SensorResult(skip_reason="A run of the fleet is in progress.", cursor=context.cursor)
         return dg.SensorResult(run_requests=[dg.RunRequest(job_name=FLEET_JOB)], cursor=last)
 
     return after_refreshes
 
 
 def _last_ended(instance: dg.DagsterInstance) -> str | None:
-    """Return the id of the run of a table that ended last; None: none of the latest runs is of a table."""
+    """Return the id of the last finished run of a table; None: none among the latest runs."""
     records = instance.get_run_records(dg.RunsFilter(statuses=_ENDED), limit=_MAX_RUNS, order_by="update_timestamp")
     runs = (record.dagster_run for record in records)
     return next((run.run_id for run in runs if TABLE_TAG in run.tags), None)

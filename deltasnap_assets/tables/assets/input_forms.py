@@ -55,7 +55,7 @@ def given_as(wanted: object, asset: str, name: str, versions: Mapping[int, Store
 
     wanted: the annotation; `Any`: a Spark DataFrame, or the value itself. asset: its name in messages. name: which of
     the five assets it is. versions: read only after the type of each one is checked.
-    Errors: `InputTypeError`; those of loading.
+    Errors: `InputTypeError`; the errors of loading.
     """
     is_dict, inner = _unwrapped(wanted)
     convert = _converter(inner, name)

@@ -40,7 +40,7 @@ class SnapshotIOManager(dg.IOManager):
         """Return the stored versions of the input's partitions, or their rows, in the type of its annotation.
 
         Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support;
-        `InputMetadataError`; for rows those of `StoredRows`; for row changes `LastRunError` and those of
+        `InputMetadataError`; for rows the errors of `StoredRows`; for row changes `LastRunError` and the errors of
         `StoredRowChanges`.
         """
         table_name, name = context.asset_key.path[-2:]

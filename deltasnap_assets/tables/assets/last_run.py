@@ -18,18 +18,18 @@ _PAGE = 100
 
 
 class LastRunError(DeltaSnapError):
-    """The changes of `table` since the last run of the asset `consumer` are not known; why: `reason`."""
+    """The changes of `table` since the last run of the asset `consumer` cannot be determined, because of `reason`."""
 
     def __init__(self, *, table: str, consumer: str, reason: str) -> None:
         self.table = table
         self.consumer = consumer
         self.reason = reason
-        super().__init__(f"The changes of {table} since the last run of {consumer} are not known: {reason}.")
+        super().__init__(f"Cannot determine the changes of {table} since the last run of {consumer}: {reason}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadVersion:
-    """A version that a run read, and what distinguishes it from another one with the same number.
+    """A version that a run read, with the data that distinguishes it from another version with the same number.
 
     generation: of the store. commit: the digest of its commit; None: unknown.
     """
@@ -87,11 +87,11 @@ class ConsumingAsset:
         try:
             context = dg.AssetExecutionContext.get()
         except dg.DagsterInvariantViolationError:
-            raise error("only the run of an asset follows a last run") from None
+            raise error("this input needs a run that materializes an asset") from None
         keys = sorted(context.selected_asset_keys)
         names = ", ".join(key.to_user_string() for key in keys)
         if len(keys) != 1 or isinstance(context.assets_def.node_def, dg.GraphDefinition):
-            raise error("expected a step that materializes one asset, and no graph of ops", names or "an asset")
+            raise error("expected a step that materializes one asset, not a graph of ops", names or "an asset")
         partitions = [None] if context.assets_def.partitions_def is None else context.partition_keys
         if len(partitions) != 1:
             raise error(f"expected a run of one partition, found {len(partitions)} partitions", names)

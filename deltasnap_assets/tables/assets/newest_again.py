@@ -1,6 +1,6 @@
 """Records the newest version of a table last, because Dagster shows the last event as the state of an asset.
 
-Dagster records the versions of a range in no fixed order, and a run of old versions can follow that of the newest.
+Dagster records the versions of a range in no fixed order, and a run of old versions may follow the run of the newest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def newest_again(
 ) -> dg.AssetMaterialization | None:
     """Return the materialization to record after a run that materialized `recorded`; None: the newest is already last.
 
-    It is the newest version of the run. If a higher one was materialized earlier, it is that one, unchanged.
+    This is the newest version of the run, or a higher version if one was materialized earlier, unchanged.
     """
     table_name, newest = asset_key.path[0], max(recorded)
     partitions = instance.get_dynamic_partitions(version_partitions(table_name).name or "")

@@ -3,8 +3,7 @@
     dg.AssetIn(["events", "all_files"], metadata={"row_changes": "since_last_run", "key": ["id"]})
 
 `row_changes` is `since_last_run`, the changes since the version that the last run of the asset read, or `of_version`,
-the changes that each version made. `key`, `net`, `where` and `columns` are optional; they are those of
-`SnapshotStore.row_changes`.
+the changes of each version. `key`, `net`, `where` and `columns` are optional, as in `SnapshotStore.row_changes`.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class StoredRowChanges:
     def value(self) -> DataFrame:
         """Return the changes as a Spark DataFrame.
 
-        Errors: those of `SnapshotStore.row_changes_since` or `DeltaLog.row_changes`; SparkFailedError.
+        Errors: the errors of `SnapshotStore.row_changes_since` or `DeltaLog.row_changes`; SparkFailedError.
         """
         with using_spark(self.table):
             return self._changes()
@@ -155,7 +154,7 @@ def _since_last_run(
         stored = snapshots.manifests(settings, [last_read.version]) if last_read.version in in_force else {}
         if not last_read.is_before(manifest, stored.get(last_read.version)):
             raise asset.error(
-                f"it read version {since}, which is not one of the versions up to {version} any more, because the "
+                f"it read version {since}, which no longer belongs to the versions up to {version}, because the "
                 "table was rolled back, restored or created again. To start from all rows, wipe the materializations "
                 "of the asset"
             )

@@ -2,7 +2,7 @@
 
     dg.AssetIn(["events", "all_files"], metadata={"rows": True, "where": "amount > 10", "columns": ["id"]})
 
-`where` and `columns` are optional; they are those of `Snapshot.scan`.
+`where` and `columns` are optional, as in `Snapshot.scan`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaSnapError, Scan, ScanOptions, VersionManifest
 
 ROWS_OF = "all_files"
-"""The asset whose input can be rows. Its versions are the files that contain them."""
+"""The asset whose input can be rows. Its versions list the files that contain the rows."""
 
 _ROWS, _WHERE, _COLUMNS = "rows", "where", "columns"
 
@@ -96,7 +96,7 @@ class StoredRows:
     def value(self) -> DataFrame:
         """Return the rows as a Spark DataFrame.
 
-        Errors: PredicateError; ValueError for an unknown column; those of a scan; SparkFailedError.
+        Errors: PredicateError; ValueError for an unknown column; the errors of a scan; SparkFailedError.
         """
         with using_spark(self.table):
             return self._scan().to_df()

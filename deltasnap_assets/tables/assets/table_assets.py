@@ -1,8 +1,8 @@
 """The assets of one table: the table itself (external), and five assets with a partition for each version.
 
 Each of the five can be materialized alone or with the others, for one version or a range. The first one that needs the
-store writes the whole range to it in one pass, and the others read it. They differ only in the metadata that they
-return for each version: one function each, listed in `_ASSETS`.
+store writes the whole range to it in one pass, and the others read it. They differ only in the metadata of each
+version: one function per asset, listed in `_ASSETS`.
 """
 
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
@@ -146,7 +146,7 @@ _ASSETS = (
         name="computed_state",
         after="reconstructed_state",
         kinds=frozenset({"json"}),
-        description="The summary of a version: files, bytes, records, histograms, transactions, protocol and schema.",
+        description="A summary of a version: files, bytes, records, histograms, transactions, protocol and schema.",
         describe=_computed_state,
     ),
     _VersionAsset(

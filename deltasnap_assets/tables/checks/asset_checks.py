@@ -58,14 +58,14 @@ def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
 def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
     """Record whether the table is stale. Without new commits no run starts, so no run would record it.
 
-    A broken log is no error here: its faults are reported elsewhere.
+    A broken log is not an error here: its faults are reported elsewhere.
     """
     log = TableLog.for_path(table.path, table.storage_options)
     try:
         times = recent_commit_times(log.history_of(log.list()))
     except _OF_THE_LOG:
         return
-    if not times:  # the log has a checkpoint only
+    if not times:  # the log has only a checkpoint
         return
     check = FreshTable()
     verdict = check.of_commits(times, table.checks, now_ms=current_ms())
@@ -110,7 +110,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
 
 
 def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
-    """Return the verdict of a check. A check that fails for a reason other than the table's condition reports that."""
+    """Return the verdict of a check. An exception becomes the verdict, unless the table's condition explains it."""
     try:
         if (reason := unsupported(facts.condition)) and not isinstance(check, ReadableProtocol):
             return not_evaluated(reason)
@@ -121,7 +121,7 @@ def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
         if is_explained:
             return not_evaluated(facts.condition.text)
         return Verdict(passed=False, description=str(error), severity="error")
-    except Exception as error:  # noqa: BLE001  # the other checks are evaluated all the same
+    except Exception as error:  # noqa: BLE001  # the other checks are still evaluated
         told_of = f"The check could not be evaluated: {type(error).__name__}: {error}"
         return Verdict(passed=False, description=told_of, severity="error")
 

@@ -1,4 +1,4 @@
-"""Notes what the checks of a run found as the last look at its table."""
+"""Records the results of a run's checks as the last look at its table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _log = logger_of(__name__)
 
 
 def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:
-    """Note the results of the checks of the table, and the condition of its log.
+    """Record the results of the checks of the table, and the condition of its log.
 
-    They are recorded in Dagster already: if they cannot be noted too, that is logged, and the run goes on.
+    Dagster has them already: if they cannot be recorded in the store, the failure is logged and the run continues.
     """
     found = found_by_checks(results)
     try:
@@ -37,14 +37,14 @@ def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Se
         )
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:
-        _log.warning("The condition of table %s cannot be noted: %s", table.name, error)
+        _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(without_secrets(str(error)), MAX_TEXT_LENGTH)
         unread = TableProblem(check=CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
         note(snapshots.store, table, Found(problems={**found.problems, CHECKS: (unread,)}))
 
 
 def note_version_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:
-    """Note the results of the checks of versions."""
+    """Record the results of the checks of versions."""
     note(snapshots.store, table, Found(problems=found_by_checks(results).problems))
 
 

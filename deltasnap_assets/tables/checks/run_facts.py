@@ -32,7 +32,7 @@ _MAX_COMMITS = 30
 class RunFacts:
     """`TableFacts` of a run.
 
-    versions: those of the run. checkpoint_read: the checkpoint that an earlier run read completely, every page of it.
+    versions: the versions of the run. checkpoint_read: the checkpoint whose pages an earlier run read completely.
     """
 
     table: TableSettings
@@ -66,12 +66,12 @@ class RunFacts:
 
     @property
     def compaction(self) -> tuple[OptimizeCandidate, ...]:
-        """The partitions that OPTIMIZE would compact. Found for each use: only a check that fails uses it."""
+        """The partitions that OPTIMIZE would compact. Not cached: only a failing check uses it."""
         return self.snapshots.optimize_candidates(self.table, self.newest)
 
     @property
     def condition(self) -> TableCondition:
-        """The condition of the table: the same one that the table's page of this run shows."""
+        """The condition of the table, the same as on the table's page of this run."""
         return self.snapshots.condition(self.table, self.checkpoint_read)
 
     @property

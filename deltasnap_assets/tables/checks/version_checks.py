@@ -1,4 +1,4 @@
-"""The asset checks that judge single versions. Their results have the partitions of the versions."""
+"""The asset checks of single versions. Their results have the partitions of the versions."""
 
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
@@ -37,9 +37,9 @@ def version_checks(
     table: TableSettings,
     versions_of_run: Callable[[dg.AssetCheckExecutionContext, RunSnapshots, TableSettings], Sequence[int]],
 ) -> dg.AssetChecksDefinition:
-    """Return the checks of a table that judge its versions, as one step of its runs.
+    """Return the checks of the versions of a table, as one step of its runs.
 
-    Each version of the run has its own result, passed or a warning. The result of the run is the worst of them.
+    Each version of the run has its own result, passed or a warning. The result of the run is the worst one.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster

@@ -1,1 +1,1 @@
-"""What the page of each asset shows."""
+"""The content of each asset's page."""

@@ -1,4 +1,4 @@
-"""The page of each asset beyond its numbers: pictures, lists and sentences about one version."""
+"""The page of each asset except its numbers: charts, lists and summaries of one version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_PROPERTIES = 100
 
 @noting_problems
 def log_segment_page(segment: LogSegment) -> Entries:
-    """Return the files to read for a version, in words, and the age of its checkpoint."""
+    """Return a summary of the files to read for a version, and the age of its checkpoint."""
     checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
     size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
     if checkpoint.is_empty:
@@ -55,10 +55,10 @@ def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
 
 @noting_problems
 def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
-    """Return the contents of a version in words, and a picture of its file sizes.
+    """Return the contents of a version as text, and a chart of its file sizes.
 
-    facts: about its live files; None: not known. The picture then uses the histogram, whose bins are wider. There is no
-    picture if all files are in one bin: a single bar shows nothing.
+    facts: about its live files; None: not known. The chart then uses the histogram, whose bins are wider. There is no
+    chart if all files are in one bin, because a single bar is useless.
     """
     entries: Entries = {"contents": text_value(contents_text(state))}
     if facts is not None:
@@ -70,7 +70,7 @@ def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
 
 @noting_problems
 def all_files_page(facts: FileFacts) -> Entries:
-    """Return pictures of the sizes and partitions of the live files, and the largest and smallest files."""
+    """Return charts of the sizes and partitions of the live files, and the largest and smallest files."""
     entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(facts.bins))}
     if picture := partitions_picture(facts):
         entries["bytes_by_partition"] = dg.MetadataValue.md(picture)
@@ -80,7 +80,7 @@ def all_files_page(facts: FileFacts) -> Entries:
 
 
 def _largest_and_smallest(facts: FileFacts) -> str:
-    """Return as many files as Dagster shows beside the key, at least one of each kind."""
+    """Return as many files as Dagster shows next to the key, at least one of each kind."""
     table = ""
     for most in range(len(facts.largest), 0, -1):
         rows = [("largest", *each) for each in facts.largest[:most]]
@@ -168,10 +168,10 @@ def table_page(
     gone: TombstoneFacts | None,
     condition: TableCondition | None = None,
 ) -> Entries:
-    """Return the page of the current table: health, contents, last writer, pictures.
+    """Return the page of the current table: health, contents, last writer, charts.
 
-    The numbers come last: they are for plots, and `contents` repeats them in words.
-    commit: the last one; None: the log has lost it. steps: the changes of the latest versions. facts: of the live
+    The numbers come last: they are for plots, and `contents` repeats them as text.
+    commit: the last one; None: it is missing in the log. steps: the changes of the latest versions. facts: of the live
     files.
     gone: of the tombstones. condition: of the log; None: not known.
     """

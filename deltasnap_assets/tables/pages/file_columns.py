@@ -1,4 +1,4 @@
-"""Descriptions of the columns of `all_files` and `tombstones`, shown beside their types."""
+"""Descriptions of the columns of `all_files` and `tombstones`, shown next to their types."""
 
 from __future__ import annotations
 

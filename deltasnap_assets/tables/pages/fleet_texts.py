@@ -1,4 +1,4 @@
-"""The facts about a table of a fleet in words, for its page and the terminal. Pure."""
+"""The facts about a table of a fleet as text, for its page and the terminal. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from deltasnap_assets.tables.fleet_totals import FleetTotals, Row
 
 
 def overview(totals: FleetTotals) -> str:
-    """Return the totals in one sentence: how many tables are in which condition, rows, files, bytes."""
+    """Return the totals as text: the number of tables by condition, rows, files, bytes."""
     counts = ", ".join(f"{count:,} {level.value}" for level, count in totals.by_level.items() if count)
     growth = "" if totals.growth_7d_bytes is None else f"; {growth_text(totals.growth_7d_bytes)} in 7 days"
     return (
@@ -18,7 +18,7 @@ def overview(totals: FleetTotals) -> str:
 
 
 def age_text(row: Row) -> str:
-    """Return the age of the last commit, compared with what is usual: `3 hours (1.5 x usual)`."""
+    """Return the age of the last commit, relative to the usual pause: `3 hours (1.5 x usual)`."""
     if row["age_ms"] is None:
         return ""
     ratio = "" if row["age_ratio"] is None else f" ({row['age_ratio']:,.1f} x usual)"

@@ -1,7 +1,7 @@
 """Values of the core as Dagster metadata. Numbers stay numbers, so that Dagster plots them over versions.
 
-A log can contain any text. Texts are truncated and escaped here. A value that cannot be shown becomes a note; this
-module does not raise.
+A log can contain any text. Text is truncated and escaped here. A value that cannot be shown becomes a note; this module
+does not raise.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ P = ParamSpec("P")
 
 
 def noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
-    """Wrap a function that makes metadata: if it fails, return a note with the reason, so the asset does not fail."""
+    """Wrap a function that returns metadata: if it fails, return a note with the reason, so the asset does not fail."""
 
     @wraps(make)
     def noting(*args: P.args, **kwargs: P.kwargs) -> Entries:
@@ -49,8 +49,10 @@ def noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
             return make(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  # Dagster's types can raise any exception
             what = make.__name__.strip("_")
-            said = str(error) if isinstance(error, ValueError | DeltaSnapError) else f"{type(error).__name__}: {error}"
-            return {f"{what}_problem": text_value(f"cannot be shown: {said}")}
+            reason = (
+                str(error) if isinstance(error, ValueError | DeltaSnapError) else f"{type(error).__name__}: {error}"
+            )
+            return {f"{what}_problem": text_value(f"cannot be shown: {reason}")}
 
     return noting
 
@@ -76,7 +78,7 @@ def log_segment_metadata(segment: LogSegment) -> Entries:
 
 @noting_problems
 def commit_metadata(commit: CommitInfo | None) -> Entries:
-    """Return who made a version and with which engine; empty if its commit is gone or has no such information."""
+    """Return the author and the engine of a version; empty if its commit is gone or has no such information."""
     if commit is None:
         return {}
     texts = {
@@ -111,16 +113,12 @@ def stored_metadata(manifest: VersionManifest) -> Entries:
     return (
         entries
         | computed_by_metadata(manifest)
-        | {
-            "stored_as": text_value(
-                f"{manifest.change_rows:,} changes to the whole state of version {manifest.base.last}"
-            )
-        }
+        | {"stored_as": text_value(f"{manifest.change_rows:,} changes since the base at version {manifest.base.last}")}
     )
 
 
 def computed_by_metadata(manifest: VersionManifest) -> Entries:
-    """Return what computed a version, Spark or the driver; empty for one that an earlier release stored."""
+    """Return the engine that computed a version; empty if an earlier release stored it."""
     return {} if manifest.computed_by is None else {"computed_by": text_value(manifest.computed_by)}
 
 

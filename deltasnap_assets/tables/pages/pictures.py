@@ -1,8 +1,8 @@
-"""Pictures for Dagster's pages: SVG in a Markdown image, with escaped text. Pure.
+"""Charts for Dagster's pages: SVG in a Markdown image, with escaped text. Pure.
 
-Dagster's UI drops HTML and inline SVG from Markdown, but shows an image with a `data:` URL. It shows the image beside
+Dagster's UI drops HTML and inline SVG from Markdown, but shows an image with a `data:` URL. It shows the image next to
 its key if the whole text has less than a thousand characters, and otherwise only after a click. So the SVG is terse,
-and a picture has as many bars as fit. The colours are readable on light and dark backgrounds.
+and a chart has as many bars as fit. The colours are readable on light and dark backgrounds.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def most_bars_picture(title: str, bars: Sequence[Bar], most: int = MAX_CHARACTER
 def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
     """Return the additions (up) and removals (down) of the last versions, ascending, as Markdown.
 
-    The heights are square roots, so that a few kilobytes stay visible beside a gigabyte.
+    The heights are square roots, so that a few kilobytes stay visible next to a gigabyte.
     """
     shown = steps[-MAX_STEPS:]
     if not shown:

@@ -26,7 +26,7 @@ class Column:
 
 
 def columns_of(metadata: Metadata) -> tuple[Column, ...]:
-    """Return the columns of a table, each followed by the fields nested in it. Errors: those of parsing the schema."""
+    """Return the columns of a table, each followed by its nested fields. Errors: the errors of parsing the schema."""
     partition_columns = {name.casefold() for name in metadata.partition_columns}
     schema = parse_schema(metadata.schema_string)
     return tuple(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.errors import CorruptLogError, StorageError
 from deltasnap_core.log.commits import action_lines, commit_batch
 from deltasnap_core.log.commits.action_lines import (
     FILE_ACTIONS,
@@ -262,9 +262,11 @@ def _whole(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
         return
     try:
         contents = store.read_many([file.path for file in files])
-    except FileNotFoundError as error:
-        missing = next((file.path for file in files if store.status(file.path) is None), files[0].path)
-        raise missing_commit(missing) from error
+    except (FileNotFoundError, StorageError) as error:
+        missing = next((file.path for file in files if store.status(file.path) is None), None)
+        if missing is None and isinstance(error, StorageError):
+            raise
+        raise missing_commit(missing or files[0].path) from error
     path_of = {commit_version(file.path): file.path for file in files}
     yield _Piece(path_of=path_of, contents=dict(zip(path_of, contents, strict=True)))
 

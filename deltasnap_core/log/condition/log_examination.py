@@ -22,6 +22,7 @@ from deltasnap_core.log.condition.table_condition import (
     Fault,
     FaultKind,
     TableCondition,
+    ambiguous_commits,
     corrupt_checkpoint,
     corrupt_commit,
     empty_commits,
@@ -179,8 +180,9 @@ class _Examination:
             *self._protocol_faults(commits, start, sound_until, readable),
             *self._timestamp_faults(commits, start, sound_until, readable),
         ]
+        ambiguous = self._ambiguous_commits(commits)
         lost = joined(fault.versions for fault in unusable)
-        faults = [*self._commit_faults(blames), *unusable, *self._empty_commits()]
+        faults = [*self._commit_faults(blames), *unusable, *self._empty_commits(commits), *ambiguous]
         faults += [*self._checkpoint_faults(blames), *self._hint_faults()]
         faults.sort(key=lambda fault: fault.mark != "error")
         found = TableCondition(
@@ -282,9 +284,16 @@ class _Examination:
                 case StorageError() as error:
                     yield storage_fault(error, blame.versions)
 
-    def _empty_commits(self) -> Iterator[Fault]:
-        if empty := VersionRanges.of([v for v, commit in self._listing.commits.items() if commit.size == 0]):
+    def _empty_commits(self, commits: _Commits) -> Iterator[Fault]:
+        sizes = {v: commit.size for v, commit in self._listing.commits.items() if v not in commits.broken}
+        if empty := VersionRanges.of([v for v, size in sizes.items() if size == 0]):
             yield empty_commits(self._table, empty)
+
+    def _ambiguous_commits(self, commits: _Commits) -> Iterator[Fault]:
+        for kind, action in ((Metadata, "metaData"), (Protocol, "protocol")):
+            counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
+            if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
+                yield ambiguous_commits(redacted(self._table), action, versions)
 
     def _checkpoint_faults(self, blames: Sequence[_Blame]) -> Iterator[Fault]:
         lost = joined(blame.versions for blame in blames)

@@ -30,9 +30,17 @@ class FaultKind(StrEnum):
     BROKEN_SCHEMA = "broken_schema"
     CORRUPT_CHECKPOINT = "corrupt_checkpoint"
     BROKEN_HINT = "broken_hint"
+    LOST_VERSIONS = "lost_versions"
+    AMBIGUOUS_COMMIT = "ambiguous_commit"
 
 
-_MAY_HAVE_FALLBACK = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT, FaultKind.EMPTY_COMMIT)
+_MAY_HAVE_FALLBACK = (
+    FaultKind.CORRUPT_CHECKPOINT,
+    FaultKind.BROKEN_HINT,
+    FaultKind.EMPTY_COMMIT,
+    FaultKind.LOST_VERSIONS,
+    FaultKind.AMBIGUOUS_COMMIT,
+)
 
 
 @safe_repr
@@ -147,6 +155,15 @@ class TableCondition:
             return replace(self, faults=tuple(faults))
         return self
 
+    def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
+        """Return this condition with a fault added for versions that were stored and are gone from the end of the log.
+
+        A log alone does not show that. lost: empty: there are none.
+        """
+        if not lost or self.latest is None:
+            return self
+        return replace(self, faults=(*self.faults, _lost_versions(self.table, lost, self.latest)))
+
     @property
     def text(self) -> str:
         """The texts of all faults; empty if there are none."""
@@ -213,6 +230,30 @@ def empty_commits(table: str, empty: VersionRanges) -> Fault:
         "commit without changes.",
         advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
         reason="a commit of 0 bytes",
+    )
+
+
+def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits with two actions of a kind of which the protocol allows one. The last one counts."""
+    word = "commit of version" if len(versions) == 1 else "commits of versions"
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The {word} {versions.text()} in the log of {table} {'has' if len(versions) == 1 else 'have'} more than "
+        f"one {action} action. deltasnap uses the last one, other readers may use another.",
+        advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
+        reason=f"expected at most one {action} action in a commit",
+    )
+
+
+def _lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
+    word, they = ("Version", "is") if len(lost) == 1 else ("Versions", "are")
+    return Fault(
+        kind=FaultKind.LOST_VERSIONS,
+        text=f"{word} {lost.text()} {they} gone from the log of {table}: they were stored, and the log now ends with "
+        f"version {latest}.",
+        advice="If the table was not rolled back on purpose, restore the commits from a backup of the log. Otherwise "
+        "nothing is to be done: the next commit ends this warning.",
+        reason=f"the log ends with version {latest}",
     )
 
 

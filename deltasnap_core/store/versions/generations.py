@@ -14,6 +14,7 @@ from deltasnap_core.log.commits.commit_batch import LARGE_COMMIT_BYTES
 from deltasnap_core.log.commits.commit_digest import digest_of, digest_of_file
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.store.format.layout import ManifestName
@@ -46,6 +47,7 @@ class CommonVersion:
     table_id:      the stored table id at that version; None: there is no such version.
     in_force:      the current stored versions, ascending.
     latest_in_log: the last version of the log.
+    lost:          versions that were stored, and that a log which was rolled back and not written on does not have.
     """
 
     relation: LogRelation
@@ -53,6 +55,7 @@ class CommonVersion:
     table_id: str | None = None
     in_force: tuple[int, ...] = field(default=(), repr=False)
     latest_in_log: int
+    lost: VersionRanges = field(default_factory=VersionRanges)
 
     @property
     def latest_stored(self) -> int | None:

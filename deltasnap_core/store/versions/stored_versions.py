@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.store.format.layout import (
     ForkPoint,
     ManifestName,
@@ -68,6 +69,18 @@ class StoredVersions:
             limit = found[-1][1]
             found.append((parents[-1], fork.version if limit is None else min(limit, fork.version)))
         return tuple(found)
+
+    def lost_after(self, version: int) -> VersionRanges:
+        """Return the versions after `version` that were stored when the table was last written to.
+
+        A fork without a version of its own marks a log that was rolled back and not written on.
+        """
+        written = {name.generation for name in self.manifests}
+        newest = self.current_generation
+        while newest is not None and newest not in written:
+            newest = next((parent for parent, _ in self.ancestry(newest)[1:]), None)
+        names = () if newest is None else self.lineage(newest)
+        return VersionRanges.of(name.version for name in names if name.version > version)
 
     def next_generation(self, table_id: str) -> str:
         """Return the name of a new generation that shares nothing with the stored ones."""

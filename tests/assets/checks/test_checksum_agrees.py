@@ -15,7 +15,7 @@ def verdict_of(differences: Mapping[int, Sequence[ChecksumDifference]]) -> Verdi
     return CHECK.verdict(KnownTableFacts(checksum_differences=differences), Limits())
 
 
-def test_checksums_that_contradict_the_log_are_an_error_that_names_them() -> None:
+def test_checksums_that_contradict_the_log_raise_an_error_that_names_them() -> None:
     assert verdict_of({}).description == "There are no checksums."
     assert verdict_of({1: (), 2: ()}).description == "The log agrees with 2 checksums."
     verdict = verdict_of({1: (), 2: (WRONG,)})

@@ -13,7 +13,7 @@ def test_log_without_gaps_passes() -> None:
     assert verdict.description == "All versions from 2 to 5 can be loaded."
 
 
-def test_versions_that_cannot_be_loaded_are_an_error_with_the_advice_of_their_fault() -> None:
+def test_unloadable_versions_raise_an_error_with_the_advice_of_their_fault() -> None:
     gap = fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5))
     verdict = CHECK.of_condition(condition(gap, loadable=versions(0, 2)))
     assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "error", {"missing_versions": 3})
@@ -21,7 +21,7 @@ def test_versions_that_cannot_be_loaded_are_an_error_with_the_advice_of_their_fa
     assert CHECK.text_of(verdict).endswith("\n\nWhat to do: Repair missing_commit.")
 
 
-def test_first_versions_that_cannot_be_loaded_count_too() -> None:
+def test_unloadable_first_versions_count() -> None:
     gap = fault(FaultKind.MISSING_COMMIT, versions=versions(0, 1))
     verdict = CHECK.of_condition(condition(gap, loadable=versions(2, 5)))
     assert verdict.description.startswith("Of versions 0 to 5, 2 cannot be loaded: 0 to 1.")
@@ -37,7 +37,7 @@ def test_empty_commit_is_a_warning_although_every_version_loads() -> None:
     assert verdict.description == "All versions from 0 to 5 can be loaded. Fault empty_commit."
 
 
-def test_table_that_is_not_there_fails_it() -> None:
+def test_missing_table_fails_the_check() -> None:
     verdict = CHECK.of_condition(NO_TABLE)
     assert (verdict.passed, verdict.is_evaluated, verdict.description) == (False, True, "Fault no_table.")
 
@@ -47,6 +47,6 @@ def test_unsupported_table_is_not_evaluated() -> None:
     assert (verdict.is_evaluated, verdict.description) == (False, "not evaluated: Fault unsupported_protocol.")
 
 
-def test_unsupported_version_in_the_past_is_no_gap() -> None:
+def test_unsupported_version_in_the_past_is_not_a_gap() -> None:
     past = fault(FaultKind.UNSUPPORTED_PROTOCOL, versions=versions(1, 2))
     assert CHECK.of_condition(condition(past, loadable=versions(3, 5))).passed

@@ -20,5 +20,5 @@ def test_largest_partition_is_named() -> None:
     assert verdict.description.startswith("The largest of 5 partitions, day=0 with 11 B, is 11.0 times the median")
 
 
-def test_page_that_does_not_know_the_partitions_leaves_it_out() -> None:
+def test_page_without_known_partitions_omits_the_check() -> None:
     assert not EvenPartitions().verdict(page_facts(), EvenPartitionsLimits()).is_evaluated

@@ -12,29 +12,32 @@ def test_table_without_checkpoint_passes() -> None:
     assert CHECK.of_condition(condition()).description == "There is no checkpoint."
 
 
-def test_checkpoint_passes_where_every_page_was_read_now_or_earlier() -> None:
+def test_checkpoint_passes_if_every_page_was_read_now_or_earlier() -> None:
     read = condition(checkpoints_read=("3.checkpoint.parquet",), pages_read=True)
-    assert CHECK.of_condition(read).description == "Every page of 3.checkpoint.parquet can be read."
+    assert CHECK.of_condition(read).description == "Every page of 3.checkpoint.parquet is readable."
     footer = condition(checkpoints_read=("3.checkpoint.parquet",))
     earlier = CHECK.of_condition(footer, checkpoint_known_sound=True)
-    assert (earlier.passed, earlier.description.endswith("could be read, and has not changed since.")) == (True, True)
+    assert (earlier.passed, earlier.description.endswith("was readable, and has not changed since then.")) == (
+        True,
+        True,
+    )
     assert not CHECK.of_condition(footer).is_evaluated
 
 
-def test_run_passes_on_what_an_earlier_run_read() -> None:
+def test_run_reuses_the_checkpoint_read_by_an_earlier_run() -> None:
     facts = KnownTableFacts(
         condition=condition(checkpoints_read=("3.checkpoint.parquet",)), checkpoint_known_sound=True
     )
     assert CHECK.verdict(facts, Limits()).passed
 
 
-def test_damaged_checkpoint_is_a_warning_while_something_replaces_it() -> None:
+def test_damaged_checkpoint_with_a_fallback_is_a_warning() -> None:
     verdict = CHECK.of_condition(condition(fault(FaultKind.CORRUPT_CHECKPOINT), fault(FaultKind.BROKEN_HINT)))
     assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "warning", {"damaged_checkpoints": 2})
     lost = fault(FaultKind.CORRUPT_CHECKPOINT, versions=versions(0, 5))
     assert CHECK.severity_of(CHECK.of_condition(condition(lost))) == "error"
 
 
-def test_table_that_cannot_be_read_is_not_evaluated() -> None:
+def test_unreadable_table_is_not_evaluated() -> None:
     assert CHECK.of_condition(UNSUPPORTED).description == "not evaluated: Fault unsupported_protocol."
     assert CHECK.of_condition(NO_TABLE).description == "not evaluated: Fault no_table."

@@ -9,8 +9,8 @@ from tests.assets.tables.test_metadata import state
 CHECK = ReadableProtocol()
 
 
-def test_supported_table_passes_with_its_reader_version_where_a_state_is_stored() -> None:
-    assert CHECK.of_condition(condition()).description == "deltasnap supports what version 5 needs."
+def test_supported_table_passes_with_its_reader_version_if_a_state_is_stored() -> None:
+    assert CHECK.of_condition(condition()).description == "deltasnap supports all features of version 5."
     told = CHECK.verdict(KnownTableFacts(loadable_state=state()), Limits())
     assert (told.description, told.numbers) == ("Reader version 3 is supported.", {"min_reader_version": 3})
     assert CHECK.verdict(KnownTableFacts(loadable_state=state(protocol=None)), Limits()).numbers == {}
@@ -23,7 +23,7 @@ def test_unsupported_protocol_and_broken_schema_are_errors() -> None:
     assert (broken.passed, broken.description) == (False, "Fault broken_schema.")
 
 
-def test_table_that_cannot_be_read_for_another_reason_is_not_evaluated() -> None:
+def test_table_unreadable_for_another_reason_is_not_evaluated() -> None:
     assert not CHECK.of_condition(NO_TABLE).is_evaluated
     gap = fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5))
     assert not CHECK.of_condition(condition(gap, loadable=versions(0, 2))).is_evaluated

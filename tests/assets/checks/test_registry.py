@@ -36,7 +36,7 @@ def test_model_of_the_settings_has_the_limits_of_each_check() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_check_belongs_to_an_asset_and_says_what_it_expects_and_what_to_do(check: Check) -> None:
+def test_check_has_an_asset_an_expectation_and_advice(check: Check) -> None:
     assert check.asset in ASSET_NAMES
     assert check.expects.endswith(".")
     assert check.advice.endswith(".")
@@ -59,6 +59,6 @@ def test_advice_follows_the_description_of_a_failure() -> None:
     assert text(passed=False, advice="Restore it.") == "told\n\nWhat to do: Restore it."
 
 
-def test_severity_is_that_of_the_check_unless_the_verdict_states_another() -> None:
+def test_severity_comes_from_the_check_unless_the_verdict_overrides_it() -> None:
     assert SmallFiles().severity_of(Verdict(passed=False, description="")) == "warning"
     assert SmallFiles().severity_of(Verdict(passed=False, description="", severity="error")) == "error"

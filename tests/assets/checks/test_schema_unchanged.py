@@ -5,7 +5,7 @@ from deltasnap_assets.checks.facts import VersionFacts
 from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
 
 
-def test_change_of_the_schema_fails_the_version_that_made_it() -> None:
+def test_schema_change_fails_the_check_of_its_version() -> None:
     changes = {4: (), 5: ("column new added (string)", "column old dropped (bigint)")}
     facts = VersionFacts(versions=(3, 4, 5), states={}, schema_changes=changes)
     verdicts = SchemaUnchanged().verdicts(facts, Limits())

@@ -17,7 +17,7 @@ def verdict_of(small: int, large: int, *candidates: OptimizeCandidate, is_known:
     return SmallFiles().verdict(facts, SmallFilesLimits())
 
 
-def test_small_files_count_from_a_number_of_files_on() -> None:
+def test_small_files_are_checked_only_above_a_number_of_files() -> None:
     assert verdict_of(10, 10).passed
     assert not verdict_of(11, 9).passed
     assert verdict_of(15, 0).passed
@@ -42,12 +42,12 @@ def candidate(day: str, files: int, files_after: int) -> OptimizeCandidate:
     )
 
 
-def test_advice_has_the_statements_that_merge_the_most_files() -> None:
+def test_advice_lists_the_statements_that_compact_the_most_files() -> None:
     found = verdict_of(
         16, 0, candidate("a\x1b", 8, 1), candidate("b", 5, 2), candidate("c", 2, 1), candidate("d", 2, 1)
     )
     assert found.advice.splitlines() == [
-        "Run `OPTIMIZE`: 16 files become 4. Partitions with the most files to merge:",
+        "Run `OPTIMIZE`: 16 files become 4. Partitions with the most files to compact:",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'a\\x1b' ``: 8 files become 1",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'b' ``: 5 files become 2",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'c' ``: 2 files become 1",
@@ -57,7 +57,7 @@ def test_advice_has_the_statements_that_merge_the_most_files() -> None:
     assert SmallFiles().text_of(found).endswith(found.advice)
 
 
-def test_advice_says_if_there_is_nothing_to_merge() -> None:
-    assert verdict_of(16, 0, is_known=True).advice.startswith("`OPTIMIZE` would not merge files")
+def test_advice_reports_if_there_is_nothing_to_compact() -> None:
+    assert verdict_of(16, 0, is_known=True).advice.startswith("`OPTIMIZE` would not compact files")
     assert verdict_of(16, 0).advice == ""
     assert verdict_of(1, 15, candidate("a", 8, 1)).advice == ""

@@ -5,7 +5,7 @@ from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimi
 from tests.assets.tables.test_metadata import state
 
 
-def test_growth_is_judged_by_that_of_the_versions_before() -> None:
+def test_growth_is_compared_with_the_growth_of_earlier_versions() -> None:
     sizes = [100, 110, 120, 130, 140, 150, 160, 300, 299]
     states = {version: state(size_in_bytes=size) for version, size in enumerate(sizes)}
     facts = VersionFacts(versions=range(len(sizes)), states=states, schema_changes={})

@@ -4,7 +4,7 @@ from deltasnap_assets.checks.tombstone_ratio import TombstoneRatio, TombstoneRat
 from tests.assets.checks.known import page_facts
 
 
-def test_tombstones_count_beside_files() -> None:
+def test_tombstones_are_compared_with_files() -> None:
     limits = TombstoneRatioLimits(max_tombstone_ratio=0.5)
     assert TombstoneRatio().verdict(page_facts(num_of_files=20, num_of_removes=20), limits).passed
     assert TombstoneRatio().verdict(page_facts(num_of_files=0, num_of_removes=15), limits).passed

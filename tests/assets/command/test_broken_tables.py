@@ -1,4 +1,4 @@
-"""What the commands print of tables that are broken, made by deltalake and broken as an operator may find them."""
+"""The output of commands for broken tables, written by deltalake and broken as in operation."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
 
 
 @pytest.mark.parametrize("damage", one_in(4, LOST), ids=lambda damage: damage.__name__)
-def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good_version(
+def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
     damage: Callable[[Path], None], table: Path
 ) -> None:
     damage(table)
@@ -178,7 +178,7 @@ def test_table_that_cannot_be_read_is_one_line_with_what_helps_and_its_last_good
     assert (code, told["events"]["versions"]) == (1, [])
 
 
-def test_unsupported_feature_is_one_sentence_and_the_facts_are_shown(table: Path) -> None:
+def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) -> None:
     feature(table)
     code, problems, out = run(table, "inspect", "events")
     (problem,) = problems
@@ -191,7 +191,7 @@ def test_unsupported_feature_is_one_sentence_and_the_facts_are_shown(table: Path
 
 
 @pytest.mark.parametrize(("damage", "version"), [(gap, 6), (covered_gap, 3), (garbage, 6), (garbage_at_the_end, LAST)])
-def test_history_has_a_line_for_what_is_lost(damage: Callable[[Path], None], version: int, table: Path) -> None:
+def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], version: int, table: Path) -> None:
     damage(table)
     code, problems, out = run(table, "history", "events")
     (line,) = (line for line in out.splitlines() if line.split()[0] == f"{version}")
@@ -207,7 +207,7 @@ def test_history_has_a_line_for_what_is_lost(damage: Callable[[Path], None], ver
 
 
 @pytest.mark.parametrize("damage", [gap, garbage])
-def test_diff_across_what_is_lost_says_what_helps(damage: Callable[[Path], None], table: Path) -> None:
+def test_diff_across_lost_commits_has_advice(damage: Callable[[Path], None], table: Path) -> None:
     damage(table)
     code, problems, _ = run(table, "diff", "events", "2", f"{LAST}")
     (problem,) = problems
@@ -216,7 +216,7 @@ def test_diff_across_what_is_lost_says_what_helps(damage: Callable[[Path], None]
     assert run(table, "diff", "events", "2", "5")[0] == 0
 
 
-def test_version_that_a_gap_took_is_explained_by_the_gap(table: Path) -> None:
+def test_version_lost_in_a_gap_is_explained_by_the_gap(table: Path) -> None:
     gap(table)
     code, problems, _ = run(table, "inspect", "events", "--version", "6")
     assert code == 1
@@ -228,7 +228,7 @@ def test_version_that_a_gap_took_is_explained_by_the_gap(table: Path) -> None:
 
 
 @pytest.mark.spark  # a server
-def test_denied_access_is_one_sentence(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
+def test_denied_access_is_reported_in_one_line(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
     flaky, options = flaky_s3
     flaky.denies_access = True
     told = {"endpoint_url": options["client_kwargs"]["endpoint_url"], "key": "ada", "secret": "hunter2"}
@@ -242,7 +242,7 @@ def test_denied_access_is_one_sentence(tmp_path: Path, flaky_s3: tuple[FlakyS3, 
 
 
 @pytest.mark.spark  # a server
-def test_doctor_and_refresh_say_that_access_is_denied(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
+def test_doctor_and_refresh_report_denied_access(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
     flaky, options = flaky_s3
     flaky.denies_access = True
     table = {"name": "events", "path": "s3://lake/events", "storage_options": options}

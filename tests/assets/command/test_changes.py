@@ -1,4 +1,4 @@
-"""`deltasnap changes` as a user meets it."""
+"""`deltasnap changes` end to end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_use_is_told_without_starting_spark(case: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_reported_without_starting_spark(case: str, tmp_path: Path) -> None:
     arguments, code, told = WRONG[case]
     small_table(tmp_path / "t")
     result = deltasnap("changes", "t", *arguments, folder=tmp_path, **without_java(tmp_path))

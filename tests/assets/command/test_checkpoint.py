@@ -42,7 +42,7 @@ def test_command_writes_a_checkpoint_once(tmp_path: Path, monkeypatch: pytest.Mo
     again = run("checkpoint", tmp_path / "t")
     assert (again.exit_code, again.stdout) == (
         0,
-        f"Version 1 has a checkpoint already: {name}. Nothing was written.\n",
+        f"Version 1 already has a checkpoint: {name}. Nothing was written.\n",
     )
     earlier = run("checkpoint", tmp_path / "t", "--version", 0)
     assert earlier.exit_code == 0
@@ -51,7 +51,7 @@ def test_command_writes_a_checkpoint_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.spark
-def test_command_refuses_unknown_features_by_name(
+def test_command_rejects_unknown_features_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

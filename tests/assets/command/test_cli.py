@@ -1,4 +1,4 @@
-"""The `deltasnap` command as a user meets it: what it prints, where, and its exit code."""
+"""The `deltasnap` command end to end: its output, streams and exit code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
+from deltasnap_core import DeltaLog, SnapshotStore
 from tests.forks import Forks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COMMAND = "from deltasnap_assets.command.cli import main; main()"
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +35,7 @@ FORKS = Forks(
 
 
 def deltasnap(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+    """Run the command in a separate process."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "dumb", **environment}
     env.pop("DELTASNAP_CONFIG", None)
     return FORKS.run(COMMAND, *arguments, cwd=folder, env=env)
@@ -46,7 +51,7 @@ def assert_one_line_of_error(result: subprocess.CompletedProcess[str], *parts: s
 
 
 def small_table(path: Path, *, reader_features: tuple[str, ...] | None = None) -> Path:
-    """A table of two commits; with reader features its protocol is that of table features."""
+    """A table of two commits; with reader features its protocol uses table features."""
     log = path / "_delta_log"
     log.mkdir(parents=True)
     protocol: dict[str, object] = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -65,7 +70,7 @@ def small_table(path: Path, *, reader_features: tuple[str, ...] | None = None) -
 
 
 def java_of(path: Path, version: str) -> str:
-    """A JAVA_HOME whose java tells that version."""
+    """A JAVA_HOME whose java prints that version."""
     java = path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2020-01-01' >&2\n", encoding="utf-8")
@@ -74,11 +79,11 @@ def java_of(path: Path, version: str) -> str:
 
 
 def without_java(path: Path) -> dict[str, str]:
-    """The environment of a machine that has no Java, and not the extra `java` either."""
+    """The environment of a machine without Java and without the extra `java`."""
     return {"JAVA_HOME": str(path / "none"), "DELTASNAP_JAVA": "system"}
 
 
-@pytest.mark.spark  # a program of its own
+@pytest.mark.spark  # a separate program
 def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
     check = (
         "import sys; sys.argv = ['deltasnap', '--help']\n"
@@ -95,13 +100,13 @@ def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
         assert command in result.stdout
 
 
-@pytest.mark.spark  # a program of its own
+@pytest.mark.spark  # a separate program
 def test_version_names_the_distribution(tmp_path: Path) -> None:
     assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap")
 
 
 @pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
-def test_command_without_java_says_what_to_install(command: list[str], tmp_path: Path) -> None:
+def test_command_without_java_prints_what_to_install(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
     result = deltasnap(*command, folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME", "pip install -e '.[java]'")
@@ -118,6 +123,20 @@ def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path:
     assert told["clicks"]["error"].startswith("No Java found")
 
 
+@pytest.mark.spark  # it writes the base that makes Spark unnecessary later
+def test_refresh_without_java_refreshes_tables_that_do_not_need_spark(tmp_path: Path, spark: SparkSession) -> None:
+    table = small_table(tmp_path / "events")
+    settings = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]\nstorage: store\n"
+    (tmp_path / "deltasnap.yaml").write_text(settings, encoding="utf-8")
+    store = SnapshotStore.open(spark, str(tmp_path / "store"))
+    store.write_range("events", DeltaLog.for_table(spark, table), 0, 1)
+    result = deltasnap("refresh", "--json", folder=tmp_path, **without_java(tmp_path))
+    found = json.loads(result.stdout)
+    assert result.returncode == 1
+    assert found["clicks"]["error"].startswith("No Java found")
+    assert (found["events"]["error"], found["events"]["versions"]) == (None, [0, 1])
+
+
 FAILING = {
     "no configuration": ["refresh"],
     "no table": ["inspect", "nothing"],
@@ -127,7 +146,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("case", FAILING)
-def test_command_that_fails_prints_its_error_as_json_where_json_is_wanted(case: str, tmp_path: Path) -> None:
+def test_failing_command_with_json_prints_its_error_as_json(case: str, tmp_path: Path) -> None:
     result = deltasnap(*FAILING[case], "--json", folder=tmp_path)
     assert result.returncode != 0
     told = json.loads(result.stdout)
@@ -136,7 +155,7 @@ def test_command_that_fails_prints_its_error_as_json_where_json_is_wanted(case: 
 
 
 @pytest.mark.parametrize("command", ["ui", "refresh"])
-def test_empty_folder_is_told_with_the_two_ways_out(command: str, tmp_path: Path) -> None:
+def test_empty_folder_is_reported_with_two_suggestions(command: str, tmp_path: Path) -> None:
     result = deltasnap(command, folder=tmp_path)
     assert_one_line_of_error(
         result, "no deltasnap.yaml and no demo table in this folder", "`deltasnap init PATH...`", "`deltasnap demo`"
@@ -157,27 +176,27 @@ WRONG_USES = {
 
 
 @pytest.mark.parametrize("case", WRONG_USES)
-def test_wrong_use_is_one_line_and_exits_2(case: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_one_line_and_exits_with_2(case: str, tmp_path: Path) -> None:
     arguments, expected = WRONG_USES[case]
     result = deltasnap(*arguments, folder=tmp_path)
     assert_one_line_of_error(result, expected)
     assert result.returncode == 2
 
 
-@pytest.mark.spark  # a program of its own
+@pytest.mark.spark  # a separate program
 def test_command_alone_shows_its_help(tmp_path: Path) -> None:
     result = deltasnap(folder=tmp_path)
     assert "inspect" in result.stdout + result.stderr
     assert "error:" not in result.stderr
 
 
-def test_storage_without_its_package_says_what_to_install(tmp_path: Path) -> None:
+def test_storage_without_its_package_reports_what_to_install(tmp_path: Path) -> None:
     without = "import sys; sys.modules['s3fs'] = None\n" + COMMAND
     for arguments in (["history", "s3://lake/events"], ["init", "s3://lake/*"]):
         assert_one_line_of_error(FORKS.run(without, *arguments, cwd=tmp_path), "s3://lake", "Install s3fs")
 
 
-def test_command_with_old_java_says_what_to_install(tmp_path: Path) -> None:
+def test_command_with_old_java_prints_what_to_install(tmp_path: Path) -> None:
     result = deltasnap("demo", folder=tmp_path, JAVA_HOME=java_of(tmp_path, "1.8.0_292"), DELTASNAP_JAVA="system")
     assert_one_line_of_error(result, "Java 8 at", "too old", "Java 17 or later")
 
@@ -189,7 +208,7 @@ def test_java_major_is_read_from_every_form_of_version(told: str, major: int, tm
     assert java_major(Path(java_of(tmp_path, told), "bin", "java")) == major
 
 
-def test_check_java_without_any_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_check_java_raises_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DELTASNAP_JAVA", "system")
@@ -205,7 +224,7 @@ def test_inspect_path_of_unknown_kind_is_one_line(tmp_path: Path) -> None:
     assert_one_line_of_error(deltasnap("inspect", "foo://a/b", folder=tmp_path), "foo")
 
 
-def test_inspect_version_that_is_not_there_tells_the_range(tmp_path: Path) -> None:
+def test_inspect_of_an_unknown_version_reports_the_range(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     result = deltasnap("inspect", "t", "--version", "7", folder=tmp_path)
     assert_one_line_of_error(result, "Version 7", "0 to 1")
@@ -222,13 +241,13 @@ def test_inspect_damaged_commit_names_file_and_line(tmp_path: Path) -> None:
     [["--version", "1", "--timestamp", "2026-01-01"], ["--timestamp", "yesterday"], ["-o", "nonsense"]],
     ids=["both", "not-a-time", "option-without-value"],
 )
-def test_inspect_wrong_use_is_told_and_exits_2(arguments: list[str], tmp_path: Path) -> None:
+def test_inspect_reports_wrong_usage_and_exits_with_2(arguments: list[str], tmp_path: Path) -> None:
     result = deltasnap("inspect", "t", *arguments, folder=tmp_path)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
 
 
-def test_inspect_unsupported_table_shows_what_needs_no_replay(tmp_path: Path) -> None:
+def test_inspect_of_an_unsupported_table_shows_facts_without_a_replay(tmp_path: Path) -> None:
     small_table(tmp_path / "t", reader_features=("deletionVectors", "fromTheFuture"))
     result = deltasnap("inspect", "t", folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "fromTheFuture", "does not support")
@@ -263,7 +282,7 @@ def test_inspect_shows_counts_at_a_version(tmp_path: Path) -> None:
     ids=["unknown-key", "missing-name", "not-yaml"],
 )
 @pytest.mark.parametrize("command", ["refresh", "ui"])
-def test_broken_configuration_is_told_without_traceback(
+def test_broken_configuration_is_reported_without_traceback(
     command: str, text: str, parts: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "deltasnap.yaml").write_text(text, encoding="utf-8")
@@ -286,7 +305,7 @@ def test_output_that_cannot_be_written_is_one_line_of_error(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("option", "value"), [("--port", "99999"), ("--port", "0"), ("--host", "no such host"), ("--host", "a" * 100)]
 )
-def test_ui_names_the_option_that_is_no_address(option: str, value: str, tmp_path: Path) -> None:
+def test_ui_names_the_option_with_an_invalid_address(option: str, value: str, tmp_path: Path) -> None:
     result = deltasnap("ui", option, value, folder=tmp_path)
     assert_one_line_of_error(result, f"Invalid value for '{option}'" if option == "--port" else f"{option}: {value!r}")
     assert result.returncode == 2
@@ -298,25 +317,25 @@ def empty_lake(folder: Path) -> None:
     (folder / "deltasnap.yaml").write_text("storage: store\ndiscover: [{path: lake/*}]", encoding="utf-8")
 
 
-def test_refresh_without_any_table_says_which_pattern_finds_none(tmp_path: Path) -> None:
+def test_refresh_without_tables_reports_patterns_without_matches(tmp_path: Path) -> None:
     empty_lake(tmp_path)
     result = deltasnap("refresh", "--json", folder=tmp_path)
     warning, error = result.stderr.strip().splitlines()
     assert result.returncode == 1
-    assert warning == f"warning: The pattern {tmp_path}/lake/* finds no table."
+    assert warning == f"warning: The pattern {tmp_path}/lake/* matches no table."
     assert error == f"error: {json.loads(result.stdout)['error']}"
     assert "no table to refresh" in error
 
 
-def test_fleet_without_any_table_says_which_pattern_finds_none(tmp_path: Path) -> None:
+def test_fleet_without_tables_reports_patterns_without_matches(tmp_path: Path) -> None:
     empty_lake(tmp_path)
     result = deltasnap("fleet", "--json", folder=tmp_path)
     assert result.returncode == 0
-    assert result.stderr == f"warning: The pattern {tmp_path}/lake/* finds no table.\n"
+    assert result.stderr == f"warning: The pattern {tmp_path}/lake/* matches no table.\n"
     assert json.loads(result.stdout)["tables"] == []
 
 
-def test_refresh_of_unknown_table_lists_those_there_are(tmp_path: Path) -> None:
+def test_refresh_of_unknown_table_lists_configured_tables(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
     result = deltasnap("refresh", "evnts", folder=tmp_path)
     assert result.returncode == 2

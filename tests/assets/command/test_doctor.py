@@ -47,7 +47,7 @@ def files(folder: Path) -> list[Path]:
         ("/etc/passwd/store", "/etc/passwd is not a folder"),
     ],
 )
-def test_store_that_cannot_be_written_is_an_error(storage: str, reason: str, folder: Path) -> None:
+def test_unwritable_store_is_an_error(storage: str, reason: str, folder: Path) -> None:
     found = store(folder, storage)
     assert found["mark"] == "error"
     assert storage in found["message"]
@@ -55,7 +55,7 @@ def test_store_that_cannot_be_written_is_an_error(storage: str, reason: str, fol
 
 
 @pytest.mark.parametrize("storage", ["deep/store", "existing"])
-def test_store_that_can_be_written_stays_as_it_was(storage: str, folder: Path) -> None:
+def test_writable_store_is_unchanged(storage: str, folder: Path) -> None:
     (folder / "existing").mkdir()
     (folder / "deltasnap.yaml").touch()
     before = files(folder)
@@ -64,12 +64,12 @@ def test_store_that_can_be_written_stays_as_it_was(storage: str, folder: Path) -
     assert found["message"].endswith("versions stored: 0 of events")
 
 
-def test_store_on_a_url_is_written_to_and_left_as_it_was(folder: Path) -> None:
+def test_store_on_a_url_is_probed_and_left_unchanged(folder: Path) -> None:
     assert store(folder, "memory://doctor/store")["mark"] == "ok"
     assert fsspec.filesystem("memory").find("/doctor") == []
 
 
-def test_write_that_fails_half_way_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -82,7 +82,7 @@ def test_write_that_fails_half_way_leaves_no_file(folder: Path, monkeypatch: pyt
     assert "No space left on device" in found["message"]
 
 
-def test_store_on_a_url_that_refuses_a_write_is_an_error(folder: Path) -> None:
+def test_store_on_a_url_that_rejects_a_write_is_an_error(folder: Path) -> None:
     class ReadOnly(MemoryFileSystem):  # type: ignore[misc]
         protocol = "readonly"
 
@@ -98,9 +98,7 @@ def test_store_on_a_url_that_refuses_a_write_is_an_error(folder: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["storage: [", "no_such_key: 1", "event_log_storage: {module: nowhere, class: Nothing}"]
 )
-def test_broken_instance_is_one_finding_beside_the_others(
-    text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_instance_does_not_hide_other_results(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = folder / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text(text, encoding="utf-8")

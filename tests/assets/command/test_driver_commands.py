@@ -16,7 +16,7 @@ from tests.builders import add, commit_info, metadata, protocol, remove, write_l
 
 
 def table(folder: Path, name: str = "events") -> Path:
-    """A table of four versions: two files, one of them replaced, another property, one file put back."""
+    """A table of four versions: two files, one replaced, a changed property, one file added again."""
     path = folder / name
     write_log(
         path,
@@ -41,7 +41,7 @@ def parsed(*arguments: object) -> Any:
     return json.loads(result.stdout)
 
 
-def test_history_is_told_newest_first(tmp_path: Path) -> None:
+def test_history_is_ordered_newest_first(tmp_path: Path) -> None:
     path = table(tmp_path)
     commits = parsed("history", path, "--limit", 4)
     assert [commit["version"] for commit in commits] == [4, 3, 2, 1]
@@ -54,7 +54,7 @@ def test_history_is_told_newest_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_history_cuts_off_no_metric(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_truncates_no_metric(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     metrics = {"num_added_files": "2", "num_added_rows": 140, "execution_time_ms": 3, "plan": {"kind": "x"}, "none": 0}
     first = [commit_info("WRITE", operationMetrics=metrics, engineInfo="delta-rs:py-1.6.6"), protocol(), metadata()]
@@ -67,14 +67,14 @@ def test_history_cuts_off_no_metric(width: int, tmp_path: Path, monkeypatch: pyt
         assert name not in shown
 
 
-def test_table_that_is_named_twice_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicate_table_is_discovered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = table(tmp_path / "lake")
     run("init", path, f"{path}/", tmp_path / "lake" / "*")
     assert [each.name for each in read_settings(tmp_path / "deltasnap.yaml").tables] == ["events"]
 
 
-def test_diff_tells_what_is_different_in_the_end(tmp_path: Path) -> None:
+def test_diff_shows_the_net_difference(tmp_path: Path) -> None:
     found = parsed("diff", table(tmp_path), 4, 0)
     assert (found["first"], found["last"]) == (0, 4)
     assert found["changes"] == ["property x = 1 added"]
@@ -109,7 +109,7 @@ def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatc
     ]
 
 
-def test_init_leaves_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_keeps_an_existing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "deltasnap.yaml").write_text("tables: []")
     result = run("init", table(tmp_path))
@@ -128,7 +128,7 @@ def test_init_keeps_storage_options_out_of_the_file(tmp_path: Path, monkeypatch:
     assert "Set these environment variables before use: DELTASNAP_AUTO_MKDIR." in result.stdout
 
 
-def test_init_tells_what_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_reports_paths_that_are_not_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run("init", tmp_path / "nothing")
     assert result.exit_code == 1
@@ -140,7 +140,7 @@ def findings(result: Result) -> dict[str, dict[str, str]]:
     return {finding["subject"]: finding for finding in json.loads(result.stdout)}
 
 
-def test_doctor_finds_what_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_successful_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
@@ -151,9 +151,7 @@ def test_doctor_finds_what_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["store"]["mark"] == found["configuration"]["mark"] == found["runs"]["mark"] == "ok"
 
 
-def test_doctor_fails_where_something_is_wrong_and_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_fails_with_advice_for_each_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DELTASNAP_CONFIG", "lake.yaml")
     (tmp_path / "lake.yaml").write_text("tables: [{name: gone, path: gone}]\nspark: {remote: 'sc://127.0.0.1:9'}")
@@ -168,18 +166,16 @@ def test_doctor_fails_where_something_is_wrong_and_says_what_to_do(
     assert "nam" in findings(result)["configuration"]["message"]
 
 
-def test_doctor_in_an_empty_folder_says_what_makes_a_table_to_follow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_in_an_empty_folder_shows_how_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     result = run("doctor", "--json")
     assert result.exit_code == 1
-    assert "`deltasnap demo` makes a demo table" in findings(result)["configuration"]["message"]
+    assert "`deltasnap demo` creates a demo table" in findings(result)["configuration"]["message"]
     assert not any(subject.startswith("table") for subject in findings(result))
 
 
-def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_finds_a_lost_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
     home.mkdir()
@@ -206,7 +202,7 @@ def test_doctor_finds_a_run_that_was_lost(tmp_path: Path, monkeypatch: pytest.Mo
     assert found["message"].startswith(f"the last run failed, {run_of_it.run_id}: ")
 
 
-def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_prints_the_result_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     (tmp_path / "lake.yaml").write_text("tables: [{name: gone, path: gone}]")
@@ -219,9 +215,7 @@ def test_refresh_tells_what_came_of_each_table_as_json(tmp_path: Path, monkeypat
     assert told["gone"]["error"].startswith("gone: No Delta table at")
 
 
-def test_init_tells_of_a_table_that_a_pattern_matches_and_nobody_can_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_init_reports_a_matching_table_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table(tmp_path / "lake")
     write_log(tmp_path / "lake" / "broken", {0: [commit_info("CREATE TABLE")]})

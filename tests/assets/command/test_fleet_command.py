@@ -1,4 +1,4 @@
-"""`deltasnap fleet`, from the store alone."""
+"""`deltasnap fleet`, using only the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = 24 * 3_600_000
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three tables without logs: `a` is healthy, `b` is broken, and nobody looked at `c`. `b` grows fastest."""
+    """Three tables without logs: `a` is healthy, `b` is broken, and `c` has no look. `b` grows fastest."""
     now = system_clock()
     for number, name in enumerate("abc", 1):
         store_table(tmp_path / "store", name, [(now - day * DAY, number * 10 - day) for day in range(9, -1, -1)])
@@ -65,7 +65,7 @@ def test_only_the_tables_in_a_condition_are_shown() -> None:
 @pytest.mark.parametrize(
     ("order", "names"), [("name", "abc"), ("size", "cba"), ("growth", "abc"), ("condition", "bca")]
 )
-def test_tables_are_sorted_as_asked_for(order: str, names: str) -> None:
+def test_tables_have_the_requested_order(order: str, names: str) -> None:
     found = json.loads(run("--sort", order, "--json").stdout)
     assert "".join(row["table"] for row in found["tables"]) == names
 

@@ -12,9 +12,7 @@ from deltasnap_assets.settings.loading import read_settings
 
 @pytest.mark.parametrize("out", ["deltasnap.yaml", "conf/deltasnap.yaml", "link/deltasnap.yaml", "../deltasnap.yaml"])
 @pytest.mark.parametrize("path", ["lake/events", "../lake/events", "/lake/events", "s3://lake/events"])
-def test_paths_lead_from_the_file_to_the_tables(
-    out: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_relative_to_the_file(out: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     (here / "conf").mkdir(parents=True)
     (tmp_path / "far" / "away").mkdir(parents=True)

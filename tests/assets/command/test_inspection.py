@@ -1,4 +1,4 @@
-"""What `inspect` prints of odd tables, up to where Spark would start."""
+"""The output of `inspect` for unusual tables, before Spark would start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMAS = {
     ),
     "no fields": ('{"type":"struct"}', "cannot be read: metaData.schemaString: a struct without an array of fields"),
     "too deep": ("[" * 100_000, "cannot be read: metaData.schemaString: expected JSON, found"),
-    "a type of no name": (
+    "type without a name": (
         '{"type":"struct","fields":[{"name":"a","type":{}}]}',
         "cannot be read: metaData.schemaString",
     ),
@@ -43,7 +43,7 @@ def test_schema_that_cannot_be_read_is_a_note(case: str, tmp_path: Path) -> None
     assert expected in inspected(tmp_path, metadata(schemaString=schema))
 
 
-def test_text_of_the_log_steers_nothing(tmp_path: Path) -> None:
+def test_text_of_the_log_cannot_control_the_output(tmp_path: Path) -> None:
     told = inspected(
         tmp_path,
         commit_info("[red]W[/x]\x1b[2J", userName="\u202eada"),
@@ -54,14 +54,14 @@ def test_text_of_the_log_steers_nothing(tmp_path: Path) -> None:
     assert "\x1b" not in told
 
 
-def test_much_is_cut(tmp_path: Path) -> None:
+def test_long_values_are_truncated(tmp_path: Path) -> None:
     properties = {f"key{number:04}": "v" * 3000 for number in range(1000)}
     told = inspected(tmp_path, metadata(configuration=properties, description="d" * 100_000))
     assert "and 800 more" in told
     assert "(99,500 more characters)" in told
 
 
-def test_files_are_counted_at_the_version_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     files = [[protocol(), metadata(), add("0")], [add("1"), add("2")], [add("3")]]
     write_log(tmp_path / "events", dict(enumerate(files)))

@@ -1,4 +1,4 @@
-"""The instance of a folder: its settings, and what it records, which Dagster's own storage finds as well."""
+"""The instance of a folder: its settings, and its records, which Dagster's own storage can read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return use_local_instance()
 
 
-@pytest.mark.spark  # a program of its own
-def test_what_a_process_recorded_before_it_was_killed_is_found_by_dagsters_own_storage(home: Path) -> None:
+@pytest.mark.spark  # a separate program
+def test_records_of_a_killed_process_are_found_by_the_storage_of_dagster(home: Path) -> None:
     subprocess.run([sys.executable, "-c", _RECORDS, str(home)], check=True)
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -40,7 +40,7 @@ def test_what_a_process_recorded_before_it_was_killed_is_found_by_dagsters_own_s
 
 
 @pytest.mark.spark
-def test_whoever_follows_a_run_is_told_of_its_events(home: Path) -> None:
+def test_watchers_of_a_run_receive_its_events(home: Path) -> None:
     told = threading.Event()
     with dg.DagsterInstance.from_config(str(home)) as here, dg.DagsterInstance.from_config(str(home)) as there:
         run = here.create_run_for_job(idle_job)
@@ -67,7 +67,7 @@ def test_settings_follow_a_folder_that_is_moved(home: Path, monkeypatch: pytest.
     assert str(moved) in (use_local_instance() / "dagster.yaml").read_text()
 
 
-def test_settings_that_the_user_took_over_are_left_alone(home: Path) -> None:
+def test_settings_edited_by_the_user_are_kept(home: Path) -> None:
     settings = home / "dagster.yaml"
     own = settings.read_text().partition("\n")[2] + "# mine\n"
     settings.write_text(own)

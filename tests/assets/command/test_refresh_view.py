@@ -12,7 +12,7 @@ from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import DeltaTableNotFoundError
 
 
-def test_table_that_fails_keeps_no_other_waiting(
+def test_failing_table_does_not_delay_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outcomes: dict[str, Any] = {
@@ -53,6 +53,6 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_versions_are_told_in_words(case: str) -> None:
+def test_versions_are_shown_as_text(case: str) -> None:
     versions, expected = TEXTS[case]
     assert versions_text(versions) == expected

@@ -1,4 +1,4 @@
-"""A run handed to the process that stands by. The run is one that needs no Spark: an observation of the table."""
+"""A run passed to the standby process. The run needs no Spark: an observation of the table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def configure(folder: Path, *names: str) -> None:
 
 
 def launched(instance: dg.DagsterInstance, table: str) -> dg.DagsterRun:
-    """A run that observes a table, at its end."""
+    """A finished run that observes a table."""
     key = dg.AssetKey([table, "delta_log"])
     repository = ReconstructableRepository.for_module(MODULE, "defs")
     job = build_definitions(load_settings()).resolve_implicit_global_asset_job_def()
@@ -54,8 +54,8 @@ def launched(instance: dg.DagsterInstance, table: str) -> dg.DagsterRun:
     return found
 
 
-@pytest.mark.spark  # programs of its own
-def test_run_is_executed_by_the_process_that_stood_by(instance: dg.DagsterInstance) -> None:
+@pytest.mark.spark  # separate programs
+def test_run_is_executed_by_the_standby_process(instance: dg.DagsterInstance) -> None:
     launcher = instance.run_launcher
     assert isinstance(launcher, StandbyRunLauncher)
     launcher.stand_by()
@@ -66,8 +66,8 @@ def test_run_is_executed_by_the_process_that_stood_by(instance: dg.DagsterInstan
 
 
 @pytest.mark.thorough
-@pytest.mark.spark  # programs of its own
-def test_table_added_since_the_process_stood_by_is_known_to_the_run(
+@pytest.mark.spark  # separate programs
+def test_table_added_after_the_standby_process_started_is_available_in_the_run(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     launcher = instance.run_launcher
@@ -80,7 +80,7 @@ def test_table_added_since_the_process_stood_by_is_known_to_the_run(
 
 
 def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.DagsterRunStatus]:
-    """Terminate a run of some process: whether Dagster's own launcher is asked to, and the run's status."""
+    """Terminate a run of some process. Return whether Dagster's own launcher is used, and the run's status."""
     asked: list[str] = []
 
     def terminate(_: dg.DefaultRunLauncher, run_id: str) -> bool:
@@ -109,7 +109,7 @@ def test_terminated_run_of_this_machine_is_interrupted(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("place", ["another machine", "another start", "nowhere"])
-def test_terminate_interrupts_no_process_but_that_of_the_run(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminate_interrupts_only_the_process_of_the_run(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "600"]) as program:
         machine, pid, start = name_of(program.pid).rsplit("#", 2)
         names = {

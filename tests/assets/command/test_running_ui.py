@@ -1,4 +1,4 @@
-"""One `deltasnap ui` an instance, and nothing left of one that was killed."""
+"""One `deltasnap ui` per instance, and no processes left by a killed one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARK_VARIABLE, "")
 
 
-def test_second_ui_is_refused_and_told_where_the_first_one_is(ui: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_second_ui_is_rejected_with_the_address_of_the_first(ui: subprocess.Popen[str], tmp_path: Path) -> None:
     with pytest.raises(UiRunsError, match=f"already running at {URL}, process {ui.pid}"):
         take_instance(tmp_path, "http://127.0.0.1:3001")
     assert leftovers(tmp_path) == []
@@ -63,7 +63,7 @@ def test_second_ui_is_refused_and_told_where_the_first_one_is(ui: subprocess.Pop
     assert found.is_running
 
 
-def test_what_a_killed_ui_left_is_found_and_stopped_by_the_next(ui: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_processes_of_a_killed_ui_are_stopped_by_the_next(ui: subprocess.Popen[str], tmp_path: Path) -> None:
     ui.kill()
     ui.wait()
     left = leftovers(tmp_path)
@@ -73,7 +73,7 @@ def test_what_a_killed_ui_left_is_found_and_stopped_by_the_next(ui: subprocess.P
     assert leftovers(tmp_path) == []
 
 
-def test_program_that_has_the_id_of_a_dead_ui_is_left_alone(tmp_path: Path) -> None:
+def test_program_with_the_id_of_a_dead_ui_is_not_stopped(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "600"])
     try:
         machine, pid, _ = name_of(other.pid).split("#")
@@ -87,7 +87,7 @@ def test_program_that_has_the_id_of_a_dead_ui_is_left_alone(tmp_path: Path) -> N
         other.wait()
 
 
-def test_of_several_at_once_one_has_the_instance(tmp_path: Path) -> None:
+def test_one_of_several_concurrent_uis_claims_the_instance(tmp_path: Path) -> None:
     def take(_: int) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", UI, str(tmp_path), URL]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -102,13 +102,13 @@ def test_of_several_at_once_one_has_the_instance(tmp_path: Path) -> None:
     assert take_instance(tmp_path, URL) == 2
 
 
-def test_record_that_cannot_be_understood_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_invalid_record_raises_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "ui.json").write_text("{")
     with pytest.raises(UiRunsError, match=r"ui\.json"):
         last_ui(tmp_path)
 
 
-def test_instance_is_taken_for_this_process(tmp_path: Path) -> None:
+def test_instance_is_claimed_by_this_process(tmp_path: Path) -> None:
     assert take_instance(tmp_path, URL) == 0
     found = last_ui(tmp_path)
     assert found is not None

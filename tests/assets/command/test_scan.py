@@ -1,4 +1,4 @@
-"""`deltasnap scan` as a user meets it."""
+"""`deltasnap scan` end to end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, write_log
 
 
-def test_scan_without_java_says_what_to_install(tmp_path: Path) -> None:
+def test_scan_without_java_prints_what_to_install(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     result = deltasnap("scan", "t", folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME")
@@ -37,7 +37,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_use_is_told_without_starting_spark(case: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_reported_without_starting_spark(case: str, tmp_path: Path) -> None:
     arguments, code, told = WRONG[case]
     small_table(tmp_path / "t")
     result = deltasnap("scan", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
@@ -46,7 +46,7 @@ def test_wrong_use_is_told_without_starting_spark(case: str, tmp_path: Path) -> 
     assert result.stdout == ""
 
 
-def test_scan_of_a_broken_table_tells_its_fault(tmp_path: Path) -> None:
+def test_scan_of_a_broken_table_reports_its_fault(tmp_path: Path) -> None:
     table = small_table(tmp_path / "t")
     (table / "_delta_log" / f"{1:020}.json").write_text("{", encoding="utf-8")
     result = deltasnap("scan", "t", folder=tmp_path, **without_java(tmp_path))
@@ -112,7 +112,7 @@ def test_selected_columns_are_written_as_csv_in_that_order(table: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_default_limit_is_told_where_it_cuts_and_only_there(table: Path) -> None:
+def test_notice_of_the_default_limit_appears_only_if_it_truncates(table: Path) -> None:
     cut = run("scan", table, "--format", "csv")
     assert len(cut.stdout.splitlines()) == 1 + 20
     assert cut.stderr == "Only 20 rows are shown; there are more. --limit 0 shows all.\n"
@@ -123,7 +123,7 @@ def test_default_limit_is_told_where_it_cuts_and_only_there(table: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_report_tells_on_stderr_which_files_are_read_and_why(table: Path) -> None:
+def test_report_on_stderr_lists_read_files_with_reasons(table: Path) -> None:
     where = "day = '2026-01-02' and length(text) >= 0"
     result = run("scan", table, "--where", where, "--explain", "--format", "csv", "--columns", "id")
     assert sorted(result.stdout.split()) == ["3", "4", "id"]
@@ -154,9 +154,7 @@ def test_file_has_every_row_in_the_types_of_the_table(table: Path, tmp_path: Pat
     ("arguments", "told"),
     [(("--where", "id >"), "--where"), (("--where", "nope > 1"), "nope"), (("--columns", "nope"), "no column 'nope'")],
 )
-def test_condition_or_column_that_does_not_fit_is_wrong_usage(
-    arguments: tuple[str, ...], told: str, table: Path
-) -> None:
+def test_invalid_condition_or_column_is_wrong_usage(arguments: tuple[str, ...], told: str, table: Path) -> None:
     result = run("scan", table, *arguments)
     assert result.exit_code == 2
     assert told in result.stderr

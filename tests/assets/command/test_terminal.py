@@ -21,11 +21,11 @@ def printed(*parts: object) -> str:
     return console.file.getvalue()
 
 
-def test_shown_text_is_no_markup_and_no_escape() -> None:
+def test_shown_text_contains_no_markup_or_escapes() -> None:
     assert printed(shown("[red]a[/red] \x1b[31m [link=http://x]")) == "[red]a[/red] \\x1b[31m [link=http://x]\n"
 
 
-def test_problem_is_one_line_whatever_it_says() -> None:
+def test_problem_is_one_line() -> None:
     console = Console(file=io.StringIO(), width=20)
     print_problem(console, "error", "a\nb [/nothing] s3://me:hunter2@lake/t " + "x" * 100)
     assert isinstance(console.file, io.StringIO)
@@ -51,7 +51,7 @@ def print_and_fail(text: bytes, error: Exception) -> None:
         raise error
 
 
-def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
+def test_redirected_output_leaves_no_file_and_is_shown_on_failure(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -67,7 +67,7 @@ def test_output_aside_leaves_no_file_and_tells_its_end_where_something_failed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_warnings_of_the_core_are_lines_that_steer_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[str]) -> None:
     prepare_terminal()
     prepare_terminal()
     log = logging.getLogger("deltasnap_core")

@@ -1,4 +1,4 @@
-"""`deltasnap vacuum --dry-run` as a user meets it."""
+"""`deltasnap vacuum --dry-run` end to end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.assets.command.test_driver_commands import run
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]], ids=["text", "json"])
-def test_without_dry_run_nothing_is_done_and_a_sentence_says_so(arguments: list[str], tmp_path: Path) -> None:
+def test_without_dry_run_nothing_is_done_and_an_error_is_printed(arguments: list[str], tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     result = deltasnap("vacuum", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "deltasnap never deletes files")
     assert result.returncode == 2
 
 
-def test_vacuum_without_java_says_what_to_install(tmp_path: Path) -> None:
+def test_vacuum_without_java_prints_what_to_install(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     result = deltasnap("vacuum", "t", "--dry-run", folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "No Java found", "Java 17 or later")
@@ -32,7 +32,7 @@ def test_vacuum_without_java_says_what_to_install(tmp_path: Path) -> None:
 
 CASES: dict[str, tuple[list[int], str, int | None, int | None]] = {
     "versions before the removal": ([0, 1, 2, 3, 4], "expired tombstone", 3, 3),
-    "only versions that cannot be loaded any more": ([3, 4], "expired tombstone", 2, None),
+    "only versions that are no longer loadable": ([3, 4], "expired tombstone", 2, None),
     "an orphan": ([0, 1, 2], "orphan", None, None),
     "the removing commit is missing": ([2, 7, 8], "expired tombstone", None, 7),
     "removals on both sides of a gap": ([2, 7, 8], "expired tombstone", 8, 8),
@@ -67,7 +67,7 @@ def write(path: Path, day: str, ids: list[int], mode: Any) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_versions_lose_their_files_as_told(session: Any, tmp_path: Path) -> None:
+def test_versions_lose_the_predicted_files(session: Any, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     path = tmp_path / "events"
     write(path, "2026-01-01", [1], "append")
@@ -100,7 +100,7 @@ def test_versions_lose_their_files_as_told(session: Any, tmp_path: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_retention_of_the_table_keeps_what_is_young(tmp_path: Path) -> None:
+def test_retention_of_the_table_keeps_young_files(tmp_path: Path) -> None:
     pytest.importorskip("deltalake")
     path = tmp_path / "events"
     write(path, "2026-01-01", [1], "append")

@@ -30,7 +30,7 @@ def test_columns_and_properties_that_changed_are_named() -> None:
     ]
 
 
-def test_schema_that_cannot_be_read_changed_as_a_whole() -> None:
+def test_unreadable_schema_counts_as_changed() -> None:
     assert list(metadata_changed(table(schema_of(a="long")), table('{"type":"struct"}'))) == ["schema"]
     assert list(metadata_changed(table("{nope"), table("{nope"))) == []
 
@@ -39,14 +39,14 @@ FILES = {"none": (0, 0, []), "one": (1, 0, ["+1 file"]), "gone": (0, 1, ["-1 fil
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_files_that_came_and_went_are_counted(case: str) -> None:
+def test_added_and_removed_files_are_counted(case: str) -> None:
     added, removed, expected = FILES[case]
     changes = VersionChanges(num_added_files=added, num_removed_files=removed, added_bytes=0, removed_bytes=0)
     assert list(files_changed(changes)) == expected
     assert list(files_changed(None)) == []
 
 
-def test_operation_says_how_it_wrote() -> None:
+def test_operation_includes_its_mode() -> None:
     assert operation_text(CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"})) == "WRITE (append)"
     assert operation_text(CommitInfo(operation="MERGE", operation_parameters={"mode": "x"})) == "MERGE"
     assert operation_text(CommitInfo()) == "unknown"

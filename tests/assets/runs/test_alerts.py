@@ -32,7 +32,7 @@ ERROR = TableProblem(check="log", severity="error", text="Version 3 cannot be re
 
 
 class Chat:
-    """A webhook that keeps what it gets. status: of its answers."""
+    """A webhook that stores its messages. status: of its responses."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -78,7 +78,7 @@ def chat() -> Iterator[Chat]:
 
 
 class Fleet:
-    """Tables without logs: only what was noted about them counts."""
+    """Tables without logs: only their recorded looks matter."""
 
     def __init__(self, folder: Path, url: str, *tables: str, **alerts: Any) -> None:
         self.settings = Settings.model_validate(
@@ -127,7 +127,7 @@ def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_p
     assert [text.split(".")[0] for text in chat.taken()] == ["Table events has a warning", "Table events is broken"]
 
 
-def test_only_what_is_asked_for_is_reported(tmp_path: Path, chat: Chat) -> None:
+def test_only_configured_levels_are_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url, on=["error"])
     for problems in ((WARNING,), (), (ERROR,), (WARNING,), ()):
         fleet.note(*problems)
@@ -135,7 +135,7 @@ def test_only_what_is_asked_for_is_reported(tmp_path: Path, chat: Chat) -> None:
     assert [text.split(".")[0] for text in chat.taken()] == ["Table events is broken", "Table events has recovered"]
 
 
-def test_message_that_failed_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat) -> None:
+def test_failed_message_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url, "a", "b")
     fleet.note(ERROR, table="a")
     fleet.note(ERROR, table="b")
@@ -148,7 +148,7 @@ def test_message_that_failed_is_sent_by_a_later_tick(tmp_path: Path, chat: Chat)
     assert len(chat.taken()) == 2
 
 
-def test_message_that_is_refused_holds_back_no_other_and_is_sent_again(
+def test_rejected_message_does_not_block_others_and_is_sent_again(
     tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(tmp_path, chat.url, "a", "b", "c")
@@ -168,7 +168,7 @@ def test_message_that_is_refused_holds_back_no_other_and_is_sent_again(
     assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
 
 
-def test_table_of_the_same_name_at_another_path_is_reported_anew(tmp_path: Path, chat: Chat) -> None:
+def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(ERROR)
     fleet.tick()
@@ -179,12 +179,12 @@ def test_table_of_the_same_name_at_another_path_is_reported_anew(tmp_path: Path,
     assert send_alerts(settings, fleet.instance) == "Sent 1 message."
 
 
-def test_table_at_which_nobody_looked_yet_is_not_reported(tmp_path: Path, chat: Chat) -> None:
+def test_table_without_any_look_is_not_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
 
 
-def test_table_that_no_run_checked_yet_is_reported_only_if_it_is_broken(tmp_path: Path, chat: Chat) -> None:
+def test_unchecked_table_is_reported_only_if_it_is_broken(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(checked_version=None)
     fleet.tick()
@@ -194,12 +194,12 @@ def test_table_that_no_run_checked_yet_is_reported_only_if_it_is_broken(tmp_path
     assert len(chat.taken()) == 1
 
 
-def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: Chat) -> None:
+def test_table_that_is_no_longer_polled_is_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
     assert chat.taken()[0].startswith(
-        "Table events was not checked lately. deltasnap last read the log of this table 72 hours ago. "
+        "Table events was not checked recently. deltasnap last read the log of this table 72 hours ago. "
     )
 
 
@@ -246,7 +246,7 @@ def test_error_of_another_part_does_not_show_the_url(tmp_path: Path, chat: Chat)
 
 
 @pytest.mark.parametrize("url", [f"ftp://host/{SECRET}", SECRET, f"https://host/{SECRET} x", "[1]", "{a: b}"])
-def test_invalid_url_is_refused_without_showing_it(tmp_path: Path, url: str) -> None:
+def test_invalid_url_is_rejected_without_showing_it(tmp_path: Path, url: str) -> None:
     file = tmp_path / "deltasnap.yaml"
     quoted = url if url[0] in "[{" else json.dumps(url)
     file.write_text(f"tables: [{{name: t, path: /t}}]\nalerts:\n  webhook: {quoted}\n")

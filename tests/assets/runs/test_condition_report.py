@@ -13,7 +13,7 @@ def entries_of(path: Path) -> dict[str, object]:
     return {name: entry.value for name, entry in told.items()}
 
 
-def test_page_says_which_versions_cannot_be_loaded_and_why(tmp_path: Path) -> None:
+def test_page_lists_unloadable_versions_with_reasons(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
     (log / f"{1:020}.json").write_text("\n{nope\n", encoding="utf-8")
     told = entries_of(tmp_path)

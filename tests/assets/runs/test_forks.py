@@ -5,7 +5,7 @@ import pytest
 from deltasnap_assets.runs.planning.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
 
 FORKS = (Fork(version=3, after_event=100), Fork(version=5, after_event=200))
-# The versions that were materialized, by the event after which they were.
+# The materialized versions, by the preceding event.
 MATERIALIZED = {None: {0, 1, 2, 3, 4, 5, 6, 7}, 50: {2, 3, 4, 5, 6, 7}, 100: {3, 5, 6}, 200: {6}}
 
 
@@ -29,14 +29,14 @@ def test_version_after_a_fork_counts_only_if_it_was_materialized_since(
     assert materialized_since(forks, began_after, materialized_after) == expected
 
 
-def test_fork_outdates_those_at_later_versions() -> None:
+def test_fork_replaces_forks_at_later_versions() -> None:
     assert with_fork(FORKS, 5, 300) == FORKS
     assert with_fork(FORKS, 6, 300) == (*FORKS, Fork(version=6, after_event=300))
     assert with_fork(FORKS, 4, 300) == (FORKS[0], Fork(version=4, after_event=300))
     assert with_fork(FORKS, 3, 300) == (Fork(version=3, after_event=300),)
 
 
-def test_oldest_of_many_forks_are_joined() -> None:
+def test_oldest_of_many_forks_are_merged() -> None:
     three = with_fork(FORKS, 7, 300)
     assert len(three) == 3
     assert with_fork(three, 9, 400) == (Fork(version=3, after_event=200), *three[2:], Fork(version=9, after_event=400))

@@ -1,4 +1,4 @@
-"""What a look at a table found is noted in the store."""
+"""The result of a look at a table is recorded in the store."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Table:
         return str(self.store.fleet(["events"])["condition"][0])
 
     def check(self) -> None:
-        """Note that all checks passed."""
+        """Record that all checks passed."""
         note(self.store, self.table, Found(checked_version=0))
 
     def report(self, failed: FailedRun | None = None) -> None:
@@ -77,7 +77,7 @@ def result(check: Any, *, passed: bool, is_error: bool = False, **numbers: float
     )
 
 
-def test_failed_check_is_a_problem_with_its_sentence_and_advice() -> None:
+def test_failed_check_is_a_problem_with_description_and_advice() -> None:
     found = found_by_checks([result(SmallFiles, passed=False), result(ExpiredTombstones, passed=True, expired_bytes=7)])
     assert found.problems == {
         "small_files": (TableProblem(check="small_files", severity="warning", text="It is so.", advice="Change it."),),
@@ -91,13 +91,13 @@ def test_error_of_a_check_is_an_error_of_the_table() -> None:
     assert problem.severity == "error"
 
 
-def test_freshness_is_noted_as_a_rule_for_later() -> None:
+def test_freshness_is_recorded_as_a_rule() -> None:
     found = found_by_checks([result(FreshTable, passed=True, hours_expected=26)])
     assert found.problems == {}
     assert found.stale_rule == StaleRule(patience_ms=26 * HOUR, check="fresh_table", advice=FreshTable.advice)
 
 
-def test_problems_stay_until_their_check_passes(table: Table) -> None:
+def test_problems_remain_until_their_check_passes(table: Table) -> None:
     table.check()
     note(table.store, table.table, Found(problems={"small_files": (WARNING,)}))
     note(table.store, table.table, Found(problems={"other": ()}))
@@ -137,14 +137,14 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     note(table.store, table.table, Found(is_examined=True))
     status = log_of(table.table).status()
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status)
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
     monkeypatch.setattr(last_look, "_EXAMINED_AGAIN_MS", 0)
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status)
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
 
-def test_idle_tick_looks_for_damage_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_tick_checks_for_damage_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor, looked = new_commits_sensor(table.settings, table.table, [idle_job]), list[str]()
     first = sensor(dg.build_sensor_context(instance=table.instance))
     assert isinstance(first, dg.SensorResult)
@@ -160,7 +160,7 @@ def test_idle_tick_looks_for_damage_once_an_hour(table: Table, monkeypatch: pyte
     assert looked == ["events"]
 
 
-def test_look_of_which_the_log_was_not_checked_for_damage_is_unknown(table: Table) -> None:
+def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> None:
     table.check()
     note(table.store, table.table, Found(is_examined=True))
     old = replace(table.look, examined_at_ms=table.look.looked_at_ms - 49 * HOUR)
@@ -173,7 +173,7 @@ def test_failed_runs_of_a_table_that_was_never_checked_are_a_warning(table: Tabl
     assert table.condition == "warned"
 
 
-def test_faults_of_the_log_are_noted_and_cleared(table: Table) -> None:
+def test_faults_of_the_log_are_recorded_and_cleared(table: Table) -> None:
     table.check()
     commit = table.log / f"{1:020}.json"
     content = commit.read_bytes()
@@ -197,14 +197,14 @@ def test_failed_run_is_a_warning_until_a_run_succeeds(table: Table) -> None:
     assert table.condition == "healthy"
 
 
-def test_failed_run_that_a_fault_explains_is_not_told_twice(table: Table) -> None:
+def test_failed_run_explained_by_a_fault_is_not_reported_twice(table: Table) -> None:
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     condition = log_of(table.table).condition()
     found = problems_of(condition, FailedRun(run_id="1", reason=condition.faults[0].text))
     assert (len(found[LOG]), found[RUN]) == (1, ())
 
 
-def test_tick_of_the_sensor_notes_the_latest_version(table: Table) -> None:
+def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = sensor(dg.build_sensor_context(instance=table.instance))
     assert isinstance(first, dg.SensorResult)
@@ -215,7 +215,7 @@ def test_tick_of_the_sensor_notes_the_latest_version(table: Table) -> None:
     assert table.look.latest_version == 3
 
 
-def test_poll_without_news_notes_that_it_looked(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poll_without_new_commits_records_a_look(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = sensor(dg.build_sensor_context(instance=table.instance))
     assert isinstance(first, dg.SensorResult)
@@ -227,7 +227,7 @@ def test_poll_without_news_notes_that_it_looked(table: Table, monkeypatch: pytes
     assert table.look.latest_version == 2
 
 
-def test_store_that_cannot_be_written_is_a_warning(
+def test_unwritable_store_is_a_warning(
     table: Table, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -235,10 +235,10 @@ def test_store_that_cannot_be_written_is_a_warning(
 
     monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
     note(table.store, table.table, Found(latest_version=2))
-    assert "The look at table events cannot be noted" in caplog.text
+    assert "Could not record the condition of table events" in caplog.text
 
 
-def test_configured_freshness_counts_without_a_run(table: Table) -> None:
+def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     table.check()
     note(table.store, table.table, Found(latest_version=2, last_commit_ms=time.time_ns() // 1_000_000 - 2 * HOUR))
     assert table.condition == "healthy"

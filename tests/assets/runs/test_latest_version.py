@@ -17,7 +17,7 @@ def instance_with(keys: list[str]) -> dg.DagsterInstance:
 
 
 class _Keys(dg.IOManager):
-    """Gives the keys of what would be loaded."""
+    """Returns the partition keys that would be loaded."""
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         pass
@@ -51,7 +51,7 @@ def test_latest_version_is_the_highest_of_all_versions(partitions_def: dg.Partit
     assert result.output_for_node("report") == ["10"]
 
 
-def test_only_the_highest_version_is_followed_downstream() -> None:
+def test_only_the_highest_version_is_mapped_downstream() -> None:
     partitions, others = version_partitions("events"), dg.StaticPartitionsDefinition(["1", "x"])
     with dg.partition_loading_context(dynamic_partitions_store=instance_with(KEYS)):
         for upstream, expected in ((["9", "10"], {"1", "x"}), (["9"], set())):
@@ -61,7 +61,7 @@ def test_only_the_highest_version_is_followed_downstream() -> None:
             assert set(subset.get_partition_keys()) == expected
 
 
-def test_without_versions_nothing_is_upstream() -> None:
+def test_without_versions_the_upstream_is_empty() -> None:
     partitions = version_partitions("events")
     with dg.partition_loading_context(dynamic_partitions_store=instance_with(["abc"])):
         result = LatestVersion().get_upstream_mapped_partitions_result_for_partitions(None, None, partitions)

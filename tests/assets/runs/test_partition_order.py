@@ -39,7 +39,7 @@ def test_many_moves_are_spread_over_calls() -> None:
         assert list(instance.get_dynamic_partitions("events_versions")) == [str(version) for version in range(10)]
 
 
-def test_range_of_partitions_is_one_of_versions_whatever_was_added_when() -> None:
+def test_range_of_partitions_is_a_version_range_in_any_insertion_order() -> None:
     partitions = version_partitions("events")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("events_versions", ["3", "0", "abc", "10", "2"])
@@ -48,6 +48,6 @@ def test_range_of_partitions_is_one_of_versions_whatever_was_added_when() -> Non
     assert list(partitions.get_partition_keys_in_range(dg.PartitionKeyRange("7", "7"))) == ["7"]
 
 
-def test_version_partitions_are_dagsters_dynamic_ones_to_all_others() -> None:
+def test_version_partitions_serialize_as_dynamic_partitions() -> None:
     assert version_partitions("events") == dg.DynamicPartitionsDefinition(name="events_versions")
     assert isinstance(version_partitions("events"), VersionPartitions)

@@ -21,7 +21,7 @@ def test_versions_sort_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x", "-1", "01", "1.0", "٣"])
-def test_key_that_is_no_version_is_refused(key: str) -> None:
+def test_key_that_is_not_a_version_is_rejected(key: str) -> None:
     with pytest.raises(ValueError, match="is not a version"):
         version_of(key)
 
@@ -44,7 +44,7 @@ def test_ranges_have_no_gap_and_are_ranges_of_keys(case: str) -> None:
     assert list(contiguous(versions, order)) == expected
 
 
-def test_keys_of_a_range_are_read_once_while_they_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_a_range_are_read_once_while_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     partitions = version_partitions("t")
     reads: list[str] = []
     with dg.DagsterInstance.ephemeral() as instance:

@@ -1,4 +1,4 @@
-"""The pauses between looks at a table that is broken."""
+"""The pauses between polls of a broken table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ import pytest
 
 from deltasnap_assets.runs.planning import pauses
 from deltasnap_assets.runs.planning.pauses import SensorState
+from deltasnap_core import LogCursor
+
+UNREADABLE = (
+    "x",
+    "[1]",
+    "5",
+    '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}',
+    '{"fault": "f", "next_look": "soon"}',
+    '{"fault": "f", "looks": null}',
+    '{"fault": "f", "cursor": "x"}',
+    '{"fault": "f", "cursor": 5}',
+    '{"fault": "f", "key_of_a_later_release": 1}',
+)
 
 
 @pytest.fixture
@@ -34,7 +47,19 @@ def test_table_without_a_fault_has_no_pause() -> None:
 
 
 def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
-    followed = SensorState(cursor='{"version": 3}').broken("Version 3 is lost.")
+    cursor = LogCursor(generation="table-id", version=3).to_text()
+    followed = SensorState(cursor=cursor).broken("Version 3 is lost.")
     assert SensorState.from_text(followed.to_text()) == followed
-    assert SensorState.from_text('{"version": 3}') == SensorState(cursor='{"version": 3}')
+    assert SensorState.from_text(cursor) == SensorState(cursor=cursor)
     assert followed.next_look > now
+
+
+def test_pause_stays_the_longest_after_weeks(now: float) -> None:
+    followed = SensorState(fault="Version 3 is lost.", looks=5_000).broken("Version 3 is lost.")
+    assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_text_that_is_no_state_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # of JSON, of a cursor, or of a field
+        SensorState.from_text(text)

@@ -46,23 +46,23 @@ def asked(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     return todo.add, todo.ranges
 
 
-def test_first_look_asks_for_the_oldest_versions_up_to_the_cap() -> None:
+def test_first_poll_requests_the_oldest_versions_up_to_the_limit() -> None:
     todo = plan(table(max_versions_per_run=3), status(0, 9), Known())
     assert asked(todo) == ((0, 1, 2), ((0, 2),))
     assert todo.last == 2
 
 
-def test_what_is_done_is_left_out_and_what_failed_is_asked_for_again() -> None:
+def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), generation="g")
     assert asked(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
 
 
-def test_nothing_to_do() -> None:
+def test_plan_without_new_versions_is_empty() -> None:
     todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
     assert (asked(todo), todo.last) == (((), ()), None)
 
 
-def test_late_versions_get_runs_of_their_own() -> None:
+def test_late_versions_get_separate_runs() -> None:
     known = Known(versions=(10, 11), done=frozenset({10, 11}), generation="g")
     assert asked(plan(table(), status(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
 
@@ -82,7 +82,7 @@ def test_configuration_chooses_the_versions(case: str) -> None:
     assert plan(table(versions=versions), seen, known).add == expected
 
 
-def test_table_created_anew_drops_its_partitions_and_starts_over() -> None:
+def test_recreated_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
     todo = plan(table(), status(0, 1, generation="new"), known)
     assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
@@ -101,7 +101,7 @@ def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, 
             instance.report_runless_asset_event(event)
 
 
-def test_instance_knows_partitions_materializations_and_generation() -> None:
+def test_instance_provides_partitions_materializations_and_generation() -> None:
     instance = dg.DagsterInstance.ephemeral()
     assert known_of(instance, "events") == Known()
     prepare(instance, "events", plan(table(), status(8, 11), Known()))
@@ -173,7 +173,7 @@ def test_run_whose_process_was_killed_is_recorded_as_failed() -> None:
     }
 
 
-def test_process_that_ended_without_its_parent_taking_notice_has_ended() -> None:
+def test_zombie_process_has_ended() -> None:
     zombie = subprocess.Popen([sys.executable, "-c", ""])
     machine, _, start = this_process().rsplit("#", 2)
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
@@ -182,7 +182,7 @@ def test_process_that_ended_without_its_parent_taking_notice_has_ended() -> None
 
 
 @pytest.mark.parametrize("name", ["", "elsewhere#1", "elsewhere##1#2", "#", "a#b#c"])
-def test_of_a_process_elsewhere_this_machine_cannot_tell(name: str) -> None:
+def test_process_on_another_machine_has_unknown_state(name: str) -> None:
     assert has_ended(name) is None
 
 
@@ -196,7 +196,7 @@ LOST = {
 
 @pytest.mark.parametrize("case", LOST)
 @pytest.mark.parametrize("tags", [{}, {PROCESS_TAG: "elsewhere#pid:[1]#12#34"}], ids=["no process", "elsewhere"])
-def test_run_without_a_sign_of_life_for_minutes_is_recorded_as_failed(
+def test_run_without_a_heartbeat_for_minutes_is_recorded_as_failed(
     case: str, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     status, seconds = LOST[case]
@@ -219,12 +219,12 @@ def test_run_without_a_sign_of_life_for_minutes_is_recorded_as_failed(
     [(dg.DagsterRunStatus.QUEUED, ""), (dg.DagsterRunStatus.STARTED, this_process())],
     ids=["queued", "its process is alive"],
 )
-def test_run_that_waits_or_whose_process_is_alive_is_never_lost(status: dg.DagsterRunStatus, process: str) -> None:
+def test_queued_or_live_run_is_never_lost(status: dg.DagsterRunStatus, process: str) -> None:
     run = SimpleNamespace(status=status, tags=run_tags("events", 0, 1) | {PROCESS_TAG: process})
     assert _lost(SimpleNamespace(dagster_run=run, update_timestamp=datetime(2020, 1, 1, tzinfo=UTC))) is None  # type: ignore[arg-type]
 
 
-def test_heartbeat_renews_when_a_run_was_last_updated(tmp_path: Path) -> None:
+def test_heartbeat_renews_the_update_time_of_a_run(tmp_path: Path) -> None:
     instance = dg.DagsterInstance.local_temp(str(tmp_path))
 
     @dg.job
@@ -248,7 +248,7 @@ def test_heartbeat_renews_when_a_run_was_last_updated(tmp_path: Path) -> None:
     assert updated() == last
 
 
-def test_heartbeat_starts_no_thread_beside_an_ephemeral_instance() -> None:
+def test_heartbeat_starts_no_thread_with_an_ephemeral_instance() -> None:
     instance = dg.DagsterInstance.ephemeral()
 
     @dg.job
@@ -263,7 +263,7 @@ def test_heartbeat_starts_no_thread_beside_an_ephemeral_instance() -> None:
 
 
 @pytest.mark.spark
-def test_refresh_killed_as_its_run_was_created_leaves_a_run_known_for_lost(tmp_path: Path) -> None:
+def test_refresh_killed_after_creating_a_run_leaves_a_run_detected_as_lost(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
 import dagster as dg
@@ -302,7 +302,7 @@ def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     assert plan(table(), status(0, 1, generation=table_id + "2"), known).drop == (0, 1)
 
 
-def test_lost_run_that_belongs_to_no_table_is_recorded_as_failed() -> None:
+def test_lost_run_without_a_table_is_recorded_as_failed() -> None:
     instance = dg.DagsterInstance.ephemeral()
 
     @dg.job

@@ -1,7 +1,9 @@
-"""A refresh from its look at the log to the last event: what it asks of the storage, what it does after a restore."""
+"""A refresh from reading the log to the last event: its storage requests, and its behavior after a restore."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.plan import known_of
-from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 
 class Refreshed:
-    """A table in a folder of its own, refreshed on one instance."""
+    """A table in a separate folder, refreshed on one instance."""
 
     def __init__(self, folder: Path, **table: Any) -> None:
         self.folder = folder / "events"
@@ -45,6 +47,14 @@ class Refreshed:
 
     def refresh(self) -> tuple[int, ...]:
         return refresh_table(self.defs, self.settings, self.table, self.instance, log_level="ERROR")
+
+    def verdict(self, check: str) -> tuple[bool, str]:
+        """Return whether a check of the log passed, and its severity."""
+        key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), check)
+        (record,) = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+        assert record.event is not None
+        evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
+        return evaluation.passed, evaluation.severity.value
 
     @property
     def partitions(self) -> list[str]:
@@ -90,12 +100,12 @@ def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
     assert table.refresh() == tuple(range(1, count + 1))
     assert Counter(asked["listed"]) == {"_delta_log": 2, "manifests": 3}
     commits = Counter(path for path in asked["read"] if "/_delta_log/0" in path)
-    # That of the version before tells that the log is still the one that was stored.
+    # The previous commit shows that the log is still the stored one.
     assert commits == dict.fromkeys(commits, 1)
     assert len(commits) == count + 1
 
 
-def test_restored_table_written_on_is_stored_anew_after_the_last_common_version(tmp_path: Path) -> None:
+def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_version(tmp_path: Path) -> None:
     table = Refreshed(tmp_path, max_versions_per_run=2)
     table.write(0, 5)
     assert table.refresh() == (0, 1, 2, 3, 4, 5)
@@ -112,7 +122,22 @@ def test_restored_table_written_on_is_stored_anew_after_the_last_common_version(
     assert table.refresh() == ()
 
 
-def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -> None:
+def test_refresh_ends_when_a_user_stops_its_run(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 3)
+
+    def stop(event: RefreshEvent) -> None:
+        if event.message.startswith("Started execution of step"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        refresh_table(table.defs, table.settings, table.table, table.instance, on_event=stop, log_level="CRITICAL")
+    (run,) = table.instance.get_runs()
+    assert run.status in {dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+    assert table.refresh() == (0, 1, 2, 3)
+
+
+def test_rolled_back_table_loses_the_removed_versions(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
     assert table.refresh() == (0, 1, 2, 3)
@@ -123,6 +148,27 @@ def test_table_rolled_back_loses_the_versions_that_are_no_more(tmp_path: Path) -
     table.write(2, 2, mark="b")
     assert table.refresh() == (2,)
     assert table.stored_files(2) == {"3", "b2.parquet"}
+
+
+def test_table_that_lost_its_newest_commits_says_so_until_it_is_written_to(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 3)
+    table.refresh()
+    table.roll_back_to(1)
+    store = SnapshotStore.open(None, table.settings.storage)
+    for _ in range(2):
+        table.refresh()
+        (page,) = table.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
+        assert page.asset_observation is not None
+        assert "Versions 2 to 3 are gone from the log" in str(page.asset_observation.metadata["health"].value)
+        assert table.verdict("contiguous_log") == (False, "WARN")
+        (row,) = store.fleet(["events"]).to_pylist()
+        assert (row["condition"], row["check"]) == ("warned", "log")
+        assert row["reason"].startswith("Versions 2 to 3 are gone from the log")
+    table.write(2, 2, mark="b")
+    assert table.refresh() == (2,)
+    assert table.verdict("contiguous_log") == (True, "ERROR")
+    assert store.fleet(["events"]).to_pylist()[0]["check"] != "log"
 
 
 def test_job_refreshes_all_tables_though_one_of_them_fails(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""`deltasnap refresh` killed at random moments, from its start to its end: the next one puts everything right.
+"""`deltasnap refresh` killed at random moments: the next refresh repairs everything.
 
-DELTASNAP_KILLS sets how many moments are tried, DELTASNAP_KILLS_SEED which.
+DELTASNAP_KILLS sets the number of moments, DELTASNAP_KILLS_SEED selects them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Place:
             )
 
     def refresh(self) -> None:
-        """Run `deltasnap refresh` to its end, which must be a good one."""
+        """Run `deltasnap refresh`, which must succeed."""
         code = self.start().wait()
         assert code == 0, (self.folder / "printed").read_text(encoding="utf-8")
 
@@ -70,13 +70,13 @@ class Place:
         return {v: (state.num_of_files, state.size_in_bytes, state.num_of_removes) for v, state in states.items()}
 
     def instance(self) -> dg.DagsterInstance:
-        """The instance that the command made."""
+        """The instance created by the command."""
         return dg.DagsterInstance.from_config(str(self.folder / ".deltasnap" / "dagster_home"))
 
 
 @pytest.fixture(scope="module")
 def unharmed(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, dict[int, tuple[int, int, int]]]:
-    """How long a refresh takes that nobody kills, in seconds, and what it stores."""
+    """The duration of a complete refresh in seconds, and its stored versions."""
     place = Place(tmp_path_factory.mktemp("unharmed") / "place")
     began = time.monotonic()
     place.refresh()
@@ -84,11 +84,11 @@ def unharmed(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, dict[int,
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_refresh_that_was_killed_is_made_up_for_by_the_next(
+def test_killed_refresh_is_completed_by_the_next(
     number: int, unharmed: tuple[float, dict[int, tuple[int, int, int]]], tmp_path: Path, spark: Any
 ) -> None:
     seconds, expected = unharmed
-    # One moment in each part of the whole, so that a few of them cover it.
+    # One moment in each part of the run, so that a few moments cover it.
     moment = seconds * (number + random.Random(SEED + number).random()) / KILLS
     place = Place(tmp_path / "place")
     process = place.start()

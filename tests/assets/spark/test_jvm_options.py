@@ -18,7 +18,7 @@ EXTRA_OPTIONS = "spark.driver.extraJavaOptions"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with a Java, a Spark and a cache folder of its own."""
+    """A machine with Java, Spark and its own cache folder."""
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def made() -> Path:
     return archive
 
 
-def test_archive_is_used_once_it_is_made(machine: Path) -> None:
+def test_archive_is_used_after_it_is_created(machine: Path) -> None:
     assert archive_options() == ()
     archive = made()
     assert archive.is_relative_to(machine / "cache" / "deltasnap")
@@ -62,32 +62,28 @@ def other_jars(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [newer_java, other_java_file, other_jars])
-def test_archive_is_not_used_once_what_it_was_made_with_has_changed(
-    machine: Path, change: Callable[[Path], None]
-) -> None:
+def test_archive_is_not_used_after_java_or_spark_changed(machine: Path, change: Callable[[Path], None]) -> None:
     made()
     change(machine)
     assert archive_options() == ()
 
 
 @pytest.mark.parametrize("name", ["JAVA_HOME", "SPARK_HOME"])
-def test_archive_is_not_used_where_java_or_spark_is_missing(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_archive_is_not_used_without_java_or_spark(machine: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made()
     monkeypatch.setenv(name, str(machine / "none"))
     assert archive_path() is None
     assert archive_options() == ()
 
 
-def test_pyspark_version_is_part_of_the_archives_name(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyspark_version_is_part_of_the_archive_name(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = archive_path()
     monkeypatch.setattr("deltasnap_assets.spark.jvm_options.distribution_version", lambda _: "4.9.9")
     assert archive_path() != before
 
 
 @pytest.mark.parametrize("chosen", ["-XX:SharedArchiveFile=/mine.jsa", "-XX:ArchiveClassesAtExit=/mine.jsa"])
-def test_archive_of_the_users_own_is_left_alone(machine: Path, chosen: str) -> None:
+def test_archive_of_the_user_is_kept(machine: Path, chosen: str) -> None:
     made()
     assert archive_options(chosen=chosen) == ()
 
@@ -117,7 +113,7 @@ def test_heap_is_small_up_to_four_gibibytes(machine: Path, memory: str, expected
     assert ("-XX:+UseSerialGC" in config[DEFAULT_OPTIONS]) == expected
 
 
-def test_settings_of_the_user_win(machine: Path) -> None:
+def test_settings_of_the_user_take_precedence(machine: Path) -> None:
     mine: Config = {
         EXTRA_OPTIONS: "-Xss4m",
         DEFAULT_OPTIONS: "-Dmine=1",
@@ -152,7 +148,7 @@ def test_settings_of_a_driver_are_not_sent_to_a_connect_server(machine: Path) ->
     assert not any(key.startswith(("spark.driver.", "spark.executor.")) for key in config)
 
 
-def test_connect_server_is_of_this_machine_whatever_the_user_chose(machine: Path) -> None:
+def test_connect_server_always_runs_on_this_machine(machine: Path) -> None:
     mine: Config = {
         "spark.driver.memory": "4g",
         "spark.connect.grpc.binding.address": "0.0.0.0",
@@ -165,7 +161,7 @@ def test_connect_server_is_of_this_machine_whatever_the_user_chose(machine: Path
     assert "spark.remote" not in config
 
 
-def test_connect_server_compiles_as_java_does_by_itself_and_collects_large_arrays_apart(machine: Path) -> None:
+def test_connect_server_uses_the_default_compilers_and_collects_large_arrays_separately(machine: Path) -> None:
     options = server_config(SparkSettings(), 15009)[DEFAULT_OPTIONS]
     assert "Tiered" not in options
     assert "-XX:G1HeapRegionSize=16m" in options.split()

@@ -1,4 +1,4 @@
-"""Whether the next refresh needs Spark, as the stored versions show it."""
+"""Whether the next refresh needs Spark, predicted from the stored versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def settings_of(
     return Settings(storage=str(folder / "store"), tables=(table,), spark=SparkSettings(use=use))
 
 
-def test_table_that_is_not_stored_needs_spark(tmp_path: Path) -> None:
+def test_table_without_stored_versions_needs_spark(tmp_path: Path) -> None:
     reason = reason_for_spark(settings_of(tmp_path))
     assert reason == "table events: the whole state of a version, to be stored: Spark reconstructs"
 
@@ -32,7 +32,7 @@ def test_rows_of_every_version_are_written_by_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_table_that_is_followed_needs_spark_only_where_it_is_large_or_spark_does_everything(
+def test_followed_table_needs_spark_only_if_large_or_configured(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a"), add("b")]})

@@ -1,4 +1,4 @@
-"""The Spark session of a run: when it starts, and what the run log says of it."""
+"""The Spark session of a run: when it starts, and its line in the run log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Conf:
 
 
 class Resource:
-    """In the place of dagster-pyspark's resource: counts the sessions it starts."""
+    """A fake of dagster-pyspark's resource that counts the started sessions."""
 
     def __init__(self, **config: str) -> None:
         self.spark_config = config
@@ -65,14 +65,14 @@ def test_remote_session_is_logged_without_its_token(made: Made) -> None:
     assert lines == ["Connecting to Spark at sc://lake:15002: facts about files"]
 
 
-def test_settings_are_those_of_the_configuration_and_start_nothing(made: Made) -> None:
+def test_settings_come_from_the_configuration_and_start_nothing(made: Made) -> None:
     sessions, resource, _ = made(**{LIMIT: "5s"})
     assert sessions.setting(LIMIT) == "5s"
     assert sessions.setting("spark.databricks.delta.snapshotPartitions") is None
     assert resource.started == 0
 
 
-def test_settings_of_a_session_that_runs_are_its_own(made: Made) -> None:
+def test_running_session_provides_its_own_settings(made: Made) -> None:
     sessions, _, _ = made()
     sessions.session("facts about files")
     assert sessions.setting("spark.sql.ansi.enabled") == "true"

@@ -16,7 +16,7 @@ from deltasnap_assets.spark.session_config import session_config
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_sail_that_is_not_installed_is_one_line_of_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sail_is_one_line_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
@@ -28,7 +28,7 @@ def test_sail_that_is_not_installed_is_one_line_of_advice(monkeypatch: pytest.Mo
     assert running_sail_url() is None
 
 
-def test_sail_has_one_server_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sail_has_one_server_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     def start() -> str:
@@ -43,7 +43,7 @@ def test_sail_has_one_server_in_a_process(monkeypatch: pytest.MonkeyPatch) -> No
     assert "spark.driver.memory" not in config
 
 
-def test_pins_of_sail_are_those_of_all_tests_except_for_pyspark() -> None:
+def test_pins_of_sail_match_all_others_except_pyspark() -> None:
     pins, of_sail = (_pins(name) for name in ("constraints.txt", "constraints-sail.txt"))
     other = {line for line in of_sail - pins if not line.startswith(("pysail==", "pyspark==4.1."))}
     assert other == set()

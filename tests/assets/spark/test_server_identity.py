@@ -1,4 +1,4 @@
-"""A server that is gone is never taken for the program that has its process id by now, by however many that look."""
+"""A program that reuses the process id of a stopped server is never mistaken for it, even by concurrent readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PORT = 15002
 
 @pytest.fixture(scope="module")
 def other() -> Iterator[subprocess.Popen[bytes]]:
-    """Another program, in a process group of its own."""
+    """Another program, in a separate process group."""
     process = subprocess.Popen(["sleep", "600"], start_new_session=True)
     yield process
     process.kill()
@@ -54,7 +54,7 @@ def records(pid: int) -> st.SearchStrategy[dict[str, Any]]:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_program_that_has_the_id_of_a_dead_server_is_no_server_and_is_not_stopped(
+def test_program_with_the_id_of_a_dead_server_is_not_stopped(
     other: subprocess.Popen[bytes], tmp_path: Path, data: st.DataObject
 ) -> None:
     folder = tmp_path / "server"
@@ -66,14 +66,14 @@ def test_program_that_has_the_id_of_a_dead_server_is_no_server_and_is_not_stoppe
     assert other.poll() is None
 
 
-def test_server_is_known_by_what_it_started_when_its_launcher_is_gone(tmp_path: Path) -> None:
+def test_server_is_identified_by_its_children_after_its_launcher_has_ended(tmp_path: Path) -> None:
     record(tmp_path / "server", process_group=0, mark="of this test")
     child = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK_VARIABLE: "of this test"})
     try:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(running_server, [tmp_path / "server"] * 8))
         assert all(server is not None and server.port == PORT for server in found)
-        waiting = ThreadPoolExecutor(1).submit(child.wait)  # a child that nobody waits for is not gone
+        waiting = ThreadPoolExecutor(1).submit(child.wait)  # a child that is not waited for remains as a zombie
         assert stop_server(tmp_path / "server") is not None
         waiting.result()
     finally:
@@ -82,7 +82,7 @@ def test_server_is_known_by_what_it_started_when_its_launcher_is_gone(tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"port": 1}', '{"unheard": 1}'])
-def test_record_that_cannot_be_understood_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
+def test_invalid_record_raises_an_error_that_names_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "server.json").write_text(text)
     with pytest.raises(SparkServerError, match=r"server\.json.*delete it"):
         running_server(tmp_path)

@@ -1,4 +1,4 @@
-"""The server that the UI brings along, with a program in the place of Spark."""
+"""The server started by the UI, with a fake Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.assets.spark.test_connect_server import LISTENS, folder, spark_that
 
 __all__ = ["folder"]  # the fixture
 
-pytestmark = pytest.mark.spark  # programs of its own
+pytestmark = pytest.mark.spark  # separate programs
 
 _UI = """\
 import os, sys
@@ -29,7 +29,7 @@ os.execv("/bin/sh", ["/bin/sh", "-c", "echo brought; exec sleep 600"])
 """
 
 
-def test_server_ends_with_the_process_that_brought_it_though_that_is_killed(folder: Path) -> None:
+def test_server_stops_even_if_the_process_that_started_it_is_killed(folder: Path) -> None:
     spark_that(folder, LISTENS)
     command = [sys.executable, "-c", _UI, str(folder), str(free_port())]
     interface = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
@@ -51,10 +51,10 @@ def test_server_ends_with_the_process_that_brought_it_though_that_is_killed(fold
     [SparkSettings(remote="sc://elsewhere:15002"), SparkSettings(master="local[2]")],
     ids=["a server is named", "a master is named"],
 )
-def test_session_that_the_configuration_names_is_the_one_of_a_run(spark: SparkSettings) -> None:
+def test_configured_session_is_used_in_a_run(spark: SparkSettings) -> None:
     assert spark_of_run(spark, {PORT_VARIABLE: "1"}) == spark
 
 
-def test_run_that_finds_no_server_has_a_session_of_its_own() -> None:
+def test_run_without_a_server_starts_its_own_session() -> None:
     assert spark_of_run(SparkSettings(), {PORT_VARIABLE: str(free_port())}) == SparkSettings()
     assert spark_of_run(SparkSettings(), {}) == SparkSettings()

@@ -25,7 +25,7 @@ echo 'openjdk version "17.0.1"' >&2
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine whose Java starts from an archive only where it says that it is whole."""
+    """A machine whose Java starts only from a valid archive."""
     home = java_of(tmp_path, "17.0.1")
     Path(home, "bin", "java").write_text(JVM, encoding="utf-8")
     own = Path(home, "lib", "server", "classes.jsa")
@@ -45,16 +45,14 @@ def session_that_writes(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "_run_workload", run_workload)
 
 
-def test_archive_appears_whole_where_sessions_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_is_published_atomically(monkeypatch: pytest.MonkeyPatch) -> None:
     session_that_writes("whole", monkeypatch)
     archive = make_archive()
     assert archive == archive_path()
     assert [file.name for file in archive.parent.iterdir()] == [archive.name]
 
 
-def test_java_without_an_archive_of_its_own_classes_gets_one_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_without_a_base_archive_gets_one_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "jdk" / "lib" / "server" / "classes.jsa").unlink()
     given: list[str] = []
 
@@ -71,7 +69,7 @@ def test_java_without_an_archive_of_its_own_classes_gets_one_first(
     assert {file.name for file in archive.parent.iterdir()} == {archive.name, base.name}
 
 
-def test_archive_that_was_cut_short_is_never_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_archive_is_never_used(monkeypatch: pytest.MonkeyPatch) -> None:
     session_that_writes("whole", monkeypatch)
     archive = make_archive()
     session_that_writes("who", monkeypatch)
@@ -81,7 +79,7 @@ def test_archive_that_was_cut_short_is_never_used(monkeypatch: pytest.MonkeyPatc
     assert len(list(archive.parent.iterdir())) == 1
 
 
-def test_what_a_killed_command_left_is_removed_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_killed_command_are_removed_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     session_that_writes("whole", monkeypatch)
     archive = make_archive()
     stray, young = archive.with_suffix(".123"), archive.with_suffix(".456")
@@ -92,13 +90,13 @@ def test_what_a_killed_command_left_is_removed_after_an_hour(monkeypatch: pytest
     assert {file.name for file in archive.parent.iterdir()} == {archive.name, young.name}
 
 
-def test_jvm_that_writes_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jvm_without_an_archive_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "_run_workload", lambda _: "Error: no dynamic archives here\n\n")
     with pytest.raises(WarmUpError, match="no dynamic archives here"):
         make_archive()
 
 
-def test_disk_without_room_for_the_archive_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_reported_before_the_archive_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "_NEEDED_MB", 10**12)
     with pytest.raises(WarmUpError, match=r"Expected \d+ MB free below .*deltasnap for the archive, found \d+ MB"):
         make_archive()
@@ -106,6 +104,6 @@ def test_disk_without_room_for_the_archive_is_told_at_once(monkeypatch: pytest.M
 
 @pytest.mark.thorough
 @pytest.mark.spark
-def test_workload_replays_and_stores_every_kind_of_thing(spark: SparkSession) -> None:
-    # Four files a commit; each of the three after the checkpoint removes one.
+def test_workload_replays_and_stores_every_kind_of_data(spark: SparkSession) -> None:
+    # Four files per commit; each of the three after the checkpoint removes one.
     assert exercise(spark) == 6 * 4 - 3

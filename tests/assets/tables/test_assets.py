@@ -26,7 +26,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
 
 class App:
-    """A table of `deltalake`'s, the definitions for it and an instance of its own."""
+    """A table written by `deltalake`, its definitions and its own instance."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.path = folder / "events"
@@ -86,7 +86,7 @@ def test_refresh_materializes_every_version_of_every_asset(app: App) -> None:
 
 
 @pytest.mark.parametrize("version", range(VERSIONS))
-def test_stored_files_are_those_of_deltalake(app: App, version: int) -> None:
+def test_stored_files_match_deltalake(app: App, version: int) -> None:
     rows = app.load("all_files", version).select("path").collect()
     assert {Path(row.path).name for row in rows} == live_paths(app.path, version)
     assert app.metadata("all_files", version)["dagster/partition_row_count"] == len(rows)
@@ -106,7 +106,7 @@ def test_metadata_names_the_engine_of_a_version(app: App, name: str) -> None:
     assert app.metadata(name, VERSIONS - 1)["computed_by"].startswith("driver: ")
 
 
-def test_metadata_tells_what_a_version_did(app: App) -> None:
+def test_metadata_shows_the_changes_of_a_version(app: App) -> None:
     told = app.metadata("reconstructed_state", 6)
     assert told["operation"] == "DELETE"
     assert told["engine"].startswith("delta-rs")
@@ -121,7 +121,7 @@ def test_newest_version_is_recorded_last(app: App) -> None:
 
 
 def evaluations(app: App, partition: str | None) -> dict[str, Any]:
-    """The last result of each check that was recorded for that partition; None: for none."""
+    """The last result of each check recorded for that partition; None: without a partition."""
     found: dict[str, Any] = {}
     for key in app.defs.resolve_asset_graph().asset_check_keys:
         for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
@@ -134,11 +134,11 @@ def evaluations(app: App, partition: str | None) -> dict[str, Any]:
 
 
 def outcomes(app: App, partition: str | None) -> dict[str, bool]:
-    """Whether each check passed that was recorded for that partition; None: for none."""
+    """Whether each check recorded for that partition passed; None: without a partition."""
     return {name: evaluation.passed for name, evaluation in evaluations(app, partition).items()}
 
 
-def test_checks_are_evaluated_once_a_run(app: App) -> None:
+def test_checks_are_evaluated_once_per_run(app: App) -> None:
     found = outcomes(app, None)
     unsure = ("small_files", "tombstone_ratio", "steady_growth")
     assert found == {
@@ -163,7 +163,7 @@ def test_checks_of_versions_have_a_result_for_each(app: App, version: int) -> No
     assert found["schema_unchanged"]
 
 
-def test_table_itself_is_told_in_full_of_its_newest_version(app: App) -> None:
+def test_table_observation_describes_its_newest_version(app: App) -> None:
     (record,) = app.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
     seen = record.asset_observation
     assert seen is not None
@@ -173,7 +173,7 @@ def test_table_itself_is_told_in_full_of_its_newest_version(app: App) -> None:
     assert health_of(app.instance, "events") == " ".join(str(seen.metadata["health"].value).split())
 
 
-def test_page_of_the_newest_version_tells_files_and_tombstones(app: App) -> None:
+def test_page_of_the_newest_version_shows_files_and_tombstones(app: App) -> None:
     newest = VERSIONS - 1
     assert "bytes_by_partition" in app.metadata("all_files", newest)
     assert app.metadata("tombstones", newest)["vacuum_would_free_now"].startswith("no file expired")
@@ -238,7 +238,7 @@ def test_each_asset_can_be_materialized_alone(spark: SparkSession, tmp_path: Pat
     assert app.load(name, 2) is not None
 
 
-def test_version_that_came_late_is_stored_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_late_version_is_also_stored(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path, versions="latest")
     app.grow(4)
     assert app.refresh() == (3,)
@@ -257,7 +257,7 @@ def test_version_that_came_late_is_stored_too(spark: SparkSession, tmp_path: Pat
     assert list(app.instance.get_dynamic_partitions("events_versions"))[-1] == "5"
 
 
-def test_damaged_log_fails_the_run_and_leaves_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_log_fails_the_run_and_keeps_stored_versions(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(3)
     assert app.refresh() == (0, 1, 2)
@@ -268,7 +268,7 @@ def test_damaged_log_fails_the_run_and_leaves_what_is_stored(spark: SparkSession
     assert app.materialized("reconstructed_state") == {"0", "1", "2"}
 
 
-def test_pruned_versions_lose_their_partitions_and_stay_done(spark: SparkSession, tmp_path: Path) -> None:
+def test_pruned_versions_lose_their_partitions_and_remain_done(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(4)
     app.refresh()
@@ -281,9 +281,7 @@ def test_pruned_versions_lose_their_partitions_and_stay_done(spark: SparkSession
     assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
 
 
-def test_table_that_cannot_be_read_any_more_fails_its_run_naming_the_feature(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_table_that_becomes_unsupported_fails_its_run_with_the_feature(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(2)
     write_log(
@@ -293,7 +291,7 @@ def test_table_that_cannot_be_read_any_more_fails_its_run_naming_the_feature(
         app.refresh()
 
 
-def test_tables_are_written_as_plain_parquet_where_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_plain_parquet_is_written_if_configured(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path, materialize_as="table")
     app.grow(2)
     app.refresh()

@@ -1,4 +1,4 @@
-"""Tables broken in every way we know of: what their page, their checks and the refresh say, on a real instance."""
+"""Tables broken in every known way: their page, checks and refresh, on a real instance."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def observations(app: App) -> list[dg.AssetObservation]:
 
 
 def statuses(app: App) -> dict[str, str]:
-    """What Dagster shows of each check that is not partitioned: the status of its latest record."""
+    """The status that Dagster shows for each unpartitioned check: its latest record."""
     found = {}
     for key in app.defs.resolve_asset_graph().asset_check_keys:
         for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=1):
@@ -103,7 +103,7 @@ def without_a_part(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [in_pages, in_footer, emptied, truncated, without_a_part])
-def test_damaged_checkpoint_is_a_warning_and_never_well(
+def test_damaged_checkpoint_is_a_warning_and_never_ok(
     spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     app = App(tmp_path, checks={"max_small_file_ratio": 1, "max_tombstone_ratio": 1})
@@ -137,7 +137,7 @@ def live_paths_of_log(app: App, version: int) -> set[str]:
     return found
 
 
-def test_repaired_checkpoint_is_told_without_a_new_commit(spark: SparkSession, tmp_path: Path) -> None:
+def test_repaired_checkpoint_is_reported_without_a_new_commit(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     file = with_checkpoint(app, 4)
     sound = file.read_bytes()
@@ -146,11 +146,11 @@ def test_repaired_checkpoint_is_told_without_a_new_commit(spark: SparkSession, t
     assert "cannot be read" in page(app)["health"]
     file.write_bytes(sound)
     assert app.refresh() == ()
-    assert "no faults any more" in page(app)["health"]
+    assert "no longer has faults" in page(app)["health"]
     assert evaluations(app, None)["readable_checkpoint"].passed
 
 
-def test_gap_stores_what_can_be_loaded_and_names_the_rest(spark: SparkSession, tmp_path: Path) -> None:
+def test_gap_stores_loadable_versions_and_names_the_rest(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(11)
     (log_folder(app) / commit_file(6)).unlink()
@@ -206,7 +206,7 @@ def test_garbage_commit_of_a_new_table_stores_the_versions_before_it(spark: Spar
     assert page(app)["num_of_files"] == len(live_paths_of_log(app, 5))
 
 
-def test_unsupported_feature_fails_one_check_and_skips_the_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_unsupported_feature_fails_one_check_and_skips_other_checks(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(3)
     app.refresh()
@@ -225,7 +225,7 @@ def test_unsupported_feature_fails_one_check_and_skips_the_others(spark: SparkSe
     assert told["numbers_of"] == "version 2, the last good one"
 
 
-def test_dropped_table_keeps_what_was_known(spark: SparkSession, tmp_path: Path) -> None:
+def test_dropped_table_keeps_its_last_known_facts(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(3)
     app.refresh()
@@ -242,7 +242,7 @@ def test_dropped_table_keeps_what_was_known(spark: SparkSession, tmp_path: Path)
     assert (found["contiguous_log"], found["readable_checkpoint"]) == ("FAILED", "SKIPPED")
 
 
-def test_wrong_path_of_a_table_never_seen_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+def test_wrong_path_of_a_new_table_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     with pytest.raises(BrokenTableError, match="No Delta table at"):
         app.refresh()
@@ -252,7 +252,7 @@ def test_wrong_path_of_a_table_never_seen_is_one_sentence(spark: SparkSession, t
     assert "No Delta table" not in page(app)["health"]
 
 
-def test_run_that_fails_of_storage_keeps_the_last_numbers_and_links_it(
+def test_run_that_fails_because_of_storage_keeps_the_last_numbers_and_is_linked(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deltasnap_core import StorageError

@@ -30,7 +30,7 @@ LABELS = field(
 )
 
 
-def test_nested_fields_have_rows_of_their_own() -> None:
+def test_nested_fields_have_separate_rows() -> None:
     columns = columns_of(metadata(field("day", "date"), ADDRESS, ITEMS, LABELS, partition_columns=("day",)))
     assert [(column.name, column.type) for column in columns] == [
         ("day", "date"),
@@ -47,7 +47,7 @@ def test_nested_fields_have_rows_of_their_own() -> None:
     assert [column.name for column in columns if not column.nullable] == ["address.zip"]
 
 
-def test_changes_are_told_in_words() -> None:
+def test_changes_are_described_as_text() -> None:
     before = metadata(field("id", "integer"), field("old", "string"), ADDRESS, configuration={"a": "1", "b": "2"})
     moved = field("address", struct(field("city", "string", comment="home"), field("zip", "integer")))
     after = metadata(
@@ -59,7 +59,7 @@ def test_changes_are_told_in_words() -> None:
         "column old dropped (string)",
         "column id is bigint, was int",
         "column address.city comment 'home', was 'where'",
-        "column address.zip may be null now",
+        "column address.zip is now nullable",
         "partitioned by new, was nothing",
         "property b = 3, was 2",
         "feature x added",

@@ -27,7 +27,7 @@ def result_of(**values: Any) -> dg.AssetCheckResult:
     ],
     ids=str,
 )
-def test_check_that_fails_is_an_error_only_where_the_log_is_at_fault(
+def test_failed_check_is_an_error_only_for_a_fault_of_the_log(
     told: Severity | None, severity: dg.AssetCheckSeverity
 ) -> None:
     failed = result_of(passed=False, severity=told, numbers={"files": 3})
@@ -37,9 +37,9 @@ def test_check_that_fails_is_an_error_only_where_the_log_is_at_fault(
     assert {name: entry.value for name, entry in failed.metadata.items()} == {"files": 3}
 
 
-def test_check_that_passes_gives_no_advice() -> None:
+def test_passed_check_has_no_advice() -> None:
     assert result_of(passed=True).description == "told"
 
 
-def test_check_gives_the_advice_of_its_verdict_before_its_own() -> None:
+def test_check_prefers_the_advice_of_its_verdict() -> None:
     assert str(result_of(passed=False, advice="Restore it.").description).endswith("What to do: Restore it.")

@@ -1,4 +1,4 @@
-"""Every check, in a run of a table made to fail it: what it says, and what it says to do."""
+"""Every check, in a run of a table that fails it: description and advice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPECTED = {
     "checksum_agrees": "The log differs from 1 checksum: version 8: table_size_bytes, num_files.",
     "small_files": "files are smaller than 16 MiB (100%, at most 50% expected).",
     "tombstone_ratio": "tombstones and",
-    "expired_tombstones": "30 files of 2.9 KiB passed their retention",  # by now; the last version was made in time
+    "expired_tombstones": "30 files of 2.9 KiB passed their retention",  # the last version was committed in time
     "fresh_table": "expected (three times the longest recent pause, at least a day).",
     "statistics_coverage": "files have no statistics (0% have some, at least 90% expected).",
     "even_partitions": "day=2026-03-06",
@@ -36,7 +36,7 @@ EXPECTED = {
 }
 # The advice of these depends on the table.
 ADVICE_OF_TABLE = {"small_files": "Run `OPTIMIZE`: "}
-# A table is made for each of these alone, below.
+# Each of these has a separate table below.
 TRIED_ALONE = {"contiguous_log", "readable_checkpoint", "readable_protocol"}
 
 
@@ -54,7 +54,7 @@ def schema(*columns: str) -> dict[str, Any]:
 
 
 def write_unkempt_table(path: Path) -> None:
-    """Nine versions: small files without statistics, most of them replaced; another schema; one day far larger."""
+    """Nine versions: small files without statistics, most of them replaced; a schema change; one day far larger."""
     commits: dict[int, list[dict[str, Any]]] = {0: [commit_info("CREATE TABLE"), protocol(), schema("id")]}
     for version in range(1, 7):
         commits[version] = [file_of(day, f"{version}-{day}", 100 + version) for day in DAYS]
@@ -75,29 +75,29 @@ def write_unkempt_table(path: Path) -> None:
 def unkempt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
     app = App(tmp_path_factory.mktemp("unkempt"), checks=LIMITS)
     write_unkempt_table(app.path)
-    with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):  # it blocks what comes after it
+    with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):  # it blocks downstream assets
         app.refresh()
     return app
 
 
 @pytest.fixture(scope="module")
 def told(unkempt: App) -> dict[str, Any]:
-    """What each check said last of the run as a whole."""
+    """The last unpartitioned result of each check."""
     return evaluations(unkempt, None)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_check_fails_and_says_what_to_do(name: str, told: dict[str, Any]) -> None:
+def test_check_fails_with_advice(name: str, told: dict[str, Any]) -> None:
     assert not told[name].passed, told[name].description
     assert EXPECTED[name] in told[name].description
     assert f"What to do: {ADVICE_OF_TABLE.get(name, ADVICE[name])}" in told[name].description
 
 
-def test_every_check_is_tried() -> None:
+def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
 
 
-def test_version_that_failed_is_settled_by_the_next_good_one(unkempt: App, told: dict[str, Any]) -> None:
+def test_failed_version_passes_after_the_next_good_one(unkempt: App, told: dict[str, Any]) -> None:
     assert not told["schema_unchanged"].passed
     assert not evaluations(unkempt, "7")["schema_unchanged"].passed
     write_log(unkempt.path, {9: [file_of(DAYS[0], "9", 100)]})
@@ -110,7 +110,7 @@ def test_version_that_failed_is_settled_by_the_next_good_one(unkempt: App, told:
 
 
 def evaluated(app: App, asset: str, name: str) -> Any:
-    """What one check says when it is executed by itself, as from its page."""
+    """The result of one check executed alone, as from its page."""
     selection = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey(["events", asset]), name))
     jobs = [dg.define_asset_job("alone", selection, executor_def=dg.in_process_executor)]
     job = dg.Definitions.merge(app.defs, dg.Definitions(jobs=jobs)).resolve_job_def("alone")
@@ -119,7 +119,7 @@ def evaluated(app: App, asset: str, name: str) -> Any:
     return evaluation
 
 
-def test_log_with_holes_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_log_with_gaps_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     versions = {version: [file_of(DAYS[0], str(version), 100)] for version in range(1, 7) if version not in (3, 5)}
     write_log(app.path, {0: [protocol(), schema("id")], **versions})
@@ -128,7 +128,7 @@ def test_log_with_holes_is_told(spark: SparkSession, tmp_path: Path) -> None:
     assert told.description.startswith("Of versions 0 to 6, 4 cannot be loaded: 3 to 6. The commit of version 3 is")
 
 
-def test_table_that_asks_for_an_unknown_feature_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_with_an_unknown_feature_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     asks = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["later"], "writerFeatures": ["later"]}
     write_log(app.path, {0: [protocol(), schema("id")], 1: [{"protocol": asks}]})

@@ -1,4 +1,4 @@
-"""What Dagster makes of the observations of the table: one run downstream for each batch of commits."""
+"""The effect of table observations in Dagster: one downstream run for each batch of commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = delta_log_key("events")
 
 
 class Follower:
-    """A table, an asset that follows it by itself, and the automation that asks for it."""
+    """A table, an eager downstream asset, and the automation sensor that requests it."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "events"
@@ -37,7 +37,7 @@ class Follower:
         write_log(self.path, {v: [commit_info(), *(first if v == 0 else []), add(f"{v}.parquet")] for v in versions})
 
     def look(self) -> None:
-        """What a tick does, and what the run that it requests observes at its end."""
+        """The effect of a tick, and of the observation at the end of its run."""
         sight = log_of(self.table).status()
         todo = plan(self.table, sight, known_of(self.instance, "events"))
         prepare(self.instance, "events", todo)
@@ -69,7 +69,7 @@ def follower(tmp_path: Path) -> Follower:
     return Follower(tmp_path)
 
 
-def test_eager_asset_is_asked_for_once_for_each_batch_of_commits(follower: Follower) -> None:
+def test_eager_asset_is_requested_once_for_each_batch_of_commits(follower: Follower) -> None:
     requested = [follower.requested()]
     for batch in ((0, 1), (2,), (), (3, 4, 5), ()):
         follower.write(*batch)
@@ -79,7 +79,7 @@ def test_eager_asset_is_asked_for_once_for_each_batch_of_commits(follower: Follo
     assert [seen.data_version for seen in follower.observations()] == ["5", "2", "1"]
 
 
-def test_observing_by_hand_tells_the_version_and_asks_for_nothing_twice(follower: Follower) -> None:
+def test_manual_observation_records_the_version_and_triggers_nothing_twice(follower: Follower) -> None:
     follower.write(0, 1)
     follower.requested()
     follower.observe()
@@ -90,7 +90,7 @@ def test_observing_by_hand_tells_the_version_and_asks_for_nothing_twice(follower
     assert known_of(follower.instance, "events").generation == "table-id"
 
 
-def test_observing_by_hand_leaves_a_table_that_was_created_again_to_the_next_plan(follower: Follower) -> None:
+def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: Follower) -> None:
     follower.write(0, 1)
     follower.look()
     write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})

@@ -1,4 +1,4 @@
-"""The facts of a version are found once, in a thread, and a long count reports its progress."""
+"""The facts of a version are computed once, in a thread, and long queries report progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOUND = FileBreakdown.of([FileGroup.of_file("a", 5, ()), FileGroup.of_tombstone(
 
 
 class Versions:
-    """In the place of HeldVersions. The breakdown of a version can be had when `is_counted` is set."""
+    """A fake of HeldVersions. The breakdown of a version is available when `is_counted` is set."""
 
     def __init__(self) -> None:
         self.is_counted = Event()
@@ -48,7 +48,7 @@ def facts_of(versions: Any) -> FactQueries:
     return FactQueries(versions)
 
 
-def test_files_and_tombstones_of_a_version_are_found_together_and_once(versions: Versions) -> None:
+def test_files_and_tombstones_of_a_version_are_computed_together_and_once(versions: Versions) -> None:
     versions.is_counted.set()
     facts = facts_of(versions)
     facts.ask("t", 3)
@@ -78,7 +78,7 @@ def test_long_count_reports_its_progress(versions: Versions, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("error", [TimeoutError("of the storage"), RuntimeError("of Spark")], ids=repr)
-def test_error_of_the_count_ends_the_wait(versions: Versions, error: Exception) -> None:
+def test_error_of_the_query_ends_the_wait(versions: Versions, error: Exception) -> None:
     versions.error = error
     versions.is_counted.set()
     facts = facts_of(versions)

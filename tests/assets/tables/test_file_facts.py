@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -8,13 +11,17 @@ import pytest
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.file_facts import (
     file_facts,
+    tombstone_facts,
     tombstone_facts_of,
     tombstone_facts_of_frame,
     tombstone_facts_of_rows,
 )
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_actions import REMOVES
 from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
+from tests.builders import add, metadata, protocol, remove, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +43,7 @@ def gone_facts(*rows: dict[str, Any], retention_ms: int, now_ms: int) -> Tombsto
     return counted
 
 
-def test_live_files_are_told_by_partition_and_size() -> None:
+def test_live_files_are_counted_by_partition_and_size() -> None:
     one, none = {"day": "1", "country": "de"}, {"country": None, "day": "1"}
     facts = facts_of(
         {"path": "a", "size": 1024, "partitionValues": one},
@@ -59,7 +66,7 @@ def test_partitions_beyond_those_shown_are_counted(monkeypatch: pytest.MonkeyPat
     assert (facts.num_partitions, len(facts.partitions)) == (9, 3)
 
 
-def test_sizes_beyond_all_bounds_do_no_harm() -> None:
+def test_sizes_beyond_all_bounds_are_handled() -> None:
     other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
     facts = facts_of({"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)
     assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 0), (1, -1)]
@@ -90,6 +97,37 @@ def test_tombstones_expire_after_their_retention() -> None:
     assert (told.num_expired, told.expired_bytes) == (2, 5)
     none = gone_facts(retention_ms=1, now_ms=1)
     assert (none.num_files, none.size_in_bytes, none.first_expires_ms) == (0, 0, None)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_files_with_deletion_vectors_expire_once_and_not_while_they_are_live(
+    spark: SparkSession, tmp_path: Path, engine: EngineUse
+) -> None:
+    at = time.time_ns() // 1_000_000
+    gone = partial(remove, deletion_timestamp=at)
+
+    def vector(number: int) -> dict[str, Any]:
+        return {"storageType": "u", "pathOrInlineDv": f"abc{number}", "sizeInBytes": 10, "cardinality": number}
+
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    start = [protocol(3, 7, **features), metadata(), add("live", size=100), add("two", size=10), add("one", size=1)]
+    first = [gone("live", size=100), add("live", size=100, deletionVector=vector(1))]
+    first += [gone("two", size=10), add("two", size=10, deletionVector=vector(1))]
+    second = [gone("live", size=100, deletionVector=vector(1)), add("live", size=100, deletionVector=vector(2))]
+    second += [gone("two", size=10, deletionVector=vector(1)), gone("one", size=1)]
+    write_log(tmp_path / "t", dict(enumerate([start, first, second])))
+    log = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine=engine))
+    store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
+    store.write_range("t", log, 0, 2)
+
+    def facts(now_ms: int) -> tuple[int, int, int]:
+        breakdown = store.file_breakdown("t", 2)
+        found = tombstone_facts(store, "t", 2, breakdown, retention_ms=1000, now_ms=now_ms, has_vectors=True)
+        return found.num_files, found.num_expired, found.expired_bytes
+
+    assert facts(at + 1000) == (5, 2, 11)
+    assert facts(at + 999) == (5, 0, 0)
 
 
 @pytest.mark.spark

@@ -23,7 +23,7 @@ WARNING = TableProblem(check="small_files", severity="warning", text="Many small
 
 
 class Fleet:
-    """Three stored tables: `orders` is broken, `events` healthy, and nobody looked at `clicks`."""
+    """Three stored tables: `orders` is broken, `events` healthy, and `clicks` has no look."""
 
     def __init__(self, folder: Path) -> None:
         self.now = system_clock()
@@ -51,7 +51,7 @@ def fleet(tmp_path: Path) -> Fleet:
     return Fleet(tmp_path)
 
 
-def test_page_has_one_row_a_table_the_worst_first(fleet: Fleet) -> None:
+def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
     lines = str(fleet_page(fleet.rows)["fleet"].value).splitlines()
     assert lines[0].startswith("| table | condition | reason | last commit |")
     assert [line.split("](")[0] for line in lines[2:]] == ["| [orders", "| [clicks", "| [events"]
@@ -118,17 +118,17 @@ def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
         (FleetOrder.GROWTH, ["orders", "events", "clicks"]),
     ],
 )
-def test_order_is_the_one_asked_for(fleet: Fleet, order: FleetOrder, names: list[str]) -> None:
+def test_rows_have_the_requested_order(fleet: Fleet, order: FleetOrder, names: list[str]) -> None:
     assert [row["table"] for row in in_order(fleet.rows, order)] == names
 
 
-def test_unknown_values_are_last_in_any_order_and_count_as_nothing(fleet: Fleet) -> None:
+def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) -> None:
     rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
     assert [row["table"] for row in in_order(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
     assert totals_of(rows).growth_7d_bytes == -10
 
 
-def test_each_materialization_is_recorded_and_kept_in_the_store(fleet: Fleet) -> None:
+def test_each_materialization_is_recorded_and_stored(fleet: Fleet) -> None:
     defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job(fleet.settings)])
     instance = dg.DagsterInstance.ephemeral()
     for _ in range(2):

@@ -23,7 +23,7 @@ class Stored:
 
 
 class Unread:
-    """A stored version that nobody may read."""
+    """A stored version that must not be read."""
 
     def value(self) -> Any:
         raise AssertionError
@@ -42,24 +42,24 @@ def test_without_an_annotation_one_version_is_a_frame_and_several_are_a_dict() -
     assert files(Any) == {}
 
 
-def test_dict_is_one_whatever_the_number_of_versions() -> None:
+def test_dict_annotation_works_for_any_number_of_versions() -> None:
     assert files(dict, 3) == {3: FRAME}
     assert list(files(dict[int, pa.Table], 3, 4).values()) == [pa.table({"size": [1]})] * 2
     assert isinstance(files(dict[int, pd.DataFrame], 3)[3], pd.DataFrame)
 
 
-def test_one_frame_for_several_versions_is_refused_saying_what_to_annotate() -> None:
+def test_one_frame_for_several_versions_is_rejected_with_the_right_annotation() -> None:
     expected = r"of one version, found 2; use the annotation dict\[int, pandas.DataFrame\]"
     with pytest.raises(InputTypeError, match=expected):
         files(pd.DataFrame, 3, 4)
 
 
-def test_one_frame_where_no_version_is_known_yet_is_refused_saying_what_makes_some() -> None:
+def test_one_frame_without_any_version_is_rejected_with_advice() -> None:
     with pytest.raises(InputTypeError, match=r"has none yet; .*`deltasnap refresh` materializes versions"):
         files(pd.DataFrame)
 
 
 @pytest.mark.parametrize("wanted", [int, list[int], dict[str, pa.Table], dict[int, str], pd.Series], ids=str)
-def test_other_types_are_refused_before_anything_is_loaded(wanted: object) -> None:
+def test_other_types_are_rejected_before_anything_is_loaded(wanted: object) -> None:
     with pytest.raises(InputTypeError, match=r"expected pyspark.sql.DataFrame, pyarrow.Table"):
         given_as(wanted, "events/all_files", "all_files", {1: Unread()})

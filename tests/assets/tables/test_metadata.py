@@ -66,7 +66,7 @@ def plain(entries: dict[str, dg.MetadataValue]) -> dict[str, object]:
     return {name: value.value for name, value in entries.items()}
 
 
-def test_log_segment_says_what_has_to_be_read() -> None:
+def test_log_segment_shows_the_files_to_read() -> None:
     store = MemoryLogStore(commits(0, 12), checkpoint(10), checksum(12))
     entries = plain(log_segment_metadata(LogSegmentBuilder(store=store, log_path=LOG_PATH).build()))
     assert entries == {
@@ -90,7 +90,7 @@ def test_log_segment_without_checkpoint() -> None:
     assert (entries["commits_since_checkpoint"], entries["checkpoint_version"]) == (3, None)
 
 
-def test_computed_state_is_numbers_schema_and_picture() -> None:
+def test_computed_state_has_numbers_schema_and_chart() -> None:
     entries = computed_state_metadata(state())
     values = plain(entries)
     assert values["num_of_files"] == 4
@@ -105,17 +105,17 @@ def test_computed_state_is_numbers_schema_and_picture() -> None:
     assert columns == [("id", "bigint", "the key"), ("tags", "array<string>", None)]
 
 
-def test_plots_ordered_by_name_are_in_the_order_of_what_they_tell() -> None:
+def test_plots_ordered_by_name_are_ordered_by_importance() -> None:
     entries = computed_state_metadata(state(num_deletion_vectors=0, num_deleted_records=0))
     plotted = sorted(name for name, value in entries.items() if isinstance(value, dg.IntMetadataValue))
     assert plotted == ["num_of_files", "num_records", "size_in_bytes", "size_per_file", "tombstones"]
 
 
-def test_records_are_left_out_where_a_file_does_not_say() -> None:
+def test_records_are_omitted_if_a_file_has_no_count() -> None:
     assert "num_records" not in computed_state_metadata(state(num_files_without_records=1))
 
 
-def test_commit_tells_operation_user_engine_and_metrics() -> None:
+def test_commit_has_operation_user_engine_and_metrics() -> None:
     commit = CommitInfo(
         operation="MERGE",
         user_name="ada",

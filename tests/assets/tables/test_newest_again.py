@@ -30,7 +30,7 @@ def again(instance: dg.DagsterInstance, *versions: int) -> tuple[str | None, obj
     return None if found is None else (found.partition, found.metadata["number"].value)
 
 
-def test_newest_of_a_range_is_recorded_once_more(instance: dg.DagsterInstance) -> None:
+def test_newest_of_a_range_is_recorded_again(instance: dg.DagsterInstance) -> None:
     store(instance, 1, 2, 10)
     assert again(instance, 1, 2, 10) == ("10", 10)
 
@@ -45,13 +45,13 @@ def test_newest_of_all_is_recorded_after_a_run_of_old_versions(instance: dg.Dags
     assert again(instance, 0, 1) == again(instance, 0) == ("10", 10)
 
 
-def test_partition_that_is_no_version_or_not_materialized_does_not_count(instance: dg.DagsterInstance) -> None:
+def test_partition_that_is_not_a_version_or_not_materialized_does_not_count(instance: dg.DagsterInstance) -> None:
     store(instance, 0, 1)
     instance.add_dynamic_partitions("events_versions", ["abc", "11"])
     assert again(instance, 1) is None
 
 
-def test_versions_of_a_table_that_is_gone_do_not_count(instance: dg.DagsterInstance) -> None:
+def test_versions_of_a_dropped_table_do_not_count(instance: dg.DagsterInstance) -> None:
     store(instance, 0, 9)
     (last,) = instance.fetch_materializations(FILES, limit=1).records
     instance.report_runless_asset_event(

@@ -35,30 +35,30 @@ FACTS = FileFacts(
 )
 
 
-def test_log_segment_tells_the_age_of_its_checkpoint() -> None:
+def test_log_segment_shows_the_age_of_its_checkpoint() -> None:
     assert plain(log_segment_page(segment()))["checkpoint_age"] == "2 commits and 2 minutes"
     assert plain(log_segment_page(segment(last=10)))["checkpoint_age"] == "of this version"
     (told,) = plain(log_segment_page(segment(last=2, at=None))).values()
     assert told == "3 commits, no checkpoint; 303 B"
 
 
-def test_what_changed_besides_files_is_told_where_the_version_before_is_known() -> None:
+def test_changes_besides_files_are_shown_if_the_previous_version_is_known() -> None:
     assert changes_page(None, state()) == {}
     assert plain(changes_page(state(), state())) == {"changed_besides_files": "nothing"}
     (told,) = plain(changes_page(state(metadata=None), state(protocol=None))).values()
     assert told == "nothing"
 
 
-def test_table_well_kept_is_said_to_be() -> None:
+def test_healthy_table_is_reported_as_ok() -> None:
     assert health(state(), segment(), CheckSettings()).startswith("OK: 4 files, ")
 
 
-def test_table_with_problems_is_told_what_to_do() -> None:
+def test_table_with_problems_has_advice() -> None:
     told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
     assert "2 commits since the last checkpoint, at most 1 expected. Run `deltasnap checkpoint PATH`" in told
 
 
-def test_what_each_check_of_the_table_finds_is_told_with_what_to_do() -> None:
+def test_every_failing_check_of_the_table_has_advice() -> None:
     gone = TombstoneFacts(
         num_files=20,
         size_in_bytes=60_000,
@@ -75,7 +75,7 @@ def test_what_each_check_of_the_table_finds_is_told_with_what_to_do() -> None:
     assert "Run `VACUUM`: it deletes the files that no version within the retention needs." in expired
 
 
-def test_page_of_the_table_begins_with_its_health_and_what_is_in_it_and_ends_with_numbers_to_plot() -> None:
+def test_page_of_the_table_starts_with_health_and_contents_and_ends_with_plots() -> None:
     steps = [VersionStep(version=12, operation="WRITE", added=10, removed=0)]
     entries = table_page(
         TableSettings(name="events", path="s3://key:secret@lake/events"),
@@ -102,7 +102,7 @@ def test_page_of_the_table_begins_with_its_health_and_what_is_in_it_and_ends_wit
     assert numbers[:2] == ["dagster/row_count", "num_of_files"]
 
 
-def test_live_files_are_told_by_size_and_partition() -> None:
+def test_live_files_are_counted_by_size_and_partition() -> None:
     values: dict[str, Any] = plain(all_files_page(FACTS))
     assert "day=1/country=null" in values["bytes_by_partition"]
     assert "| largest | 2 KiB | `day=1/a.parquet` |" in values["largest_and_smallest"]
@@ -114,13 +114,13 @@ def test_partitions_that_are_not_shown_are_counted() -> None:
     assert values["bytes_by_partition"].endswith("and 19,998 smaller ones")
 
 
-def test_unpartitioned_table_has_no_picture_of_partitions() -> None:
+def test_unpartitioned_table_has_no_chart_of_partitions() -> None:
     everything = PartitionFiles(values={}, num_files=2, size_in_bytes=10)
     facts = FileFacts(bins=(), largest=(), smallest=(), partitions=(everything,), num_partitions=1)
     assert plain(all_files_page(facts)) == {"file_sizes": "no files"}
 
 
-def test_tombstones_tell_what_vacuum_would_free() -> None:
+def test_tombstones_page_shows_what_vacuum_would_free() -> None:
     facts = TombstoneFacts(
         num_files=3,
         size_in_bytes=3000,
@@ -137,13 +137,13 @@ def test_tombstones_tell_what_vacuum_would_free() -> None:
     assert (values["first_expires"], values["last_expires"]) == (1.0, 2.0)
 
 
-def test_state_is_told_in_words_and_a_picture() -> None:
+def test_state_is_shown_as_text_and_a_chart() -> None:
     values: dict[str, Any] = plain(state_page(state(), FACTS))
     assert values["contents"] == "90 rows in 4 files, 59.1 KiB"
     assert values["file_sizes"] == plain(all_files_page(FACTS))["file_sizes"]
 
 
 @pytest.mark.parametrize(("sizes", "is_shown"), [([100, 200], False), ([100, 20_000], True), ([], False)])
-def test_version_whose_files_are_in_one_bin_has_no_picture_of_them(sizes: list[int], is_shown: bool) -> None:
+def test_version_with_all_files_in_one_bin_has_no_chart(sizes: list[int], is_shown: bool) -> None:
     values = plain(state_page(state(file_size_histogram=FileSizeHistogram.of_sizes(sizes))))
     assert ("file_sizes" in values) == is_shown

@@ -24,7 +24,7 @@ KIB = 1024
 
 
 def texts(picture: str) -> list[str]:
-    """The texts in a picture, which is Markdown of one image, and well-formed."""
+    """The text in a chart, which must be well-formed Markdown of one image."""
     before, _, svg = picture.partition("](<data:image/svg+xml,")
     assert before.startswith("![")
     assert not set("<>\\\n`").intersection(svg[:-2])
@@ -36,12 +36,12 @@ def bins(*counts: int) -> list[SizeBin]:
     return [SizeBin(start=2**n, end=2 ** (n + 1), count=count) for n, count in enumerate(counts)]
 
 
-def test_bins_are_those_that_files_are_in_and_those_between() -> None:
+def test_bins_cover_all_files_without_gaps() -> None:
     assert [each.count for each in fitted_bins(bins(0, 0, 3, 0, 2, 0))] == [3, 0, 2]
     assert fitted_bins(bins(0, 0)) == ()
 
 
-def test_many_bins_are_put_together() -> None:
+def test_many_bins_are_merged() -> None:
     fitted = fitted_bins(bins(*[1] * 25), most=10)
     assert [each.count for each in fitted] == [3] * 8 + [1]
     assert fitted[0].start == 1
@@ -49,18 +49,18 @@ def test_many_bins_are_put_together() -> None:
 
 
 @pytest.mark.parametrize("sizes", [[1], [5] * 9, [10**n for n in range(13)], [0, 2**40], range(0, 10**6, 7)], ids=str)
-def test_picture_of_file_sizes_is_short_enough_to_be_shown_at_once(sizes: list[int]) -> None:
+def test_chart_of_file_sizes_is_short_enough_to_be_shown_without_a_click(sizes: list[int]) -> None:
     picture = file_sizes_picture(FileSizeHistogram.of_sizes(sizes))
     assert len(picture) <= MAX_CHARACTERS
     shown = texts(picture)
     assert sum(int(text.replace(",", "")) for text in shown[1::2]) == len(sizes)
 
 
-def test_no_files_are_said_to_be_none() -> None:
+def test_version_without_files_is_described_as_none() -> None:
     assert file_sizes_picture(FileSizeHistogram.of_sizes([])) == sizes_picture([]) == "no files"
 
 
-def test_texts_of_a_log_are_data_in_a_picture() -> None:
+def test_text_of_a_log_is_escaped_in_a_chart() -> None:
     evil = "</text><script>&amp;\x1b[31m|`](x)\\"
     (label, text) = texts(bars_picture("bytes", [Bar(label=evil[:16], value=1, text="a & b")]))
     assert label == "</text><script>&"
@@ -75,7 +75,7 @@ def test_as_many_bars_are_shown_as_fit() -> None:
     assert len(texts(picture)) == 2 * count
 
 
-def test_last_versions_are_shown_as_what_came_and_went() -> None:
+def test_last_versions_are_shown_as_additions_and_removals() -> None:
     steps = [VersionStep(version=n, operation="WRITE", added=n * KIB, removed=n % 3) for n in range(100)]
     picture = versions_picture("bytes", steps)
     assert len(picture) <= MAX_CHARACTERS

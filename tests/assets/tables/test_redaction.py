@@ -1,4 +1,4 @@
-"""What an asset's run records where it fails, without credentials, of whatever kind the failure is."""
+"""The events of a failed asset run contain no credentials, for any kind of failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECRET = "hunter2"  # not in the line that raises, which a stack trace shows
 
 
 class Refusing:
-    """Snapshots of a storage that refuses everything, in words of its own."""
+    """Snapshots on a storage that rejects every request with its own message."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -9,7 +9,7 @@ from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, ch
 from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, row_selection
 
 
-def test_input_without_rows_is_the_asset_itself() -> None:
+def test_input_without_rows_loads_the_asset_itself() -> None:
     assert row_selection({}, "events/all_files", "all_files") is None
     assert row_selection({"rows": False, "other": 1}, "events/tombstones", "tombstones") is None
 
@@ -25,15 +25,15 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "columns without rows": ({"columns": ["x"], "rows": False}, "all_files", "expected True, because 'columns' is set"),
     "rows of another asset": ({"rows": True}, "tombstones", "expected an input of all_files, found 'tombstones'"),
     "rows is text": ({"rows": "yes"}, "all_files", "expected True or False, found 'yes'"),
-    "condition is no text": ({"rows": True, "where": 1}, "all_files", "expected a condition in SQL, found 1"),
+    "condition is not text": ({"rows": True, "where": 1}, "all_files", "expected a condition in SQL, found 1"),
     "columns is text": ({"rows": True, "columns": "x"}, "all_files", "expected a list of names, found 'x'"),
     "no columns": ({"rows": True, "columns": []}, "all_files", "expected a list of names"),
-    "column is no text": ({"rows": True, "columns": [1]}, "all_files", "expected a list of names"),
+    "column is not text": ({"rows": True, "columns": [1]}, "all_files", "expected a list of names"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_other_metadata_is_an_error_that_names_input_and_key(case: str) -> None:
+def test_invalid_metadata_is_an_error_that_names_input_and_key(case: str) -> None:
     metadata, name, told = WRONG[case]
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         row_selection(metadata, "events/x", name)
@@ -59,19 +59,19 @@ WRONG_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {
     "another asset": ({"row_changes": "of_version"}, "tombstones", "expected an input of all_files"),
     "net is text": ({"row_changes": "of_version", "net": "x"}, "all_files", "expected True or False, found 'x'"),
     "empty key": ({"row_changes": "of_version", "key": ""}, "all_files", "'key': expected a list of names, found ''"),
-    "condition is no text": ({"row_changes": "of_version", "where": 1}, "all_files", "expected a condition in SQL"),
+    "condition is not text": ({"row_changes": "of_version", "where": 1}, "all_files", "expected a condition in SQL"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG_CHANGES)
-def test_other_metadata_of_row_changes_is_an_error(case: str) -> None:
+def test_invalid_metadata_of_row_changes_is_an_error(case: str) -> None:
     metadata, name, told = WRONG_CHANGES[case]
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         change_selection(metadata, "events/x", name)
     assert told in str(error.value)
 
 
-def test_what_a_run_read_is_kept_as_json() -> None:
+def test_last_read_version_is_stored_as_json() -> None:
     read = ReadVersion(version=3, generation="000001-id", commit=None)
     assert ReadVersion.from_json({"since": None, **read.to_json()}) == read
     for wrong in (None, 3, {"version": 3}, {"version": "3", "generation": "g", "commit": None}):

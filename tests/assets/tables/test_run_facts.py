@@ -7,7 +7,7 @@ from deltasnap_assets.tables.checks.run_facts import version_facts
 from tests.assets.tables.test_metadata import state
 
 
-def test_changes_of_the_schema_are_known_for_versions_whose_predecessor_is() -> None:
+def test_schema_changes_are_known_for_versions_with_a_known_predecessor() -> None:
     metadata = state().metadata
     assert metadata is not None
     wider = json.loads(metadata.schema_string or "")

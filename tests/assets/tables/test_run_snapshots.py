@@ -1,4 +1,4 @@
-"""What the assets of one run ask of the storage: the same, whatever the number of versions."""
+"""The storage requests of one run: the same for any number of versions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run_of(
 
 
 def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> None:
-    """What the five assets and the checks of a run ask for."""
+    """The requests of the five assets and the checks of a run."""
     messages: list[str] = []
 
     def progress(what: str, done: int, total: int) -> None:
@@ -85,12 +85,12 @@ def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
     listings = Counter(path.rpartition("/")[2] for path in asked["listed"])
     assert listings == {"_delta_log": 2, "manifests": 2}
     commits = [path for path in asked["read"] if "/_delta_log/0" in path]
-    assert len(commits) == len(set(commits)) == count + 1  # the one before tells that the log is the same
+    assert len(commits) == len(set(commits)) == count + 1  # the previous commit shows that the log is the same
     manifests = Counter(path for path in asked["read"] if "/manifests/" in path)
     assert len(manifests) == 1  # of the version before
 
 
-def test_versions_that_the_log_has_lost_come_from_the_store(spark: SparkSession, tmp_path: Path) -> None:
+def test_versions_lost_in_the_log_come_from_the_store(spark: SparkSession, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, range(4))
@@ -99,7 +99,7 @@ def test_versions_that_the_log_has_lost_come_from_the_store(spark: SparkSession,
     assert run_of(spark, tmp_path)[0].log_segments(table, range(4)) == expected
 
 
-def test_rolled_back_table_is_told_to_the_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_rolled_back_table_is_logged_in_the_run(spark: SparkSession, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     refresh(*run_of(spark, tmp_path), range(4))
     (log / f"{3:020d}.json").unlink()
@@ -110,7 +110,7 @@ def test_rolled_back_table_is_told_to_the_run(spark: SparkSession, tmp_path: Pat
 
 
 class NoSpark:
-    """In the place of dagster-pyspark's resource."""
+    """A fake of dagster-pyspark's resource."""
 
     def __init__(self) -> None:
         self.spark_config: dict[str, str] = {}
@@ -120,9 +120,7 @@ class NoSpark:
         raise AssertionError("Spark was started")
 
 
-def test_first_version_is_computed_by_spark_and_those_that_follow_by_the_driver(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
     snapshots, table = run_of(spark, tmp_path)
     first = snapshots.stored(table, [0, 1], lambda *_: None)
@@ -138,7 +136,7 @@ def test_first_version_is_computed_by_spark_and_those_that_follow_by_the_driver(
     assert str(later.manifests(table, [3])[3].computed_by).startswith("driver: ")
 
 
-def test_spark_computes_everything_where_it_is_always_used(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_computes_everything_if_always_used(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     snapshots, table = run_of(spark, tmp_path, use="always")
     stored = snapshots.stored(table, range(4), lambda *_: None)

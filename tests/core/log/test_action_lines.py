@@ -1,4 +1,4 @@
-"""What a line of actions is: read, passed over or refused, the same on every way."""
+"""Lines of actions are parsed, skipped or rejected in the same way by every parser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def files_of(lines: pa.Table) -> list[tuple[str, int | None]]:
     [
         pytest.param(rb'{"\u0061dd":{"p\u0061th":"a","size":1}}', "add", [("a", 1)], id="escaped keys"),
         pytest.param(b' \t{ "add" :\t{"path":"a","size":1} } \r', "add", [("a", 1)], id="white space"),
-        pytest.param(b'{"add":null,"remove":{"path":"a"}}', "remove", [("a", None)], id="null beside an action"),
+        pytest.param(b'{"add":null,"remove":{"path":"a"}}', "remove", [("a", None)], id="null next to an action"),
         pytest.param(b'{"add":null}', None, [], id="null"),
         pytest.param(b"{}", None, [], id="nothing"),
         pytest.param(b'{"ADD":{"path":"x"},"add":{"PATH":"y","path":"a","size":1}}', "add", [("a", 1)], id="case"),
@@ -50,14 +50,16 @@ def files_of(lines: pa.Table) -> list[tuple[str, int | None]]:
         pytest.param(rb'{"add":{"path":"a\u0000\udbff\udfff","size":1}}', "add", [("a\0\U0010ffff", 1)], id="NUL"),
         pytest.param('{"add":{"path":"a\u2028","size":1}}'.encode(), "add", [("a\u2028", 1)], id="U+2028"),
         pytest.param(b'{"add":{"path":"} null, Inf","size":1}}', "add", [("} null, Inf", 1)], id="text like syntax"),
-        pytest.param(b'{"add":{"path":"a","size":1,"x":1e999}}', "add", [("a", 1)], id="huge number nobody reads"),
+        pytest.param(
+            b'{"add":{"path":"a","size":1,"x":1e999}}', "add", [("a", 1)], id="huge number in an unread field"
+        ),
         pytest.param(b'{"commitInfo":{"add":{"path":"a"},"n":[1,"x",null]}}', "commitInfo", [], id="inner add"),
         pytest.param(b'{"checkpoint":{}}', "checkpoint", [], id="manifest commit"),
         pytest.param(b'{"foo":[1],"bar":{"add":1}}', None, [], id="unknown"),
     ],
 )
-@pytest.mark.parametrize("neighbour", [b"", b'{"remove":{"path":"z","path":"z"}}'], ids=["alone", "beside"])
-def test_a_line_that_says_one_thing_is_read(
+@pytest.mark.parametrize("neighbour", [b"", b'{"remove":{"path":"z","path":"z"}}'], ids=["alone", "among others"])
+def test_an_unambiguous_line_is_read(
     line: bytes, action: str | None, files: list[tuple[str, int | None]], neighbour: bytes
 ) -> None:
     lines = lines_of(line, neighbour)
@@ -73,7 +75,7 @@ def test_a_line_that_says_one_thing_is_read(
         pytest.param(b'{"add":{"path":"a","size":1}}\r{"add":{"path":"b","size":1}}', id="two objects, return"),
         pytest.param(b'{"add":{"path":"a","size":1},"remove":{"path":"b"}}', id="two actions"),
         pytest.param(b'{"commitInfo":{},"txn":{"appId":"a","version":1}}', id="two actions, none of files"),
-        pytest.param(b'{"protocol":5}', id="no object inside"),
+        pytest.param(b'{"protocol":5}', id="inner value is not an object"),
         pytest.param(b"null", id="null, which ends Arrow's process"),
         pytest.param(b"{}null{}", id="null between objects"),
         pytest.param(b"{} null null\t{}", id="nulls between objects"),
@@ -81,8 +83,8 @@ def test_a_line_that_says_one_thing_is_read(
         pytest.param(b'{"add":', id="half an object"),
         pytest.param(b'{"add":{"path":"a","size":1}} x', id="text after"),
         pytest.param(b'\xef\xbb\xbf{"add":{"path":"a","size":1}}', id="byte order mark"),
-        pytest.param(b'{"add":{"path":"a","size":1,"x":NaN}}', id="NaN nobody reads"),
-        pytest.param(b'{"add":{"path":"a","size":1,"x":[1,-Infinity]}}', id="Infinity nobody reads"),
+        pytest.param(b'{"add":{"path":"a","size":1,"x":NaN}}', id="NaN in an unread field"),
+        pytest.param(b'{"add":{"path":"a","size":1,"x":[1,-Infinity]}}', id="Infinity in an unread field"),
         pytest.param(b'{"add":{"path":"a","size":NaN}}', id="NaN"),
         pytest.param(b"{'add':{'path':'a','size':1}}", id="single quotes"),
         pytest.param(b'{"add":{"path":"a\tb","size":1}}', id="raw control character"),
@@ -91,7 +93,7 @@ def test_a_line_that_says_one_thing_is_read(
         pytest.param(b'{"add":{"path":"\xff","size":1}}', id="no UTF-8"),
         pytest.param(b'{"foo":"\xed\xa0\x80"}', id="surrogate as bytes"),
         pytest.param(rb'{"add":{"path":"\ud800","size":1}}', id="lone surrogate"),
-        pytest.param(rb'{"foo":{"\uDC00":1}}', id="lone surrogate nobody reads"),
+        pytest.param(rb'{"foo":{"\uDC00":1}}', id="lone surrogate in an unread field"),
         pytest.param(b'{"add":{"path":"a","size":9223372036854775808}}', id="2^63"),
         pytest.param(b'{"add":{"path":"a","size":9007199254740993.0}}', id="float beyond 2^53"),
         pytest.param(b'{"add":{"path":"a","size":1.5}}', id="fraction"),
@@ -109,19 +111,19 @@ def test_a_line_that_says_one_thing_is_read(
         pytest.param(b'{"foo":' + b"[" * 100_000, id="100,000 arrays left open"),
     ],
 )
-def test_a_line_that_readers_read_otherwise_is_refused_with_file_and_line(line: bytes) -> None:
+def test_an_ambiguous_line_is_rejected_with_file_and_line(line: bytes) -> None:
     with pytest.raises(CorruptLogError) as caught:
         lines_of(b'{"add":{"path":"z","size":1}}', b"", line, b'{"remove":{"path":"z"}}')
 
     assert (caught.value.path, caught.value.line) == (PATH, 3)
 
 
-def test_an_object_over_two_lines_is_refused_though_there_are_as_many_objects_as_lines() -> None:
+def test_an_object_over_two_lines_is_rejected_even_if_the_counts_of_objects_and_lines_match() -> None:
     with pytest.raises(CorruptLogError):
         lines_of(b'{"add":{"path":"a","size":1}}{"add":', b'{"path":"b","size":1}}')
 
 
-def test_a_line_longer_than_a_line_may_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_beyond_the_maximum_length_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(action_lines, "MAX_LINE_BYTES", 100)
 
     with pytest.raises(CorruptLogError, match="100 bytes") as caught:
@@ -130,7 +132,7 @@ def test_a_line_longer_than_a_line_may_be_is_refused(monkeypatch: pytest.MonkeyP
     assert caught.value.line == 2
 
 
-def test_one_unusual_line_among_many_leaves_the_others_as_they_are() -> None:
+def test_one_unusual_line_does_not_affect_other_lines() -> None:
     usual = content([protocol(), *(add(f"f{n}") for n in range(2000)), commit_info(note="a, Infinity")])
     unusual = b'{"add":{"size":1e1,"path":"last"}}'
 
@@ -154,7 +156,7 @@ VECTOR_OF_FILE = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 1, 
         pytest.param(commit_info(), id="other action"),
     ],
 )
-def test_a_line_among_many_that_are_alike_is_read_as_it_is_alone(other: dict[str, Any]) -> None:
+def test_a_valid_line_is_read_the_same_alone_and_among_similar_lines(other: dict[str, Any]) -> None:
     alone = lines_of(content([other]).strip()).select(["line", "action", *MEASURED_ACTION.names])
 
     lines = read_lines(PATH, 7, content([*(add(f"f{n}") for n in range(99)), other, *map(add, "yz")]))
@@ -171,7 +173,7 @@ def test_a_line_among_many_that_are_alike_is_read_as_it_is_alone(other: dict[str
         pytest.param(b'{"add":{"path":"x","size":1},"txn":{"appId":"a","version":1}}', id="two actions"),
     ],
 )
-def test_a_line_among_many_that_are_alike_is_refused_as_it_is_alone(line: bytes) -> None:
+def test_an_invalid_line_is_rejected_the_same_alone_and_among_similar_lines(line: bytes) -> None:
     alike = content([add("a")])
 
     with pytest.raises(CorruptLogError) as caught:
@@ -180,7 +182,7 @@ def test_a_line_among_many_that_are_alike_is_refused_as_it_is_alone(line: bytes)
     assert caught.value.line == 100
 
 
-# Any object in any spelling: both ways read it alike.
+# Any object in any spelling: both parsers return the same result.
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 JSON = st.recursive(
@@ -236,7 +238,7 @@ def _spelling(draw: st.DrawFn, value: Any) -> str:
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(spelled(), min_size=1, max_size=4))
-def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:
+def test_fast_and_exact_parsers_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:
     rows = [
         {"commit_version": 7, "line_number": number, "line": f"{text}\n", "action": None}
         for number, (_, _, text) in enumerate(actions, start=1)
@@ -260,7 +262,7 @@ def test_the_fast_way_and_the_exact_way_agree_on_every_spelling(actions: list[tu
     first_line=st.integers(1, 9),
 )
 @settings(max_examples=20)
-def test_mostly_blank_text_gives_its_lines_with_their_numbers(blanks: list[str], first_line: int) -> None:
+def test_mostly_blank_text_yields_its_lines_with_their_numbers(blanks: list[str], first_line: int) -> None:
     actions = [json.dumps(add(f"f{number}")) for number in range(len(blanks) + 1)]
     text = "\n".join([actions[0], *(f"{blank}\n{action}" for blank, action in zip(blanks, actions[1:], strict=True))])
     lines = read_lines("x.json", 0, text.encode(), first_line=first_line)
@@ -269,5 +271,5 @@ def test_mostly_blank_text_gives_its_lines_with_their_numbers(blanks: list[str],
     assert [line.strip() for line in lines["line"].to_pylist()] == actions
 
 
-def test_line_feeds_alone_are_no_lines() -> None:
+def test_empty_lines_are_ignored() -> None:
     assert action_lines.split_lines({0: "x.json"}, {0: b"\n" * (1 << 20)}).num_rows == 0

@@ -1,4 +1,4 @@
-"""Opening checkpoints by their footers: what they consist of, and the errors of broken ones."""
+"""Opening checkpoints by their footers: their content, and the errors of broken ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def opened(store: MemoryLogStore, *files: Any, kind: Any = "classic", form: Any 
     return open_checkpoint(store, provider, LOG_PATH)
 
 
-def test_a_column_is_read_from_the_row_groups_that_have_it_only() -> None:
+def test_a_column_is_read_only_from_row_groups_that_contain_it() -> None:
     store = MemoryLogStore()
     rows = [{"add": {"path": str(i), "size": i}} for i in range(8)]
     rows[5] = {"txn": {"appId": "a", "version": 7}}
@@ -66,7 +66,7 @@ def test_a_column_is_read_from_the_row_groups_that_have_it_only() -> None:
     assert read_column(store, contents.top_level[0], "txn", "appId") == [{"appId": "a", "version": 7}]
 
 
-def test_flipped_byte_of_a_page_with_a_checksum_is_an_error_naming_the_file() -> None:
+def test_flipped_byte_of_a_page_with_a_checksum_raises_an_error_that_names_the_file() -> None:
     store, sink = MemoryLogStore(), BytesIO()
     rows = pa.Table.from_pylist([{"txn": {"appId": "a", "version": 7}}] * 9, schema=SCHEMA)
     pq.write_table(rows, sink, compression="none", use_dictionary=False, write_page_checksum=True)
@@ -83,7 +83,7 @@ NUMBER = pa.struct([("x", pa.int64())])
 
 @pytest.mark.parametrize("column", ["add", "remove", "sidecar", "protocol", "metaData", "txn", "domainMetadata"])
 @pytest.mark.parametrize(("kind", "value", "message"), [(pa.string(), "x", "struct"), (NUMBER, {"x": 1}, "no such")])
-def test_column_of_actions_without_what_tells_them_apart_is_an_error(
+def test_column_of_actions_without_identifying_fields_is_an_error(
     column: str, kind: pa.DataType, value: Any, message: str
 ) -> None:
     schema, store = pa.schema([*(field for field in SCHEMA if field.name != column), (column, kind)]), MemoryLogStore()
@@ -102,13 +102,13 @@ def test_column_of_actions_without_what_tells_them_apart_is_an_error(
     ],
     ids=str,
 )
-def test_action_that_lacks_a_field_that_is_always_set_is_an_error(action: dict[str, Any]) -> None:
+def test_action_without_a_required_field_is_an_error(action: dict[str, Any]) -> None:
     store = MemoryLogStore()
     with pytest.raises(CorruptLogError, match="found null"):
         opened(store, store.put(checkpoint(3)[0].name, parquet([{"add": {"path": "a", "size": 1}}, action])))
 
 
-def test_map_whose_keys_are_no_strings_is_an_error_naming_the_file() -> None:
+def test_map_with_keys_that_are_not_strings_raises_an_error_that_names_the_file() -> None:
     store = MemoryLogStore()
     configuration = pa.map_(pa.struct([("x", pa.int64())]), pa.string())
     schema = pa.schema([("metaData", pa.struct([("id", pa.string()), ("configuration", configuration)]))])
@@ -129,7 +129,7 @@ def test_sidecars_are_found_by_their_encoded_names() -> None:
     assert [part.file.path for part in contents.sidecars] == [sidecar.path]
 
 
-def test_a_checkpoint_in_json_gives_its_lines_and_its_sidecars() -> None:
+def test_a_json_checkpoint_yields_its_lines_and_sidecars() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
     name = uuid_checkpoint(3, extension="json")[0].name
@@ -157,7 +157,7 @@ def test_a_sidecar_may_be_named_by_its_absolute_path(path: str) -> None:
     "path", ["http://host/x.parquet", "/etc/passwd", "../../../x", "file:///x", "simplecache::/x", ""]
 )
 @pytest.mark.parametrize("extension", ["parquet", "json"])
-def test_a_sidecar_outside_the_table_is_refused_unopened(path: str, extension: Any) -> None:
+def test_a_sidecar_outside_the_table_is_rejected_without_opening_it(path: str, extension: Any) -> None:
     store = CountingLogStore(MemoryLogStore())
     assert isinstance(store.store, MemoryLogStore)
     named = {"sidecar": {"path": path, "sizeInBytes": 1}}
@@ -181,7 +181,7 @@ def test_a_sidecar_whose_key_is_written_with_escapes_is_found() -> None:
     assert [part.file.name for part in opened(store, file, kind="uuid", form="json").sidecars] == ["one.parquet"]
 
 
-def test_files_with_file_actions_and_rows_are_those_of_every_part() -> None:
+def test_files_with_file_actions_and_rows_include_every_part() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}, {"remove": {"path": "y"}}]))
     bare = SCHEMA.remove(0).remove(0)
@@ -194,7 +194,7 @@ def test_files_with_file_actions_and_rows_are_those_of_every_part() -> None:
     assert [part.has_file_actions for part in contents.top_level] == [False]
 
 
-def test_text_that_is_no_utf8_in_a_column_is_an_error_naming_the_file() -> None:
+def test_text_in_a_column_that_is_not_utf8_raises_an_error_that_names_the_file() -> None:
     store = MemoryLogStore()
     broken = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     sink = BytesIO()
@@ -207,7 +207,7 @@ def test_text_that_is_no_utf8_in_a_column_is_an_error_naming_the_file() -> None:
     assert caught.value.path == file.path
 
 
-def test_a_missing_sidecar_is_an_error_naming_it() -> None:
+def test_a_missing_sidecar_raises_an_error_that_names_it() -> None:
     store = MemoryLogStore()
     file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": "gone.parquet"}}]))
 
@@ -231,7 +231,7 @@ def test_a_missing_sidecar_is_an_error_naming_it() -> None:
         pytest.param(
             parquet([], pa.schema([("add", pa.struct([*ALWAYS, ("stats_parsed", pa.string())]))])),
             "expected add.stats_parsed to be struct",
-            id="statistics that are no struct",
+            id="statistics that are not a struct",
         ),
         pytest.param(
             parquet([{"add": {"path": 1}}], pa.schema([("add", pa.struct([("path", pa.int64())]))])),
@@ -240,7 +240,7 @@ def test_a_missing_sidecar_is_an_error_naming_it() -> None:
         ),
     ],
 )
-def test_a_broken_checkpoint_is_an_error_naming_the_file(data: bytes, told: str) -> None:
+def test_a_broken_checkpoint_raises_an_error_that_names_the_file(data: bytes, told: str) -> None:
     store = MemoryLogStore()
     file = store.put(checkpoint(3)[0].name, data)
 
@@ -259,7 +259,7 @@ def test_a_broken_checkpoint_is_an_error_naming_the_file(data: bytes, told: str)
         pytest.param(("stats_parsed",), [{"path": "x", "stats_parsed": {}}], False, id="struct alone"),
     ],
 )
-def test_statistics_as_json_count_only_where_every_file_has_them(
+def test_json_statistics_count_only_if_every_file_has_them(
     fields: tuple[str, ...], rows: list[dict[str, Any]], has_stats: bool
 ) -> None:
     types = {"stats": pa.string(), "stats_parsed": STATS}
@@ -270,7 +270,7 @@ def test_statistics_as_json_count_only_where_every_file_has_them(
     assert opened(store, file).top_level[0].has_stats is has_stats
 
 
-def test_file_that_does_not_count_nulls_may_have_statistics_as_struct_alone() -> None:
+def test_file_without_null_counts_may_have_only_struct_statistics() -> None:
     schema = pa.schema([("add", pa.struct([*ALWAYS, ("stats", pa.string()), ("stats_parsed", STATS)]))])
     rows = [{"add": {"path": "x", "size": 1, "stats_parsed": {}}}]
     store, content = MemoryLogStore(), BytesIO()

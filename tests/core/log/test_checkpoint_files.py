@@ -1,4 +1,4 @@
-"""The files that an opened checkpoint is read from, and how many actions it holds."""
+"""The files of an opened checkpoint, and its number of actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
 ACTIONS = [protocol(), metadata(), add("a"), add("b"), remove("c")]
-# By style: top-level files, sidecars, lines, actions (a V2 checkpoint holds one of itself, and one a sidecar).
+# By style: top-level files, sidecars, lines, actions (a V2 checkpoint has one action for itself and one per sidecar).
 EXPECTED = {
     "classic": (1, 0, 0, 5),
     "multipart": (2, 0, 0, 5),
@@ -44,7 +44,7 @@ def test_checkpoint_consists_of_its_files_its_sidecars_or_its_lines(style: Check
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_file_actions_are_read_from_every_file_that_may_hold_some(style: CheckpointStyle, tmp_path: Path) -> None:
+def test_file_actions_are_read_from_every_file_that_may_contain_some(style: CheckpointStyle, tmp_path: Path) -> None:
     contents = opened(tmp_path, style)
     assert contents.files_with_file_actions == (*contents.top_level, *contents.sidecars)
     assert all(file.has_file_actions for file in contents.sidecars)

@@ -18,7 +18,7 @@ def test_pages_that_arrow_does_not_support_do_not_count_as_read(monkeypatch: pyt
     pq.write_table(pa.table({"size": [1, 2]}), file)
     read_pages(io.BytesIO(file.getvalue()))
 
-    # No writer at hand makes such a file: Arrow reads all that it writes.
+    # No available writer creates such a file: Arrow can read everything that it writes.
     def unsupported(*_: Any, **__: Any) -> None:
         raise pa.ArrowNotImplementedError("this type is not supported")
 

@@ -1,4 +1,4 @@
-"""A row of a checkpoint holds one action: two are an error, found by the footer or by the rows."""
+"""A row of a checkpoint has one action: two are an error, detected by the footer or by the rows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parquet(rows: list[dict[str, Any]], **options: Any) -> bytes:
 
 
 def read(data: bytes) -> tuple[int, int]:
-    """Read all actions of a checkpoint as the driver does; give how many there are: of files, and others."""
+    """Read all actions of a checkpoint like the driver. Return the number of file actions and of others."""
     store = MemoryLogStore()
     file = store.put(checkpoint(3)[0].name, data)
     provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind.CLASSIC, format="parquet")
@@ -68,7 +68,9 @@ def read(data: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "no statistics"])
 @pytest.mark.parametrize("blanks", [0, 3])
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_row_with_two_actions_is_an_error_naming_the_file(one: str, other: str, blanks: int, statistics: bool) -> None:
+def test_row_with_two_actions_raises_an_error_that_names_the_file(
+    one: str, other: str, blanks: int, statistics: bool
+) -> None:
     rows = [add("c"), {one: KINDS[one], other: KINDS[other]}, *[{}] * blanks]
     with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
         read(parquet(rows, write_statistics=statistics))

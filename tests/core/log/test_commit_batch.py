@@ -1,4 +1,4 @@
-"""Reading commits: their lines, checked, in memory or by path."""
+"""Reading commits: validated lines, in memory or by path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def line(action: object) -> bytes:
     return json.dumps(action, ensure_ascii=False).encode()
 
 
-def test_read_commits_numbers_lines_and_leaves_blank_ones_out() -> None:
+def test_read_commits_numbers_lines_and_skips_blank_ones() -> None:
     store = store_with(line(metadata()), b"", b"  \r", line(add("a")), b"")
 
     batch = read_commits(store, commits(0, 0))
@@ -34,11 +34,11 @@ def test_read_commits_numbers_lines_and_leaves_blank_ones_out() -> None:
     assert batch.lines["commit_version"].to_pylist() == [0, 0]
 
 
-def test_read_commits_of_an_empty_file_gives_no_lines() -> None:
+def test_read_commits_of_an_empty_file_returns_no_lines() -> None:
     assert read_commits(store_with(b""), commits(0, 0)).lines.num_rows == 0
 
 
-def test_read_commits_of_nothing_is_the_empty_batch() -> None:
+def test_read_commits_without_files_returns_an_empty_batch() -> None:
     assert read_commits(MemoryLogStore(), []) == EMPTY_BATCH
 
 
@@ -62,7 +62,7 @@ def test_line_separators_inside_strings_do_not_end_a_line() -> None:
     ],
 )
 @pytest.mark.parametrize("is_large", [False, True], ids=["in memory", "streamed"])
-def test_a_broken_line_is_an_error_naming_file_and_line(
+def test_a_broken_line_raises_an_error_that_names_file_and_line(
     broken: bytes, is_large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_large:
@@ -86,21 +86,21 @@ def test_a_broken_line_is_an_error_naming_file_and_line(
         pytest.param(b'{"cdc":{"path":"c","size":1,"partitionValues":{}}}', id="change data"),
     ],
 )
-def test_what_a_writer_may_leave_is_no_error(sound: bytes) -> None:
+def test_leftovers_of_a_writer_are_not_an_error(sound: bytes) -> None:
     assert read_commits(store_with(sound), commits(0, 0)).lines.num_rows == 1
 
 
-def test_a_commit_that_is_no_utf8_is_an_error_naming_the_file() -> None:
+def test_a_commit_that_is_not_utf8_raises_an_error_that_names_the_file() -> None:
     with pytest.raises(CorruptLogError, match="UTF-8"):
         read_commits(store_with(b'{"add":{"path":"\xff"}}'), commits(0, 0))
 
 
-def test_a_commit_that_is_gone_is_an_error_naming_it() -> None:
+def test_a_missing_commit_raises_an_error_that_names_it() -> None:
     with pytest.raises(CorruptLogError, match=r"00000000000000000001\.json"):
         read_commits(store_with(line(metadata())), commits(0, 1))
 
 
-def test_a_large_commit_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_commit_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 150)
     store = MemoryLogStore()
     small = store.put("00000000000000000000.json", content([remove("a")]))
@@ -112,7 +112,7 @@ def test_a_large_commit_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -
     assert set(batch.lines["commit_version"].to_pylist()) == {0}
 
 
-def test_batches_are_added_and_cut_by_version() -> None:
+def test_batches_are_concatenated_and_sliced_by_version() -> None:
     store = MemoryLogStore()
     for version in range(4):
         store.put_commit(version, add(f"file-{version}"))
@@ -132,7 +132,7 @@ def streamed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return bool(request.param)
 
 
-def test_one_reading_gives_provenance_sample_count_and_digest_of_each_commit(streamed: bool) -> None:
+def test_one_read_returns_provenance_sample_count_and_digest_of_each_commit(streamed: bool) -> None:
     memory = MemoryLogStore()
     store = CountingLogStore(memory)
     files = [
@@ -155,7 +155,7 @@ def test_one_reading_gives_provenance_sample_count_and_digest_of_each_commit(str
     assert bool(batch.large) is streamed
 
 
-def test_a_large_commit_with_an_unusual_line_is_held_in_the_usual_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_commit_with_an_unusual_line_is_kept_as_a_regular_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
     store = store_with(line(add("a")), b'{"add":{"path":"b","size":1e3}}')
 
@@ -175,7 +175,7 @@ def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: 
     assert caught.value.line == 3
 
 
-def test_an_endless_line_is_read_no_further_than_a_line_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_read_only_up_to_the_maximum_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
     monkeypatch.setattr(commit_reader, "PIECE_BYTES", 64)
     monkeypatch.setattr(action_lines, "MAX_LINE_BYTES", 200)

@@ -31,7 +31,7 @@ def test_commit_without_info_has_none() -> None:
     assert summary_of(add("a")).info is None
 
 
-def test_summary_comes_back_from_its_json() -> None:
+def test_summary_round_trips_through_json() -> None:
     found = summary_of(
         commit_info("MERGE", userName="ada", operationParameters={"mode": "Append"}, operationMetrics={"rows": "1"}),
         add("a"),
@@ -48,7 +48,7 @@ def test_summary_comes_back_from_its_json() -> None:
     assert CommitSummary.from_json(CommitSummary().to_json()) == CommitSummary()
 
 
-def test_summary_is_bounded_whatever_the_writer_says() -> None:
+def test_summary_has_a_limited_size() -> None:
     found = summary_of(
         commit_info(
             "x" * 10**6,
@@ -78,7 +78,7 @@ def test_batch_is_summarized_without_another_read() -> None:
     assert store.calls == 0
 
 
-def test_digests_are_those_of_the_bytes_of_small_and_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digests_match_the_bytes_of_small_and_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 200)
     store = MemoryLogStore()
     files = [

@@ -16,5 +16,5 @@ def test_last_version_at_or_before_a_time_is_found(time: int, version: int | Non
     assert last_at_or_before(list(TIMES), time, TIMES.__getitem__) == version
 
 
-def test_of_no_versions_none_is_found() -> None:
+def test_last_version_of_an_empty_list_is_none() -> None:
     assert last_at_or_before([], 100, TIMES.__getitem__) is None

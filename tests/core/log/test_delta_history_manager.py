@@ -1,4 +1,4 @@
-"""Which version a time means, who committed what, and which versions can be worked out."""
+"""The version at a time, the history, and the versions that can be reconstructed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def counted(manager: DeltaHistoryManager) -> CountingLogStore:
 
 
 def enabled_at_2() -> DeltaHistoryManager:
-    """In-commit timestamps enabled by version 2; the one version 1 carries counts for nothing."""
+    """In-commit timestamps enabled by version 2; the timestamp in version 1 is ignored."""
     since = {**ENABLED, "delta.inCommitTimestampEnablementVersion": "2"}
     since |= {"delta.inCommitTimestampEnablementTimestamp": "5000"}
     return manager_of(
@@ -70,7 +70,7 @@ def enabled_at_2() -> DeltaHistoryManager:
     )
 
 
-def test_timestamps_by_modification_time_are_made_strictly_increasing() -> None:
+def test_timestamps_by_modification_time_are_adjusted_to_increase_strictly() -> None:
     manager = by_mtimes(0, 5, 10, 7, 8, 14, 14)
     assert manager.commit_timestamps() == {0: 0, 1: 5, 2: 10, 3: 11, 4: 12, 5: 14, 6: 15}
     assert manager.commit_timestamps(3, 4) == {3: 11, 4: 12}
@@ -78,11 +78,11 @@ def test_timestamps_by_modification_time_are_made_strictly_increasing() -> None:
 
 
 @pytest.mark.parametrize(("limit", "versions"), [(0, []), (1, [2]), (2**70, [2, 1, 0]), (None, [2, 1, 0])])
-def test_history_has_as_many_commits_as_asked_for(limit: int | None, versions: list[int]) -> None:
+def test_history_has_the_requested_number_of_commits(limit: int | None, versions: list[int]) -> None:
     assert [entry.version for entry in by_mtimes(0, 1, 2).get_history(limit)] == versions
 
 
-def test_timestamps_in_the_commits_count_only_from_the_enabling_version_on() -> None:
+def test_timestamps_in_the_commits_count_only_from_the_enabling_version() -> None:
     manager = enabled_at_2()
     assert manager.commit_timestamps() == {0: 1000, 1: 2000, 2: 5000, 3: 6000, 4: 7000}
     assert [entry.timestamp for entry in manager.get_history()] == [7000, 6000, 5000, 2000, 1000]
@@ -106,7 +106,7 @@ def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:
         DeltaHistoryManager(store, LOG_PATH, listing=listing).get_active_commit_at_time(6500)
 
 
-def test_timestamps_enabled_from_the_start_need_no_enabling_version() -> None:
+def test_timestamps_enabled_from_the_start_have_no_enabling_version() -> None:
     manager = manager_of(
         (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(inCommitTimestamp=200),)
     )
@@ -114,7 +114,7 @@ def test_timestamps_enabled_from_the_start_need_no_enabling_version() -> None:
     assert manager.get_active_commit_at_time(150).version == 0
 
 
-def test_timestamps_enabled_before_the_first_commit_there_is_count() -> None:
+def test_timestamps_enabled_before_the_first_existing_commit_count() -> None:
     manager = manager_of((commit_info(inCommitTimestamp=100),), (commit_info(inCommitTimestamp=200),))
     assert manager.commit_timestamps() == {0: 100, 1: 200}
 
@@ -126,7 +126,7 @@ def test_timestamps_no_longer_enabled_do_not_count() -> None:
     assert manager.commit_timestamps() == {0: mtime_of(0), 1: mtime_of(1)}
 
 
-def test_enabling_version_comes_from_the_checksum_file_where_there_is_one() -> None:
+def test_enabling_version_comes_from_the_checksum_file_if_it_exists() -> None:
     manager = enabled_at_2()
     store = counted(manager)
     assert isinstance(store.store, MemoryLogStore)
@@ -138,7 +138,7 @@ def test_enabling_version_comes_from_the_checksum_file_where_there_is_one() -> N
     assert len(store.reads) == 2, "the checksum file of the latest commit, and the one commit asked for"
 
 
-def test_properties_that_are_known_are_not_looked_up() -> None:
+def test_known_properties_are_not_queried() -> None:
     store = CountingLogStore(enabled_at_2()._store)
     known = DeltaHistoryManager(store, LOG_PATH, configuration=lambda: ENABLED)
     assert known.commit_timestamps(3) == {3: 6000, 4: 7000}
@@ -146,7 +146,7 @@ def test_properties_that_are_known_are_not_looked_up() -> None:
     assert DeltaHistoryManager(store, LOG_PATH, configuration=dict).commit_timestamps(0, 1) == {0: 1000, 1: 2000}
 
 
-def test_latest_commit_without_the_timestamp_that_its_checksum_file_asks_for_is_corrupt() -> None:
+def test_latest_commit_without_the_timestamp_required_by_its_checksum_file_is_corrupt() -> None:
     manager = manager_of((commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(),))
     store = counted(manager).store
     assert isinstance(store, MemoryLogStore)
@@ -168,7 +168,7 @@ def test_history_of_a_listing_lists_nothing() -> None:
     assert store.lists == []
 
 
-def test_versions_of_a_log_with_a_version_of_63_bits_cost_what_is_there() -> None:
+def test_versions_of_a_log_with_a_63_bit_version_cost_only_existing_files() -> None:
     great = 2**63 - 1
     manager = DeltaHistoryManager(MemoryLogStore(commits(0, 2), commits(great, great)), LOG_PATH, configuration=dict)
     assert manager.reconstructable_versions() == (0, 1, 2)
@@ -266,7 +266,7 @@ def test_reconstructable_versions_have_a_checkpoint_or_all_their_commits(
     assert DeltaHistoryManager(MemoryLogStore(*files), LOG_PATH).reconstructable_versions() == expected  # type: ignore[arg-type]
 
 
-def test_log_of_which_nothing_can_be_worked_out_names_what_is_missing() -> None:
+def test_log_without_recreatable_version_names_missing_versions() -> None:
     with pytest.raises(VersionGapError) as error:
         DeltaHistoryManager(MemoryLogStore(commits(2, 3), commits(5, 6)), LOG_PATH).earliest_recreatable_version()
     assert error.value.version == 6
@@ -283,7 +283,7 @@ def test_log_of_which_nothing_can_be_worked_out_names_what_is_missing() -> None:
     ],
 )
 @pytest.mark.parametrize("store", [MemoryLogStore(), MemoryLogStore(checkpoint(1, parts=2, missing=[1]))])
-def test_no_table_has_no_history(store: MemoryLogStore, ask: Callable[[DeltaHistoryManager], object]) -> None:
+def test_missing_table_has_no_history(store: MemoryLogStore, ask: Callable[[DeltaHistoryManager], object]) -> None:
     with pytest.raises(DeltaTableNotFoundError) as error:
         ask(DeltaHistoryManager(store, LOG_PATH))
     assert error.value.path == TABLE_PATH
@@ -315,7 +315,7 @@ def test_history_range_includes_both_ends() -> None:
     assert [entry.version for entry in manager.get_history(limit=0)] == []
 
 
-def test_history_with_a_limit_costs_one_listing_and_the_commits_asked_for() -> None:
+def test_history_with_a_limit_costs_one_listing_and_the_requested_commits() -> None:
     manager = by_mtimes(*range(1000))
     manager._configuration = dict
     assert len(manager.get_history(limit=5)) == 5
@@ -323,13 +323,13 @@ def test_history_with_a_limit_costs_one_listing_and_the_commits_asked_for() -> N
     assert (len(store.lists), len(store.reads), store.calls) == (1, 5, 6)
 
 
-def test_history_read_lazily_reads_on_as_it_is_consumed() -> None:
+def test_history_is_read_lazily() -> None:
     manager = by_mtimes(*range(1000))
     assert next(manager.iterate_history()).version == 999
     assert len(counted(manager).reads) < 500
 
 
-def test_history_leaves_out_a_commit_deleted_after_the_listing() -> None:
+def test_history_omits_a_commit_deleted_after_the_listing() -> None:
     store = MemoryLogStore()
     for version in range(3):
         store.put_commit(version, commit_info())
@@ -338,7 +338,7 @@ def test_history_leaves_out_a_commit_deleted_after_the_listing() -> None:
 
 
 @pytest.mark.parametrize("line", [b'{"commitInfo":{"operation"', b'{"commitInfo":[1]}'])
-def test_history_names_the_line_that_is_broken(line: bytes) -> None:
+def test_history_names_the_broken_line(line: bytes) -> None:
     store = MemoryLogStore()
     store.put_commit(0, metadata())
     store.put(commits(1, 1)[0].name, b'{"add":{}}\n\n' + line + b"\n")
@@ -372,7 +372,7 @@ def test_history_of_every_golden_table_agrees_with_its_versions(golden: Path) ->
     assert tables >= 162
 
 
-def test_earliest_version_of_a_log_without_commits_is_that_of_its_first_checkpoint() -> None:
+def test_earliest_version_of_a_log_without_commits_is_its_first_checkpoint() -> None:
     manager = DeltaHistoryManager(MemoryLogStore(checkpoint(5), checkpoint(9)), LOG_PATH, configuration=dict)
     assert (manager.earliest_version(), manager.latest_version()) == (5, 9)
 
@@ -390,7 +390,7 @@ def test_latest_commit_without_its_required_time_is_an_error(last: list[Action])
 
 
 @pytest.mark.parametrize("broken", [2, 4])
-def test_damaged_commit_does_not_hide_the_others(broken: int) -> None:
+def test_damaged_commit_does_not_hide_other_commits(broken: int) -> None:
     manager = manager_of((commit_info(), metadata()), *((commit_info(),) for _ in range(4)))
     store = counted(manager).store
     assert isinstance(store, MemoryLogStore)

@@ -1,4 +1,4 @@
-"""The segment of every version that the golden tables expect, or the refusal."""
+"""The expected segment of every golden version, or the expected error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import join_url, to_url
 
-# Other categories come from the content of files, which a segment does not look into.
+# Other categories depend on the content of files, which a segment does not read.
 REFUSALS = {
     "no_table": DeltaTableNotFoundError,
     "version_not_found": VersionNotFoundError,
@@ -32,7 +32,7 @@ def expected_files(golden: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def described(segment: LogSegment) -> dict[str, Any]:
-    """A segment in the terms of the expected files."""
+    """A segment in the form of the expected files."""
 
     def names(files: Any) -> list[str]:
         return [file.path.removeprefix(f"{segment.log_path}/") for file in files]
@@ -48,7 +48,7 @@ def described(segment: LogSegment) -> dict[str, Any]:
 
 
 def difference(builder: LogSegmentBuilder, version: int | None, answer: dict[str, Any], *, with_hint: bool) -> Any:
-    """What the segment and the expected answer disagree on; None: nothing."""
+    """The difference between the segment and the expected result; None: equal."""
     refusal = REFUSALS.get(answer.get("error", ""))
     try:
         segment = builder.build(version, hint=builder.read_hint() if with_hint else None)
@@ -62,7 +62,7 @@ def difference(builder: LogSegmentBuilder, version: int | None, answer: dict[str
 
 
 @pytest.mark.parametrize("with_hint", [True, False], ids=["with hint", "without hint"])
-def test_segment_is_the_one_expected_at_every_version(golden: Path, with_hint: bool) -> None:
+def test_segment_matches_the_expected_one_at_every_version(golden: Path, with_hint: bool) -> None:
     cases, different = 0, {}
     for table, expected in expected_files(golden):
         builder = builder_of(golden, table)

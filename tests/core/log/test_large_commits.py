@@ -1,4 +1,4 @@
-"""Commits too large for the memory of the driver: read as a stream, as far as they are needed."""
+"""Commits too large for the memory of the driver: read as a stream, only as far as needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 class Watched(BytesIO):
-    """A stream that notes how far it was read, and the most that was read at once."""
+    """A stream that records how far it was read, and the largest read."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -50,7 +50,7 @@ def large_commit(*first: dict[str, object], size: int) -> bytes:
     return content(first) + content([add("a", tags={"t": "x" * 1000})]) * (size // 1000)
 
 
-def test_history_reads_of_a_large_commit_no_more_than_its_first_line() -> None:
+def test_history_reads_only_the_first_line_of_a_large_commit() -> None:
     files = WatchedStore()
     files.put_commit(0, commit_info("CREATE"), protocol(), metadata())
     large = files.put("00000000000000000001.json", large_commit(commit_info("MERGE"), size=4 * MIB))
@@ -76,7 +76,7 @@ def test_history_reads_commits_up_to_a_mebibyte_together() -> None:
     assert [path[-7:] for path in store.opens] == ["01.json"[-7:]]
 
 
-def test_commit_beyond_sixteen_mebibytes_is_checked_in_blocks_and_not_held() -> None:
+def test_commit_beyond_sixteen_mebibytes_is_checked_in_blocks_and_not_kept() -> None:
     files = WatchedStore()
     small = files.put("00000000000000000000.json", content([protocol(), metadata()]))
     large = files.put("00000000000000000001.json", large_commit(size=40 * MIB))
@@ -90,7 +90,7 @@ def test_commit_beyond_sixteen_mebibytes_is_checked_in_blocks_and_not_held() -> 
 
 
 @pytest.mark.parametrize(("size", "is_large"), [(500, False), (501, True)], ids=["at the limit", "beyond"])
-def test_commit_is_large_beyond_the_limit(size: int, is_large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_beyond_the_limit_is_large(size: int, is_large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 500)
     store = MemoryLogStore()
     data = content([add("a")])
@@ -100,7 +100,7 @@ def test_commit_is_large_beyond_the_limit(size: int, is_large: bool, monkeypatch
     assert batch.is_large is is_large
 
 
-def test_batch_is_cut_by_version_with_its_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_is_sliced_by_version_including_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 400)
     store = MemoryLogStore()
     files = [store.put_commit(version, *[add("a")] * (1 + 9 * (version % 2))) for version in range(4)]
@@ -125,7 +125,7 @@ def test_lines_of_large_and_small_commits_are_in_the_order_of_the_log(monkeypatc
     assert {version for version, _ in places} == {0, 1, 2, 3}
 
 
-def test_size_of_a_batch_is_that_of_its_lines_and_of_its_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_a_batch_includes_its_lines_and_large_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryLogStore()
     file = store.put_commit(0, add("a"))
     held = read_commits(store, [file])

@@ -1,4 +1,4 @@
-"""What a load reads again of a log that was read before, and what of one that is another now."""
+"""The files that a load reads again, for an unchanged log and for a replaced one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_again(store: MemoryLogStore, known: LoadedLog) -> tuple[list[str], Load
     return [path.rpartition("/")[2] for path in counting.reads], found
 
 
-def test_log_that_goes_on_is_read_from_where_it_was_left() -> None:
+def test_growing_log_is_read_from_the_cursor() -> None:
     store = store_of(3)
     known = loaded(store)
     store.put_commit(4, add("a"), txn("v4"))
@@ -42,7 +42,7 @@ def test_log_that_goes_on_is_read_from_where_it_was_left() -> None:
 @pytest.mark.parametrize(
     ("replaced", "reads"), [(0, [0]), (2, [2, 3, 4, 5]), (5, [5])], ids=["first", "in the middle", "last"]
 )
-def test_commit_that_was_replaced_is_read_again_and_counts_alone(replaced: int, reads: list[int]) -> None:
+def test_replaced_commit_is_read_again_and_only_the_new_one_counts(replaced: int, reads: list[int]) -> None:
     store = store_of(5)
     known = loaded(store)
     first = [protocol(), metadata()] if replaced == 0 else []
@@ -55,7 +55,7 @@ def test_commit_that_was_replaced_is_read_again_and_counts_alone(replaced: int, 
     assert f"v{replaced}" not in found.non_file.transactions
 
 
-def test_log_that_was_rolled_back_and_written_on_forgets_what_was_taken_back() -> None:
+def test_rolled_back_log_with_new_commits_drops_cached_versions() -> None:
     known = loaded(store_of(5))
     restored = store_of(6)
     for version in range(3, 7):

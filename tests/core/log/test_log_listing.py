@@ -1,4 +1,4 @@
-"""What a listing takes of a catalog's commits and of checkpoints, at the edges of its range."""
+"""The commits of a catalog and the checkpoints in a listing, at the bounds of its range."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.builders import (
 )
 
 
-def test_commits_of_the_catalog_outside_the_range_are_left_out() -> None:
+def test_commits_of_the_catalog_outside_the_range_are_ignored() -> None:
     store = MemoryLogStore(commits(0, 9))
     listing = list_log(store, LOG_PATH, first=3, last=6, catalog=CatalogCommits(log_tail=tuple(staged_commits(1, 8))))
     assert list(listing.commits) == [3, 4, 5, 6]
     assert all("_staged_commits" in file.path for file in listing.commits.values())
 
 
-def test_commits_of_the_catalog_are_taken_up_to_the_edges_of_the_range() -> None:
+def test_commits_of_the_catalog_are_included_up_to_the_bounds_of_the_range() -> None:
     store = MemoryLogStore(commits(0, 2))
     assert list(
         list_log(store, LOG_PATH, first=3, last=5, catalog=CatalogCommits(log_tail=tuple(staged_commits(3, 5)))).commits
@@ -38,7 +38,7 @@ def test_commits_of_the_catalog_are_taken_up_to_the_edges_of_the_range() -> None
     ]
 
 
-def test_known_checkpoint_of_the_very_version_is_kept_beside_a_better_one() -> None:
+def test_known_checkpoint_of_the_same_version_is_kept_despite_a_better_one() -> None:
     store = MemoryLogStore(commits(0, 10), checkpoint(10))
     builder = LogSegmentBuilder(store, LOG_PATH)
     known = builder.build()

@@ -14,7 +14,7 @@ def counted(*files: object) -> tuple[CountingLogStore, TableLog]:
     return store, TableLog(store, LOG_PATH)
 
 
-def test_range_is_found_by_one_listing_and_its_segments_are_those_of_the_builder() -> None:
+def test_range_costs_one_listing_and_its_segments_match_the_builder() -> None:
     store, log = counted(commits(0, 30), checkpoint(10), checkpoint(20))
     found = log.range(5, 25)
     assert len(store.lists) == 1
@@ -24,7 +24,7 @@ def test_range_is_found_by_one_listing_and_its_segments_are_those_of_the_builder
         assert found.segments[version] == builder.build(version)
 
 
-def test_listing_begins_a_thousand_versions_before_and_goes_further_back_only_where_no_checkpoint_is_there() -> None:
+def test_listing_starts_a_thousand_versions_earlier_and_further_back_only_without_a_checkpoint() -> None:
     store, log = counted(commits(0, 1500), checkpoint(900))
     listing = log.builder.list_versions(1400)
     assert (listing.first, listing.latest_version, len(store.lists)) == (400, 1500, 1)
@@ -40,20 +40,20 @@ def test_listing_reaches_back_to_its_first_checkpoint() -> None:
     assert reaches_back(log.builder.list_versions(3), 0)
 
 
-def test_versions_that_are_not_there_are_told_with_those_that_are() -> None:
+def test_unknown_versions_are_reported_with_existing_ones() -> None:
     _, log = counted(commits(0, 4))
     with pytest.raises(VersionNotFoundError) as error:
         log.range(3, 6)
     assert (error.value.version, error.value.earliest, error.value.latest) == (5, 0, 4)
 
 
-def test_commit_missing_within_a_range_is_told() -> None:
+def test_missing_commit_within_a_range_is_reported() -> None:
     _, log = counted(commits(0, 2), commits(4, 6))
     with pytest.raises((VersionGapError, VersionNotFoundError)):
         log.range(1, 6)
 
 
-def test_folder_without_a_log_is_told_and_listed_again_as_empty() -> None:
+def test_folder_without_a_log_is_reported_and_listed_again_as_empty() -> None:
     _, log = counted(commits(0, 4))
     listing = log.builder.list_versions(0)
     _, gone = counted()
@@ -63,7 +63,7 @@ def test_folder_without_a_log_is_told_and_listed_again_as_empty() -> None:
     assert list_again(log.builder, listing) == listing
 
 
-def test_range_of_a_listing_asks_for_no_more() -> None:
+def test_range_of_a_listing_needs_no_further_request() -> None:
     store, log = counted(commits(0, 9), checkpoint(5))
     listing = log.builder.list_versions(0)
     store.reset()

@@ -1,4 +1,4 @@
-"""The laws of a segment, each with its own error; and the choice of files against a plain search."""
+"""The invariants of a segment, each with its own error; and the selection of files compared with a simple search."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ def segment(
         pytest.param(3, commits(2, 3), 2, ValueError, id="a commit of the checkpoint"),
     ],
 )
-def test_segment_keeps_its_laws(version: int, deltas: list[FileStatus], after: int, error: type[Exception]) -> None:
+def test_segment_validates_its_invariants(
+    version: int, deltas: list[FileStatus], after: int, error: type[Exception]
+) -> None:
     with pytest.raises(error):
         segment(version, deltas, after=after)
 
 
 @pytest.mark.parametrize("stray", [compaction(2, 4), compaction(5, 7), compaction(5, 5), commits(4, 4)])
-def test_segment_has_compactions_of_its_own_commits_only(stray: list[FileStatus]) -> None:
+def test_segment_has_only_compactions_of_its_own_commits(stray: list[FileStatus]) -> None:
     assert segment(6, commits(3, 6), after=2, compactions=compaction(3, 6)).compactions
     with pytest.raises(ValueError, match="Compactions"):
         segment(6, commits(3, 6), after=2, compactions=stray)
@@ -84,7 +86,7 @@ VERSIONS = st.integers(0, 9)
     version=st.none() | st.integers(0, 10),
     hint=st.none() | st.integers(0, 12),
 )
-def test_segment_is_what_a_plain_search_finds(
+def test_segment_matches_a_simple_search(
     present: set[int], checkpoints: set[int], version: int | None, hint: int | None
 ) -> None:
     files = [*(commits(v, v) for v in present), *(checkpoint(v) for v in checkpoints)]

@@ -1,4 +1,4 @@
-"""How a segment is found, by named cases; what it costs, by counting."""
+"""Building a segment: named cases, and counted storage requests."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def segment_cost(store: CountingLogStore) -> tuple[int, int]:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("hint_version", [None, 0, 2, 4, 99])
-def test_segment_starts_at_the_nearest_checkpoint_whatever_the_hint(
+def test_segment_starts_at_the_nearest_checkpoint_with_any_hint(
     files: list[list[FileStatus]], version: int | None, expected: tuple[int, list[int]], hint_version: int | None
 ) -> None:
     found = builder_of(*files).build(version, hint=None if hint_version is None else hint(hint_version))
     assert shape(found) == expected
 
 
-def test_segment_names_everything_there_is_of_its_versions() -> None:
+def test_segment_lists_all_files_of_its_versions() -> None:
     builder = builder_of(
         commits(0, 9), checkpoint(4), compaction(3, 5), compaction(5, 7), compaction(7, 9), checksum(7), checksum(8)
     )
@@ -91,7 +91,7 @@ def test_segment_names_everything_there_is_of_its_versions() -> None:
     assert found.last_commit_timestamp == commits(8, 8)[0].modification_time
 
 
-def test_segment_at_a_checkpoint_knows_its_commit_or_else_the_time_of_the_checkpoint() -> None:
+def test_segment_at_a_checkpoint_has_its_commit_or_the_time_of_the_checkpoint() -> None:
     assert builder_of(commits(0, 4), checkpoint(4)).build().last_commit_file == commits(4, 4)[0]
     alone = builder_of(checkpoint(4, parts=2)).build()
     assert (alone.last_commit_file, alone.last_commit_timestamp) == (None, checkpoint(4)[0].modification_time)
@@ -131,7 +131,7 @@ def test_no_table_without_commits_and_complete_checkpoints(files: list[list[File
         pytest.param([commits(3, 5)], 7, (None, 5), id="nothing reconstructable"),
     ],
 )
-def test_version_that_is_not_there_is_refused_with_the_range(
+def test_unknown_version_is_rejected_with_the_range(
     files: list[list[FileStatus]], version: int, available: tuple[int | None, int]
 ) -> None:
     with pytest.raises(VersionNotFoundError) as error:
@@ -171,7 +171,7 @@ def test_build_far_from_any_hint_lists_the_neighbourhood_first() -> None:
     assert len(store.listed) < 1100
 
 
-def test_build_with_a_hint_that_leads_nowhere_lists_again_and_warns(caplog: pytest.LogCaptureFixture) -> None:
+def test_build_with_an_invalid_hint_lists_again_and_warns(caplog: pytest.LogCaptureFixture) -> None:
     store = store_of(commits(0, 12), checkpoint(10))
     with caplog.at_level(logging.WARNING):
         assert shape(LogSegmentBuilder(store, LOG_PATH).build(hint=hint(12))) == (10, [11, 12])
@@ -193,7 +193,7 @@ def test_missing_hint_is_none_without_a_warning(caplog: pytest.LogCaptureFixture
     assert caplog.text == ""
 
 
-def test_update_of_an_unchanged_log_gives_an_equal_segment_for_one_listing() -> None:
+def test_update_of_an_unchanged_log_returns_an_equal_segment_for_one_listing() -> None:
     store = store_of(commits(0, 12), checkpoint(10), checksum(12))
     builder = LogSegmentBuilder(store, LOG_PATH)
     known = builder.build(hint=hint(10))
@@ -214,7 +214,7 @@ def test_update_of_a_grown_log_continues_the_known_segment() -> None:
     assert grown == builder.build()
 
 
-def test_update_after_a_new_checkpoint_takes_it_unless_told_to_keep_the_known_one() -> None:
+def test_update_uses_a_new_checkpoint_unless_the_known_one_is_kept() -> None:
     files = MemoryLogStore(commits(0, 12), checkpoint(10))
     builder = LogSegmentBuilder(files, LOG_PATH)
     known = builder.build()
@@ -236,21 +236,19 @@ def test_update_after_a_new_checkpoint_takes_it_unless_told_to_keep_the_known_on
         pytest.param([checkpoint(10), [status(f.name, mtime=1) for f in commits(11, 12)]], (10, [11, 12]), id="other"),
     ],
 )  # fmt: skip
-def test_update_of_another_log_gives_what_is_there_and_does_not_continue(
-    now: list[list[FileStatus]], expected: tuple[int, list[int]]
-) -> None:
+def test_update_of_another_log_starts_over(now: list[list[FileStatus]], expected: tuple[int, list[int]]) -> None:
     known = builder_of(commits(0, 12), checkpoint(10)).build()
     found = builder_of(*now).update(known)
     assert (shape(found), found.continues(known)) == (expected, False)
 
 
-def test_update_of_a_dropped_table_is_refused() -> None:
+def test_update_of_a_dropped_table_is_rejected() -> None:
     known = builder_of(commits(0, 2)).build()
     with pytest.raises(DeltaTableNotFoundError):
         builder_of().update(known)
 
 
-def test_log_tail_goes_before_published_commits_and_ends_at_the_catalogs_version() -> None:
+def test_log_tail_is_preferred_to_published_commits_and_ends_at_the_version_of_the_catalog() -> None:
     builder = builder_of(commits(0, 6), checkpoint(2))
     tail = staged_commits(4, 5)
     catalog = CatalogCommits(log_tail=tuple(tail), max_version=5)
@@ -264,13 +262,13 @@ def test_log_tail_goes_before_published_commits_and_ends_at_the_catalogs_version
     assert (error.value.version, error.value.latest) == (8, 6)
 
 
-def test_hint_beyond_the_catalogs_version_is_of_no_use() -> None:
+def test_hint_beyond_the_version_of_the_catalog_is_ignored() -> None:
     builder = builder_of(commits(0, 9), checkpoint(2), checkpoint(9))
     assert shape(builder.build(hint=hint(9), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
     assert shape(builder.update(builder.build(), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
 
 
-def test_log_tail_outside_the_versions_asked_for_is_left_out() -> None:
+def test_log_tail_outside_the_requested_versions_is_ignored() -> None:
     builder = builder_of(commits(0, 6), checkpoint(4))
     catalog = CatalogCommits(log_tail=tuple(staged_commits(1, 9)), max_version=9)
     assert builder.build(2, catalog=catalog).deltas == (*commits(0, 0), *staged_commits(1, 2))
@@ -294,7 +292,7 @@ def test_broken_log_tail_is_a_value_error(tail: list[FileStatus]) -> None:
         CatalogCommits(log_tail=tuple(tail), max_version=5)
 
 
-def test_known_checkpoint_at_exactly_the_catalogs_version_is_kept() -> None:
+def test_known_checkpoint_at_the_version_of_the_catalog_is_kept() -> None:
     builder = builder_of(commits(0, 6), checkpoint(5), uuid_checkpoint(5))
     classic = builder.build(5, exclude_checkpoints=frozenset({uuid_checkpoint(5)[0].name}))
     kept = builder.update(classic, keep_checkpoint=True, catalog=CatalogCommits(max_version=5))
@@ -320,9 +318,7 @@ def test_versions_of_a_range_far_from_any_checkpoint_cost_a_second_listing() -> 
 
 
 @pytest.mark.parametrize("hint_version", [50, 2**63 - 1])
-def test_hint_of_versions_that_a_rollback_took_back_leads_to_the_log_as_it_is(
-    hint_version: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_hint_to_versions_removed_by_a_rollback_is_ignored(hint_version: int, caplog: pytest.LogCaptureFixture) -> None:
     builder = builder_of(commits(0, 40), checkpoint(30))
     assert shape(builder.build(hint=hint(hint_version))) == (30, list(range(31, 41)))
     assert "there is no checkpoint at version" in caplog.text
@@ -334,7 +330,7 @@ def test_update_after_a_rollback_beyond_the_known_checkpoint_starts_from_an_olde
     assert (shape(found), found.continues(known)) == ((30, list(range(31, 41))), False)
 
 
-def test_restored_log_whose_later_commits_are_older_is_another_one() -> None:
+def test_restored_log_with_older_later_commits_is_a_different_log() -> None:
     known = builder_of(commits(0, 5)).build()
     rewritten = [status(file.name, mtime=file.modification_time - 10**9) for file in commits(3, 7)]
     found = builder_of(commits(0, 2), rewritten).update(known)
@@ -343,7 +339,7 @@ def test_restored_log_whose_later_commits_are_older_is_another_one() -> None:
 
 
 @pytest.mark.parametrize("version", [2**31, 2**53, 2**63 - 1])
-def test_gap_costs_nothing_however_wide_a_file_name_makes_it(version: int) -> None:
+def test_gap_of_any_width_costs_nothing(version: int) -> None:
     builder = builder_of(commits(0, 3), commits(version, version))
     with pytest.raises(VersionGapError) as error:
         builder.build()
@@ -355,7 +351,7 @@ def test_gap_costs_nothing_however_wide_a_file_name_makes_it(version: int) -> No
 
 
 @pytest.mark.parametrize("version", [2**31, 2**53, 2**63 - 1])
-def test_log_that_starts_at_a_great_version_is_read_from_its_checkpoint(version: int) -> None:
+def test_log_that_starts_at_a_large_version_is_read_from_its_checkpoint(version: int) -> None:
     builder = builder_of(checkpoint(version - 1), commits(version - 1, version))
     assert shape(builder.build()) == (version - 1, [version])
     assert builder.build().last_commit_file == commits(version, version)[0]

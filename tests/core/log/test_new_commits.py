@@ -1,4 +1,4 @@
-"""What is new since a known version, at the price of what is new: by a listing from there on, or by name."""
+"""New commits since a known version, at a cost proportional to them: with a listing, or by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def look(store: CountingLogStore, version: int) -> NewCommits:
 @pytest.mark.parametrize(
     ("last", "calls"), [(100, 3), (101, 3), (105, 7), (107, 9), (108, 10), (5000, 10)], ids=lambda value: str(value)
 )
-def test_cost_by_name_is_that_of_what_is_new(last: int, calls: int) -> None:
+def test_lookup_by_name_costs_only_new_files(last: int, calls: int) -> None:
     store = store_of(commits(0, last), checkpoint(98), checksum(104))
     assert look(store, 100).later == tuple(commits(101, last))
     assert store.calls == calls
@@ -31,7 +31,7 @@ def test_cost_by_name_is_that_of_what_is_new(last: int, calls: int) -> None:
 
 
 @pytest.mark.parametrize("last", [100, 101, 5000])
-def test_listing_from_the_known_version_is_all_that_is_asked_of_a_storage_that_can(last: int) -> None:
+def test_poll_costs_one_listing_if_the_storage_can_list_from_a_name(last: int) -> None:
     store = store_of(commits(0, last), checkpoint(103), checksum(104), lists=True)
     assert look(store, 100) == NewCommits(
         known=commits(100, 100)[0], later=tuple(commits(101, last)), is_cut=last == 100
@@ -50,7 +50,7 @@ def test_listing_from_the_known_version_is_all_that_is_asked_of_a_storage_that_c
         pytest.param([], 3, [], id="no folder"),
     ],
 )
-def test_look_gives_commits_up_to_the_first_that_is_missing(
+def test_poll_returns_commits_up_to_the_first_missing_one(
     files: list[list[FileStatus]], version: int, expected: list[FileStatus], *, lists: bool
 ) -> None:
     found = look(store_of(*files, lists=lists), version)
@@ -58,14 +58,14 @@ def test_look_gives_commits_up_to_the_first_that_is_missing(
 
 
 @BOTH_WAYS
-def test_look_shows_the_known_commit_as_it_is_now_also_where_it_is_gone(*, lists: bool) -> None:
+def test_poll_returns_the_current_state_of_the_known_commit_even_if_it_is_gone(*, lists: bool) -> None:
     assert look(store_of(commits(0, 6), lists=lists), 5).known == commits(5, 5)[0]
     cleaned = look(store_of(commits(6, 9), checkpoint(6), lists=lists), 5)
     assert (cleaned.known, cleaned.later) == (None, tuple(commits(6, 9)))
 
 
 @BOTH_WAYS
-def test_look_from_the_greatest_version_finds_nothing_later(*, lists: bool) -> None:
+def test_poll_from_the_maximum_version_finds_no_later_commits(*, lists: bool) -> None:
     greatest = 2**63 - 1
     assert look(store_of(commits(greatest, greatest), lists=lists), greatest).later == ()
 

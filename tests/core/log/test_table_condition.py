@@ -1,4 +1,4 @@
-"""The condition of a table: every way to break a log has a fault that names file, reason, versions and what helps."""
+"""The condition of a table: every kind of damage has a fault with file, reason, versions and advice."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_condition_of_a_sound_table_is_ok(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("damage", ["footer", "empty", "truncated", "garbage"])
-def test_condition_names_a_damaged_checkpoint_and_what_is_read_instead(
+def test_condition_names_a_damaged_checkpoint_and_the_fallback(
     tmp_path: Path, style: CheckpointStyle, damage: str
 ) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4, style=style)
@@ -107,7 +107,7 @@ def test_condition_finds_damaged_pages_by_reading_them(tmp_path: Path, style: Ch
     assert file.name in (fault.file or "").replace("%20", " ")
 
 
-def test_condition_without_pages_says_that_they_were_not_read(tmp_path: Path) -> None:
+def test_condition_without_pages_reports_that_they_were_not_read(tmp_path: Path) -> None:
     make_log(tmp_path / "t", 6, checkpoint=4)
     assert not condition(tmp_path / "t", read_pages=False).pages_read
 
@@ -129,7 +129,7 @@ def test_condition_names_a_missing_sidecar(tmp_path: Path) -> None:
     assert file.name in (fault.file or "").replace("%20", " ")
 
 
-def test_condition_of_a_damaged_checkpoint_that_nothing_replaces_is_an_error(tmp_path: Path) -> None:
+def test_condition_of_a_damaged_checkpoint_without_fallback_is_an_error(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     for version in range(4):
         (log / commit_file(version)).unlink()
@@ -166,7 +166,7 @@ def test_condition_names_each_gap_and_the_versions_that_cannot_be_loaded(tmp_pat
     assert [fault.missing for fault in found.faults_at(7)] == [(6,)]
 
 
-def test_condition_takes_a_cleaned_log_for_sound(tmp_path: Path) -> None:
+def test_condition_of_a_cleaned_log_is_ok(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 9, checkpoint=6)
     for version in range(4):
         (log / commit_file(version)).unlink()
@@ -209,7 +209,7 @@ def test_condition_of_an_unsupported_feature_names_the_versions_that_need_it(tmp
 
 
 @pytest.mark.parametrize("missing", ["protocol", "metadata"])
-def test_condition_of_a_log_without_protocol_or_metadata_says_so(tmp_path: Path, missing: str) -> None:
+def test_condition_reports_a_log_without_protocol_or_metadata(tmp_path: Path, missing: str) -> None:
     first = FIRST[1:] if missing == "protocol" else FIRST[:1]
     write_log(tmp_path / "t", {0: [*first, add("a")], 1: [add("b")]})
     found = condition(tmp_path / "t")
@@ -228,7 +228,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS.keys())
-def test_condition_says_that_the_schema_in_force_cannot_be_read(tmp_path: Path, schema: str) -> None:
+def test_condition_reports_that_the_current_schema_cannot_be_read(tmp_path: Path, schema: str) -> None:
     write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [metadata(schemaString=schema)], 2: [add("b")]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
@@ -279,7 +279,7 @@ def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_pat
     assert "inCommitTimestamp" in fault.text
 
 
-def test_condition_takes_the_schema_of_stored_versions_from_who_knows_it(tmp_path: Path) -> None:
+def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
     broken = metadata(schemaString="{")
     write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
     found = TableLog.for_path(str(tmp_path / "t")).condition(sound_until=1)
@@ -289,7 +289,7 @@ def test_condition_takes_the_schema_of_stored_versions_from_who_knows_it(tmp_pat
     assert found.with_schema_of(known).with_schema_of(known).faults == found.with_schema_of(known).faults
 
 
-def test_condition_of_a_hint_that_leads_nowhere_warns(tmp_path: Path) -> None:
+def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / "_last_checkpoint").write_text('{"version":6,"size":3}')
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
@@ -305,6 +305,17 @@ def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Pa
     assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.EMPTY_COMMIT, "warning")]
     assert "commits of versions 2, 6 are empty" in found.text
     assert [*found.loadable] == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(("action", "named"), [(metadata, "metaData"), (protocol, "protocol")])
+def test_condition_of_a_commit_with_two_actions_of_a_kind_warns(action: Any, named: str, tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 3)
+    text = "\n".join(json.dumps(each) for each in (action(), action()))
+    (log / commit_file(2)).write_text(text)
+    found = condition(tmp_path / "t")
+    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
+    assert f"The commit of version 2 in the log of {found.table} has more than one {named} action." in found.text
+    assert [*found.loadable] == [0, 1, 2, 3]
 
 
 def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -> None:
@@ -339,7 +350,9 @@ def _empty_log(table: Path) -> Path:
     ],
     ids=["dropped", "no log", "empty log", "log folder"],
 )
-def test_condition_of_what_is_no_table_says_why(tmp_path: Path, broken: Callable[[Path], Path], reason: str) -> None:
+def test_condition_of_a_path_without_a_table_has_a_reason(
+    tmp_path: Path, broken: Callable[[Path], Path], reason: str
+) -> None:
     make_log(tmp_path / "t", 1)
     found = condition(broken(tmp_path / "t"))
     (fault,) = found.faults
@@ -358,7 +371,9 @@ def test_condition_of_what_is_no_table_says_why(tmp_path: Path, broken: Callable
     ],
     ids=["local", "403", "no credentials", "network"],
 )
-def test_condition_tells_denied_access_from_failed_storage(cause: OSError, reason: str, kind: FaultKind) -> None:
+def test_condition_distinguishes_denied_access_from_failed_storage(
+    cause: OSError, reason: str, kind: FaultKind
+) -> None:
     class RefusingStore(MemoryLogStore):
         def list_from(self, path: str) -> Iterator[FileStatus]:
             raise StorageError(path="s3://key:secret@lake/t", reason=reason) from cause

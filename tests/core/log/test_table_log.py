@@ -1,4 +1,4 @@
-"""The door without Spark: versions, and polling; what each costs, and what it tells of a log that is another one."""
+"""The API without Spark: versions and polling, their cost, and the detection of a replaced log."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def cursor_of(store: MemoryLogStore, version: int) -> LogCursor:
 # Versions.
 
 
-def test_version_tells_all_that_its_log_says_without_a_replay(clock: FixedClock) -> None:
+def test_version_has_all_facts_of_its_log_without_a_replay(clock: FixedClock) -> None:
     store = store_of(0)
     store.put_commit(
         1,
@@ -100,29 +100,29 @@ FAR_WEST, FAR_EAST = timezone(timedelta(hours=-14)), timezone(timedelta(hours=14
 @pytest.mark.parametrize(
     "last", [2**63 - 1, 2**70, datetime.max.replace(tzinfo=UTC), datetime.max.replace(tzinfo=FAR_WEST)]
 )
-def test_any_time_after_the_last_commit_means_that(last: datetime | int) -> None:
+def test_any_time_after_the_last_commit_returns_the_last_commit(last: datetime | int) -> None:
     assert table(store_of(2)).at(timestamp=last).version == 2
 
 
 @pytest.mark.parametrize("first", [-(2**63), datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=FAR_EAST)])
-def test_any_time_before_the_first_commit_is_refused(first: datetime | int) -> None:
+def test_any_time_before_the_first_commit_is_rejected(first: datetime | int) -> None:
     with pytest.raises(TimestampNotFoundError):
         table(store_of(2)).at(timestamp=first)
 
 
 @pytest.mark.parametrize("version", [-1, 1.0, "1"])
-def test_what_is_no_version_is_a_wrong_argument(version: Any) -> None:
+def test_invalid_version_is_a_wrong_argument(version: Any) -> None:
     with pytest.raises(ValueError, match="Expected a version of 0 or more"):
         table(store_of(2)).at(version)
 
 
-def test_version_of_a_catalogs_table_is_its_latest() -> None:
+def test_version_of_a_catalog_table_is_its_latest() -> None:
     catalog = CatalogCommits(max_version=2)
     assert table(store_of(3)).latest(catalog=catalog).version == 2
     assert table(store_of(3)).at(timestamp=mtime_of(99), catalog=catalog).version == 2
 
 
-def test_timestamp_that_a_commit_must_have_and_lacks_is_told_the_same_by_every_question() -> None:
+def test_missing_required_timestamp_is_reported_the_same_by_every_query() -> None:
     enabled = {"delta.enableInCommitTimestamps": "true"}
     store = MemoryLogStore()
     store.put_commit(0, commit_info(inCommitTimestamp=1000), protocol(), metadata(configuration=enabled))
@@ -151,7 +151,7 @@ def test_one_listing_serves_status_range_and_history() -> None:
     assert counting.lists == []
 
 
-def test_range_is_one_listing_and_refuses_what_is_not_there_at_no_cost() -> None:
+def test_range_costs_one_listing_and_rejects_missing_versions_at_no_cost() -> None:
     counting = CountingLogStore(store_of(9))
     assert sorted(table(counting).range(2, 4).segments) == [2, 3, 4]
     assert len(counting.lists) == 1
@@ -163,7 +163,7 @@ def test_range_is_one_listing_and_refuses_what_is_not_there_at_no_cost() -> None
 # Polling.
 
 
-def test_status_sees_every_version_that_can_be_reconstructed_by_one_listing() -> None:
+def test_status_lists_every_reconstructable_version_with_one_listing() -> None:
     counting = CountingLogStore(store_of(3))
     status = table(counting).status()
     assert status == LogStatus(generation="table-id", latest=3, versions=(0, 1, 2, 3))
@@ -171,7 +171,7 @@ def test_status_sees_every_version_that_can_be_reconstructed_by_one_listing() ->
     assert (len(counting.lists), counting.statuses) == (1, [])
 
 
-def test_status_tells_of_a_missing_table_a_gap_and_a_log_without_metadata() -> None:
+def test_status_reports_a_missing_table_a_gap_and_a_log_without_metadata() -> None:
     with pytest.raises(DeltaTableNotFoundError) as missing:
         table(MemoryLogStore()).status()
     assert missing.value.path == TABLE_PATH
@@ -186,7 +186,7 @@ def test_status_tells_of_a_missing_table_a_gap_and_a_log_without_metadata() -> N
         table(bare).status()
 
 
-def test_listing_of_nothing_has_no_latest_version() -> None:
+def test_empty_listing_has_no_latest_version() -> None:
     log = table(MemoryLogStore())
     with pytest.raises(DeltaTableNotFoundError, match="events"):
         log.latest_of(log.list())
@@ -199,7 +199,9 @@ def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() ->
 
 
 @pytest.mark.parametrize(("lists", "asked"), [(True, (1, 0, 1)), (False, (0, 2, 3))], ids=["listed", "by name"])
-def test_idle_poll_costs_as_much_however_long_the_log(*, lists: bool, asked: tuple[int, int, int]) -> None:
+def test_cost_of_an_idle_poll_does_not_depend_on_the_length_of_the_log(
+    *, lists: bool, asked: tuple[int, int, int]
+) -> None:
     store = store_of(50, lists=lists)
     since = cursor_of(store, 50)
     counting = CountingLogStore(store)
@@ -208,7 +210,7 @@ def test_idle_poll_costs_as_much_however_long_the_log(*, lists: bool, asked: tup
     assert len(counting.listed) == asked[0]
 
 
-def test_new_commits_are_those_after_the_cursor_and_cost_what_is_new() -> None:
+def test_new_commits_start_after_the_cursor_and_cost_only_new_files() -> None:
     store = store_of(5)
     since = cursor_of(store, 3)
     counting = CountingLogStore(store)
@@ -220,7 +222,7 @@ def test_new_commits_are_those_after_the_cursor_and_cost_what_is_new() -> None:
 
 
 @pytest.mark.parametrize("lists", [True, False], ids=["listed", "by name"])
-def test_versions_whose_commits_were_cleaned_away_between_two_polls_are_not_waited_for(*, lists: bool) -> None:
+def test_versions_cleaned_up_between_two_polls_are_skipped(*, lists: bool) -> None:
     store = store_of(3, lists=lists)
     since = cursor_of(store, 3)
     name = uuid_checkpoint_file(6, UUIDS[0], "json")
@@ -230,20 +232,20 @@ def test_versions_whose_commits_were_cleaned_away_between_two_polls_are_not_wait
     assert table(store).new_commits(since) == LogStatus(generation="table-id", latest=7, versions=(6, 7))
 
 
-def test_table_created_anew_is_another_generation_with_all_its_versions() -> None:
+def test_recreated_table_is_a_new_generation_with_all_its_versions() -> None:
     since = cursor_of(store_of(9), 9)
     status = table(store_of(2, table_id="another")).new_commits(since)
     assert status == LogStatus(generation="another", latest=2, versions=(0, 1, 2))
 
 
-def test_table_created_anew_is_noticed_when_it_has_grown_beyond_the_cursor() -> None:
+def test_recreated_table_that_has_grown_beyond_the_cursor_is_detected() -> None:
     since = cursor_of(store_of(2), 2)
     anew = store_of(4, table_id="another")
     anew.put_commit(2, add("2.parquet", size=77), mtime=mtime_of(9))
     assert table(anew).new_commits(since) == LogStatus(generation="another", latest=4, versions=(0, 1, 2, 3, 4))
 
 
-def test_log_that_went_back_is_a_fork_with_what_it_takes_to_find_the_last_common_version() -> None:
+def test_shorter_log_is_a_fork_with_data_to_find_the_last_common_version() -> None:
     before = store_of(5)
     since, known = cursor_of(before, 5), table(before).status().commits
     status = table(store_of(3)).new_commits(since)
@@ -253,7 +255,7 @@ def test_log_that_went_back_is_a_fork_with_what_it_takes_to_find_the_last_common
 
 
 @pytest.mark.parametrize("last", [3, 8])
-def test_log_restored_and_written_on_is_a_fork(last: int) -> None:
+def test_restored_log_with_new_commits_is_a_fork(last: int) -> None:
     since = cursor_of(store_of(3), 3)
     restored = store_of(last)
     restored.put_commit(2, add("another-name.parquet"))
@@ -272,14 +274,14 @@ def test_commit_of_equal_size_and_other_content_is_a_fork() -> None:
     assert status.is_fork
 
 
-def test_copied_log_is_the_same_and_has_no_news() -> None:
+def test_copied_log_is_the_same_and_has_no_new_commits() -> None:
     store = store_of(3)
     since = cursor_of(store, 3)
     store.put_commit(3, add("3.parquet"), mtime=mtime_of(99))
     assert table(store).new_commits(since) == LogStatus(generation="table-id", latest=3, versions=())
 
 
-def test_cursor_text_is_read_back_and_any_other_text_refused() -> None:
+def test_cursor_text_is_parsed_and_other_text_is_rejected() -> None:
     for version in (0, 3):
         since = LogCursor(generation="g", version=version, size=10, modification_time=5, sha256="ab")
         assert LogCursor.from_text(since.to_text()) == since
@@ -305,13 +307,13 @@ def test_cursor_text_is_read_back_and_any_other_text_refused() -> None:
     [b"", b"{", b"[" * 100_000, b'{"version":99}', b'{"version":9223372036854775807}', b'{"version":1e400}', b"\xff"],
     ids=["empty", "half", "nested", "beyond", "greatest", "number", "bytes"],
 )
-def test_hint_of_no_use_never_stops_a_load(hint: bytes) -> None:
+def test_useless_hint_never_fails_a_load(hint: bytes) -> None:
     store = store_of(3)
     store.put("_last_checkpoint", hint)
     assert table(store).latest().version == 3
 
 
-def test_huge_hint_is_no_hint(caplog: pytest.LogCaptureFixture) -> None:
+def test_huge_hint_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     store = store_of(3)
     store.put("_last_checkpoint", b" " * (17 << 20))
     assert table(store).latest().version == 3
@@ -319,7 +321,7 @@ def test_huge_hint_is_no_hint(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"\xff"], ids=["empty", "nested", "bytes"])
-def test_checksum_file_of_no_use_never_stops_a_load(content: bytes) -> None:
+def test_useless_checksum_file_never_fails_a_load(content: bytes) -> None:
     store = store_of(3)
     store.put(checksum_file(3), content)
     latest = table(store).latest()

@@ -46,14 +46,14 @@ def test_later_state_of_the_log_passes(now: list[list[FileStatus]]) -> None:
     ],
     ids=["rolled back", "a gap", "another size", "another time", "another checkpoint", "recreated"],
 )
-def test_log_that_is_another_one_is_told_by_its_first_file(now: list[list[FileStatus]], file: FileStatus) -> None:
+def test_different_log_is_detected_by_its_first_file(now: list[list[FileStatus]], file: FileStatus) -> None:
     with pytest.raises(LogChangedError) as error:
         check_unchanged(BEFORE, listing(*now), USED)
     assert (error.value.path, error.value.file) == (LOG_PATH, file.name)
     assert error.value.expected == f"{file.size} bytes of time {file.modification_time}"
 
 
-def test_dropped_log_is_told() -> None:
+def test_dropped_log_is_reported() -> None:
     gone = replace(BEFORE, commits={}, checkpoints=())
     with pytest.raises(LogChangedError, match="found no file"):
         check_unchanged(BEFORE, gone, USED)

@@ -160,7 +160,7 @@ def test_action_with_a_wrong_field_raises_an_error_that_names_it(kind: Any, valu
         kind.from_json(values)
 
 
-def test_protocol_tells_absent_features_from_empty_ones() -> None:
+def test_protocol_distinguishes_absent_features_from_empty_ones() -> None:
     absent = Protocol.from_json({"minReaderVersion": 1, "minWriterVersion": 2, "readerFeatures": None})
     empty = Protocol.from_json({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": []})
     assert absent.reader_features is None
@@ -176,18 +176,18 @@ def test_metadata_with_id_only_has_the_defaults_of_delta() -> None:
     assert (metadata.partition_columns, metadata.configuration, metadata.created_time) == ((), {}, None)
 
 
-def test_metadata_property_without_a_value_is_left_out() -> None:
+def test_metadata_property_without_a_value_is_omitted() -> None:
     metadata = Metadata.from_json({"id": "x", "configuration": {"a": None, "b": "1", "c": True, "d": 7}})
     assert metadata.configuration == {"b": "1", "c": "true", "d": "7"}
 
 
-def test_add_file_key_tells_deletion_vectors_apart() -> None:
+def test_add_file_key_distinguishes_deletion_vectors() -> None:
     values = BY_NAME["AddFile"][1]
     assert AddFile.from_json(values).key == (values["path"], "uab^-aqEH.-t@S}K{vb[*k^@4")
     assert AddFile.from_json({**values, "deletionVector": None}).key == (values["path"], None)
 
 
-def test_commit_info_keeps_what_it_does_not_understand() -> None:
+def test_commit_info_keeps_unknown_fields() -> None:
     info = CommitInfo.from_json(
         {
             "timestamp": "yesterday",
@@ -209,11 +209,11 @@ def test_commit_info_keeps_what_it_does_not_understand() -> None:
     assert info.to_json()["custom"] == [1, None]
 
 
-def test_domain_is_there_unless_it_is_said_to_be_removed() -> None:
+def test_domain_exists_unless_removed() -> None:
     assert DomainMetadata(domain="d", configuration="{}").removed is False
 
 
-def test_fields_of_an_unexpected_type_neither_replace_typed_ones_nor_pass_as_such() -> None:
+def test_fields_of_an_unexpected_type_are_not_used_as_typed_fields() -> None:
     odd = {"version": "abc", "operationParameters": "mode=Append", "operationMetrics": [1], "readVersion": "x"}
     info = replace(CommitInfo.from_json(odd), version=7)
     assert info.to_json() == {**odd, "version": 7}

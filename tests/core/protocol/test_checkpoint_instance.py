@@ -33,7 +33,7 @@ def test_complete_checkpoints_come_best_first() -> None:
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2], ids=lambda part: f"part {part + 1} missing")
-def test_complete_checkpoints_leave_out_a_multipart_one_with_a_missing_part(missing: int) -> None:
+def test_complete_checkpoints_exclude_a_multipart_one_with_a_missing_part(missing: int) -> None:
     parts = list(multipart_checkpoint_files(10, 3))
     del parts[missing]
     assert complete_checkpoints(parsed(*parts)) == []
@@ -44,12 +44,12 @@ def test_complete_checkpoints_do_not_mix_parts_of_two_counts() -> None:
     assert complete_checkpoints(parsed(*parts)) == []
 
 
-def test_complete_checkpoints_cost_the_parts_that_are_there_however_many_a_name_claims() -> None:
+def test_complete_checkpoints_cost_only_existing_parts_not_the_claimed_number() -> None:
     claimed = "00000000000000000001.checkpoint.9999999999.9999999999.parquet"
     assert complete_checkpoints(parsed(claimed)) == []
 
 
-def test_complete_checkpoints_leave_out_other_files() -> None:
+def test_complete_checkpoints_exclude_other_files() -> None:
     names = [file_names.commit_file(10), file_names.checksum_file(10), compaction_file(8, 10)]
     assert complete_checkpoints(parsed(*names, file_names.checkpoint_file(10))) == [
         (

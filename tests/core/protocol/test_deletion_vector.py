@@ -21,7 +21,7 @@ ON_DISK: dict[str, Any] = {"storageType": "u", "pathOrInlineDv": "ab^-x", "sizeI
     ],
     ids=["no offset", "null offset", "offset 0", "offset 4", "inline", "absolute"],
 )
-def test_unique_id_holds_the_offset_where_there_is_one(changes: dict[str, Any], unique_id: str | None) -> None:
+def test_unique_id_contains_the_offset_if_present(changes: dict[str, Any], unique_id: str | None) -> None:
     values = {**ON_DISK, **changes}
     expected = unique_id or f"i{values['pathOrInlineDv']}"
     assert DeletionVectorDescriptor.from_json(values).unique_id == expected

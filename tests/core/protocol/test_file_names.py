@@ -52,7 +52,7 @@ V = "00000000000000000010"
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_parse_log_file_name_gives_its_parts(name: str, expected: dict[str, Any]) -> None:
+def test_parse_log_file_name_returns_its_parts(name: str, expected: dict[str, Any]) -> None:
     assert ParsedLogPath.parse(name) == ParsedLogPath(name=name, version=10, **expected)
 
 
@@ -85,11 +85,11 @@ def test_parse_log_file_name_gives_its_parts(name: str, expected: dict[str, Any]
         f"{V}.00000000000000000009.compacted.json",
     ],
 )
-def test_parse_other_name_gives_none(name: str) -> None:
+def test_parse_other_name_returns_none(name: str) -> None:
     assert ParsedLogPath.parse(name) is None
 
 
-def test_parse_reads_what_the_builders_make() -> None:
+def test_parse_reads_names_from_the_builders() -> None:
     big = 2**63 - 1
     names = [
         file_names.commit_file(big),
@@ -108,7 +108,7 @@ def test_parse_reads_what_the_builders_make() -> None:
     ]
 
 
-def test_listing_prefix_is_below_every_name_of_its_version_and_above_those_before() -> None:
+def test_listing_prefix_sorts_between_its_version_and_the_previous_one() -> None:
     prefix = file_names.listing_prefix(10)
     before = [file_names.commit_file(9), file_names.checksum_file(9), file_names.uuid_checkpoint_file(9, UUID, "json")]
     within = [file_names.commit_file(10), file_names.checksum_file(10), compaction_file(10, 11)]
@@ -129,7 +129,7 @@ def test_version_of_a_commit_file_is_read_up_to_the_greatest_that_the_protocol_a
     assert ParsedLogPath.parse("09223372036854775808.json") is None
 
 
-def test_names_are_those_of_the_protocol() -> None:
+def test_names_match_the_protocol() -> None:
     assert file_names.LOG_FOLDER == "_delta_log"
     assert file_names.LAST_CHECKPOINT == "_last_checkpoint"
     assert file_names.SIDECAR_FOLDER == "_sidecars"

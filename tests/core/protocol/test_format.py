@@ -8,7 +8,7 @@ from deltasnap_core.protocol.actions import Format, Metadata
 
 
 @pytest.mark.parametrize("provider", ["parquet", "orc", "delta"])
-def test_provider_is_the_one_of_the_log(provider: str) -> None:
+def test_provider_comes_from_the_log(provider: str) -> None:
     found = Metadata.from_json({"id": "a", "format": {"provider": provider, "options": {"k": "v"}}})
     assert found.format == Format(provider=provider, options={"k": "v"})
     assert found.to_json()["format"] == {"provider": provider, "options": {"k": "v"}}

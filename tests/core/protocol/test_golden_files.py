@@ -1,4 +1,4 @@
-"""The real files of the golden tables, each read by the module that is for it."""
+"""The real files of the golden tables, each read by its module."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_every_action_of_every_commit_is_read_and_written_back(golden: Path) -> 
                     written = ACTIONS[name].from_json(values).to_json()
                     if without_nulls(values) != without_nulls(written):
                         changed.append((path, name, values, written))
-    assert len(broken) == 1  # the one table whose commit is cut off
+    assert len(broken) == 1  # the only table with a truncated commit
     assert found.total() > 2000
     assert set(found) == set(ACTIONS)
     assert [change for change in changed if change[1] != "commitInfo"] == []
-    for _, _, values, written in changed:  # parameters that are no strings become their text
+    for _, _, values, written in changed:  # parameters that are not strings are converted to text
         assert set(written) == set(without_nulls(values))
 
 
@@ -67,7 +67,7 @@ def without_nulls(values: dict[str, Any]) -> dict[str, Any]:
     return present
 
 
-def test_every_checksum_is_read_or_refused(golden: Path) -> None:
+def test_every_checksum_is_read_or_rejected(golden: Path) -> None:
     read, broken = [], []
     for path in log_files(golden, LogFileKind.CHECKSUM):
         try:

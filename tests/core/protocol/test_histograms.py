@@ -1,4 +1,4 @@
-"""The bins of the histograms, written out from the protocol and from Delta, not from our constants."""
+"""The bins of the histograms, copied from the protocol and from Delta, not from our constants."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def test_deleted_records_are_counted_in_the_bin_of_the_protocol(number: int, few
     assert counted == tuple(2 * (place == number) for place in range(10))
 
 
-def test_bins_of_deleted_records_start_where_the_protocol_says() -> None:
+def test_bins_of_deleted_records_start_at_the_boundaries_of_the_protocol() -> None:
     assert tuple(fewest for fewest, _ in DELETED_RECORDS) == BIN_STARTS
 
 
-def test_negative_counts_and_sizes_count_nowhere() -> None:
+def test_negative_counts_and_sizes_are_ignored() -> None:
     assert sum(DeletedRecordCountsHistogram.of_counts([-1]).deleted_record_counts) == 0
     assert sum(FileSizeHistogram.of_sizes([-1]).file_counts) == 0
 
 
 @pytest.mark.parametrize("bins", [9, 11])
-def test_histogram_of_deleted_records_with_other_than_ten_bins_is_an_error(bins: int) -> None:
+def test_histogram_of_deleted_records_without_ten_bins_is_an_error(bins: int) -> None:
     with pytest.raises(ValueError, match=f"expected 10 bins, found {bins}"):
         DeletedRecordCountsHistogram.from_json({"deletedRecordCounts": [0] * bins})
 
@@ -88,7 +88,7 @@ def test_histogram_that_contradicts_itself_is_an_error(
 
 
 @pytest.mark.parametrize("total", [True, "1", 1.5, None])
-def test_histogram_of_sizes_whose_total_is_no_integer_is_an_error(total: object) -> None:
+def test_histogram_of_sizes_with_a_total_that_is_not_an_integer_is_an_error(total: object) -> None:
     values = {"sortedBinBoundaries": [0], "fileCounts": [1], "totalBytes": [total]}
     with pytest.raises(ValueError, match="totalBytes: expected integers"):
         FileSizeHistogram.from_json(values)

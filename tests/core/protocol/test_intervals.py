@@ -1,4 +1,4 @@
-"""Durations: each unit in milliseconds, written out."""
+"""Durations: each unit in milliseconds."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_interval_is_rounded_down_to_milliseconds(text: str, milliseconds: int) 
 
 
 @pytest.mark.parametrize("text", ["1 second -2 seconds", "-1 microsecond", ". seconds", "1.5 milliseconds", "x 1 day"])
-def test_what_is_no_duration_is_an_error(text: str) -> None:
+def test_invalid_duration_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_interval_ms(text)

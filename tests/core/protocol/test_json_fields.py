@@ -1,4 +1,4 @@
-"""Typed reading of decoded JSON, at the edges of its numbers."""
+"""Typed reading of decoded JSON, at the limits of its numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_integer_of_sixty_four_bits_is_read(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [-(2**63) - 1, 2**63, 1.5, 2.0**53, True, "1"])
-def test_what_is_no_integer_of_sixty_four_bits_is_an_error(number: object) -> None:
+def test_value_that_is_not_a_64_bit_integer_is_an_error(number: object) -> None:
     with pytest.raises(ValueError, match="size: expected a 64-bit integer"):
         JsonFields("add", {"size": number}).optional_integer("size")
 
@@ -24,7 +24,7 @@ def test_integer_of_thirty_two_bits_is_read(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [-(2**31) - 1, 2**31])
-def test_what_is_no_integer_of_thirty_two_bits_is_an_error(number: int) -> None:
+def test_value_that_is_not_a_32_bit_integer_is_an_error(number: int) -> None:
     with pytest.raises(ValueError, match="minReaderVersion: expected a 32-bit integer"):
         JsonFields("protocol", {"minReaderVersion": number}).optional_short_integer("minReaderVersion")
 
@@ -32,5 +32,5 @@ def test_what_is_no_integer_of_thirty_two_bits_is_an_error(number: int) -> None:
 @pytest.mark.parametrize(
     ("value", "number"), [(12.0, 12), (-1e3, -1000), (2.0**53 - 1, 2**53 - 1), (0.5, 0.5), (2.0**53, 2.0**53)]
 )
-def test_float_without_fraction_is_the_integer_that_it_stands_for_alone(value: float, number: float) -> None:
+def test_only_a_float_without_fraction_becomes_an_integer(value: float, number: float) -> None:
     assert (whole_number(value), type(whole_number(value))) == (number, type(number))

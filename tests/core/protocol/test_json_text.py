@@ -17,13 +17,13 @@ DEEP = b'{"version":1,"tags":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
     "text",
     [b"NaN", b"[-Infinity]", rb'"\ud800"', rb'{"\uDfff":1}', b'"\xff"', b"{} {}", b"\xef\xbb\xbf{}", DEEP, b"[" * 501],
 )
-def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
+def test_invalid_json_is_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of which kind is no matter
         decode_json(text)
 
 
 @pytest.mark.parametrize("value", [{"a": [1, None, "\U0010ffff\0\u2028"]}, 2**70, "x[[[" * 1000])
-def test_what_is_json_is_decoded(value: object) -> None:
+def test_json_values_are_decoded(value: object) -> None:
     assert decode_json(json.dumps(value)) == value
     assert decode_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
@@ -32,11 +32,11 @@ def test_nesting_up_to_the_limit_is_decoded() -> None:
     assert decode_json("[" * MAX_NESTING + "]" * MAX_NESTING)
 
 
-def test_values_side_by_side_are_no_nesting() -> None:
+def test_sibling_values_do_not_count_as_nesting() -> None:
     assert len(decode_json("[" + ",".join(["[]"] * (2 * MAX_NESTING)) + "]")) == 2 * MAX_NESTING
 
 
-def test_the_last_of_equal_keys_counts() -> None:
+def test_the_last_of_duplicate_keys_counts() -> None:
     assert decode_json('{"a":1,"a":2}') == {"a": 2}
 
 

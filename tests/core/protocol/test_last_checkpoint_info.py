@@ -31,11 +31,11 @@ def test_json_checksums_of_the_example_in_the_protocol() -> None:
         ('"a/b~c.d_é+"', '"a%2Fb~c.d_%C3%A9%2B"'),
     ],
 )
-def test_canonical_leaves_write_a_scalar_as_the_protocol_says(value: str, canonical: str) -> None:
+def test_canonical_leaves_format_a_scalar_as_in_the_protocol(value: str, canonical: str) -> None:
     assert canonical_leaves(f'{{"k": {value}}}') == [('"k"', canonical)]
 
 
-def test_canonical_leaves_leave_out_the_topmost_checksum_only() -> None:
+def test_canonical_leaves_omit_only_the_top_level_checksum() -> None:
     assert canonical_leaves('{"checksum": "x", "a": {"checksum": "y"}, "b": {}, "c": []}') == [
         ('"a"+"checksum"', '"y"')
     ]
@@ -76,7 +76,7 @@ def test_parse_reads_every_field() -> None:
     )
 
 
-def test_parse_needs_the_version_only() -> None:
+def test_parse_requires_only_the_version() -> None:
     assert LastCheckpointInfo.parse(b'{"version":0}\n') == LastCheckpointInfo(version=0)
 
 

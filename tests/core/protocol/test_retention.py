@@ -1,4 +1,4 @@
-"""Which tombstones a retention keeps, on both sides of its boundary."""
+"""The tombstones that a retention keeps, on both sides of its boundary."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 @pytest.mark.parametrize(
     ("deleted_at", "is_kept"), [(None, False), (0, False), (4, False), (5, False), (6, True)], ids=str
 )
-def test_tombstone_is_kept_when_it_is_later_than_the_time_strictly(deleted_at: int | None, is_kept: bool) -> None:
+def test_tombstone_is_kept_if_strictly_later_than_the_time(deleted_at: int | None, is_kept: bool) -> None:
     assert Retention.after(5).keeps(deleted_at) is is_kept
 
 
 @pytest.mark.parametrize("timestamp", [0, -1, -(2**63)])
 @pytest.mark.parametrize("deleted_at", [None, 0, -7, 1])
-def test_no_time_keeps_every_tombstone(timestamp: int, deleted_at: int | None) -> None:
+def test_without_a_time_every_tombstone_is_kept(timestamp: int, deleted_at: int | None) -> None:
     assert Retention.after(timestamp) == KEEP_ALL
     assert Retention.after(timestamp).keeps(deleted_at)
 
 
-def test_timestamp_says_what_the_retention_was_made_from() -> None:
+def test_retention_has_the_timestamp_of_its_creation() -> None:
     assert [Retention.after(time).min_file_retention_timestamp for time in (-1, 0, 5)] == [0, 0, 5]
 
 
@@ -29,10 +29,10 @@ def test_timestamp_says_what_the_retention_was_made_from() -> None:
     ("one", "other", "is_within"),
     [(0, 0, True), (0, 5, False), (5, 0, True), (5, 5, True), (4, 5, False), (6, 5, True)],
 )
-def test_retention_is_within_another_that_keeps_as_much(one: int, other: int, is_within: bool) -> None:
+def test_retention_is_within_another_that_keeps_at_least_as_much(one: int, other: int, is_within: bool) -> None:
     assert Retention.after(one).is_within(Retention.after(other)) is is_within
 
 
 @pytest.mark.parametrize(("one", "other", "later"), [(0, 5, 5), (5, 0, 5), (4, 5, 5), (0, 0, 0)])
-def test_later_of_two_keeps_less(one: int, other: int, later: int) -> None:
+def test_later_of_two_retentions_keeps_less(one: int, other: int, later: int) -> None:
     assert Retention.after(one).later_of(Retention.after(other)) == Retention.after(later)

@@ -15,12 +15,12 @@ def test_size_is_a_number_of_bytes_or_has_a_unit(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{1 << 62}0", "5000p1"])
-def test_anything_else_is_no_size(text: str) -> None:
+def test_other_text_is_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match="expected a size"):
         parse_size_bytes(text)
 
 
-def test_target_size_is_that_of_the_table_or_128_mib() -> None:
+def test_target_size_comes_from_the_table_or_is_128_mib() -> None:
     assert target_file_size_bytes({"delta.targetFileSize": "1mb"}) == 1 << 20
     assert target_file_size_bytes({}) == 128 << 20
     assert target_file_size_bytes({"delta.targetFileSize": "many"}) == 128 << 20

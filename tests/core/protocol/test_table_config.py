@@ -39,7 +39,7 @@ DAY_MS = 24 * HOUR_MS
         ("interval 604800000000000 nanoseconds", 7 * DAY_MS),
     ],
 )
-def test_parse_interval_gives_milliseconds(text: str, milliseconds: int) -> None:
+def test_parse_interval_returns_milliseconds(text: str, milliseconds: int) -> None:
     assert parse_interval_ms(text) == milliseconds
 
 
@@ -60,12 +60,12 @@ def test_parse_interval_gives_milliseconds(text: str, milliseconds: int) -> None
         "intervals 1 day",
     ],
 )
-def test_parse_interval_that_is_none_is_an_error(text: str) -> None:
+def test_parse_interval_rejects_other_text(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_interval_ms(text)
 
 
-def test_defaults_are_those_of_delta() -> None:
+def test_defaults_match_delta() -> None:
     assert table_config.deleted_file_retention_ms({}) == 7 * DAY_MS
     assert table_config.set_transaction_retention_ms({}) is None
     assert table_config.num_indexed_cols({}) == 32
@@ -75,15 +75,13 @@ def test_defaults_are_those_of_delta() -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("TRUE", True), ("false", False), ("False", False)])
-def test_property_that_is_true_or_false_is_read_whatever_its_case(
-    text: str, value: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_boolean_property_is_read_in_any_case(text: str, value: bool, caplog: pytest.LogCaptureFixture) -> None:
     configuration = {"delta.enableInCommitTimestamps": text}
     assert table_config.in_commit_timestamps_enabled(configuration) is value
     assert caplog.messages == []
 
 
-def test_properties_of_the_table_win() -> None:
+def test_properties_of_the_table_take_precedence() -> None:
     configuration = {
         "delta.deletedFileRetentionDuration": "interval 1 hour",
         "delta.setTransactionRetentionDuration": "interval 0 hours",
@@ -109,7 +107,7 @@ def test_properties_of_the_table_win() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("delta.") else "",
 )
-def test_property_not_understood_counts_as_absent_with_a_warning(
+def test_invalid_property_counts_as_absent_with_a_warning(
     key: str, value: str, function: Callable[[dict[str, str]], object], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

@@ -30,7 +30,7 @@ def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple
     ],
     ids=["1", "2", "unknown writer feature", "no list", "empty list", "every supported feature"],
 )
-def test_protocol_that_asks_for_nothing_unknown_is_readable(readable: Protocol) -> None:
+def test_protocol_without_unknown_features_is_readable(readable: Protocol) -> None:
     check_readable(readable, path="file:///t", version=3)
 
 
@@ -47,7 +47,7 @@ def test_protocol_that_asks_for_nothing_unknown_is_readable(readable: Protocol) 
     ],
     ids=["unknown", "adaptive metadata", "names are exact", "below version 3", "version 4", "version 99", "version 0"],
 )
-def test_protocol_that_asks_for_more_is_refused_by_name(refused: Protocol, features: tuple[str, ...]) -> None:
+def test_unsupported_protocol_is_rejected_by_name(refused: Protocol, features: tuple[str, ...]) -> None:
     with pytest.raises(UnsupportedProtocolError) as caught:
         check_readable(refused, path="file:///t", version=3)
     error = caught.value
@@ -55,7 +55,7 @@ def test_protocol_that_asks_for_more_is_refused_by_name(refused: Protocol, featu
     assert error.min_reader_version == refused.min_reader_version
 
 
-def test_supported_features_are_those_whose_logs_are_read() -> None:
+def test_supported_features_are_readable_features() -> None:
     assert set(SUPPORTED_READER_FEATURES) == {
         "catalogManaged", "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
         "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType",
@@ -63,7 +63,7 @@ def test_supported_features_are_those_whose_logs_are_read() -> None:
     }  # fmt: skip
 
 
-def test_properties_of_a_table_are_those_of_its_metadata_and_its_protocol() -> None:
+def test_properties_of_a_table_come_from_metadata_and_protocol() -> None:
     metadata = Metadata.from_json(builders.metadata(configuration={"a": "b", "path": "/x"})["metaData"])
     features = protocol(3, features=("columnMapping",), writer=("columnMapping", "appendOnly"))
     assert table_properties(features, metadata) == {
@@ -75,13 +75,13 @@ def test_properties_of_a_table_are_those_of_its_metadata_and_its_protocol() -> N
     }
 
 
-def test_manifest_commit_is_refused() -> None:
+def test_manifest_commit_is_rejected() -> None:
     check_no_manifest_commit(frozenset({"add", "checkpointMetadata", "someday"}), path="file:///t", version=3)
     with pytest.raises(UnsupportedProtocolError, match="adaptiveMetadata"):
         check_no_manifest_commit(frozenset({"commitInfo", "checkpoint"}), path="file:///t", version=3)
 
 
-def test_has_feature_looks_into_both_lists() -> None:
+def test_has_feature_checks_both_lists() -> None:
     both = protocol(3, features=("catalogManaged",), writer=("inCommitTimestamp",))
     assert has_feature(both, "catalogManaged")
     assert has_feature(both, "inCommitTimestamp")

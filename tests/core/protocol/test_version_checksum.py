@@ -65,7 +65,7 @@ def test_parse_finds_the_histograms_under_their_older_names() -> None:
     assert older.deleted_record_counts_histogram is not None
 
 
-def test_parse_tells_an_absent_list_from_an_empty_one() -> None:
+def test_parse_distinguishes_an_absent_list_from_an_empty_one() -> None:
     assert parse(REQUIRED).set_transactions is None
     assert parse({**REQUIRED, "setTransactions": [], "allFiles": []}).set_transactions == ()
 
@@ -103,7 +103,7 @@ def test_file_size_histogram_puts_a_size_on_a_boundary_into_the_bin_that_starts_
     assert FileSizeHistogram.from_json(json.loads(json.dumps(histogram.to_json()))) == histogram
 
 
-def test_deleted_record_counts_histogram_has_the_ten_bins_of_the_protocol() -> None:
+def test_histogram_of_deleted_records_has_ten_bins() -> None:
     ends = [*(start - 1 for start in BIN_STARTS[1:]), 2**62]
     histogram = DeletedRecordCountsHistogram.of_counts([*BIN_STARTS, *ends, -1])
     assert histogram.deleted_record_counts == (2,) * 10

@@ -38,11 +38,11 @@ def test_unknown_features_are_named(table: Protocol) -> None:
 
 
 @pytest.mark.parametrize("writer", [0, 8])
-def test_unknown_writer_versions_are_refused(writer: int) -> None:
+def test_unknown_writer_versions_are_rejected(writer: int) -> None:
     with pytest.raises(UnsupportedWriterError, match=f"writer version {writer}"):
         check_writable(protocol(1, writer), path="t", version=4)
 
 
 @pytest.mark.parametrize("name", ["catalogManaged", "coordinatedCommits-preview", "adaptiveMetadata", "collations"])
-def test_features_that_change_who_writes_or_what_is_kept_are_not_known(name: str) -> None:
+def test_features_that_change_writers_or_retention_are_unknown(name: str) -> None:
     assert name not in CHECKPOINT_WRITER_FEATURES

@@ -1,4 +1,4 @@
-"""Which engine answers what, and why."""
+"""The engine for each query, and the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda 
 
 
 class Provider:
-    """Counts what it is asked for."""
+    """A fake that counts its calls."""
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -39,7 +39,7 @@ def answer(engine: ReplayEngine, sizes: dict[Question, int | None], *, is_unusua
 
 
 @pytest.mark.parametrize("question", list(LIMITS))
-def test_driver_answers_up_to_the_limit_and_spark_beyond(question: Question) -> None:
+def test_driver_is_used_up_to_the_limit_and_spark_beyond(question: Question) -> None:
     most = LIMITS[question].most
     assert choose(question, most).engine == "driver"
     assert choose(question, most + 1).engine == "spark"
@@ -48,17 +48,17 @@ def test_driver_answers_up_to_the_limit_and_spark_beyond(question: Question) -> 
     assert choose(question, 0, "spark").engine == "spark"
 
 
-def test_spark_reconstructs_whatever_the_size() -> None:
+def test_spark_reconstructs_versions_of_any_size() -> None:
     assert choose(Question.RECONSTRUCT, 1).engine == "spark"
     assert Question.RECONSTRUCT not in LIMITS
 
 
-def test_three_limits_and_each_says_what_it_costs_on_both_sides() -> None:
+def test_three_limits_have_costs_for_both_engines() -> None:
     assert len(LIMITS) == 3
     assert all(limit.driver and limit.spark for limit in LIMITS.values())
 
 
-def test_driver_starts_no_session_and_says_what_it_did() -> None:
+def test_driver_starts_no_session_and_logs_its_work() -> None:
     provider = Provider()
     engine = ReplayEngine(provider)
     assert answer(engine, {Question.COUNT: 5}) == ("driver", "driver: 12 actions applied to version 40")
@@ -71,27 +71,27 @@ def test_spark_is_named_with_its_version_and_master() -> None:
     assert provider.reasons == ["the computed state of a version: the engine is set to Spark"]
 
 
-def test_spark_answers_where_one_of_two_sizes_is_beyond_the_driver() -> None:
+def test_spark_is_used_if_one_of_two_sizes_exceeds_the_driver_limit() -> None:
     provider = Provider()
     sizes: dict[Question, int | None] = {Question.FOLLOW: 1, Question.ROWS: LIMITS[Question.ROWS].most + 1}
     assert answer(ReplayEngine(provider), sizes)[0] == "spark"
     assert provider.reasons == ["the file actions of a version: 50,001 rows, more than 50,000"]
 
 
-def test_spark_answers_where_the_driver_meets_an_unusual_form() -> None:
+def test_spark_is_used_if_the_driver_finds_an_unusual_form() -> None:
     provider = Provider()
     assert answer(ReplayEngine(provider), {Question.ROWS: 1}, is_unusual=True)[0] == "spark"
     assert provider.reasons == ["the file actions of a version: only Spark reads a large commit"]
 
 
 @pytest.mark.parametrize("use", ["auto", "spark"])
-def test_without_a_session_an_answer_of_spark_is_an_error_with_the_reason(use: EngineUse) -> None:
+def test_without_a_session_a_spark_query_is_an_error_with_the_reason(use: EngineUse) -> None:
     engine = ReplayEngine(NoSession(), use)
     with pytest.raises(SparkRequiredError, match="the computed state of a version"):
         answer(engine, {Question.COUNT: None})
 
 
-def test_session_may_be_given_provided_or_absent() -> None:
+def test_session_may_be_an_object_a_provider_or_none() -> None:
     provider = Provider()
     assert provider_of(provider) is provider
     assert isinstance(provider_of(None), NoSession)

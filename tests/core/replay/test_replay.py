@@ -93,7 +93,7 @@ def test_an_add_and_a_remove_of_one_key_in_one_commit_leave_the_add(spark: Spark
     assert (set(replay.live()), replay.tombstones()) == ({"a", "b"}, set())
 
 
-def test_a_deletion_vector_makes_another_logical_file_of_one_path(spark: SparkSession) -> None:
+def test_a_deletion_vector_makes_a_separate_logical_file_of_the_same_path(spark: SparkSession) -> None:
     replay = Replay(spark, [add("a")], [remove("a"), add("a", deletionVector=VECTOR)])
 
     assert replay.live()["a"].deletionVector.cardinality == 3
@@ -122,29 +122,29 @@ def test_two_spellings_of_a_path_are_one_file(spark: SparkSession, added: str, r
 @pytest.mark.parametrize(
     ("added", "removed"),
     [
-        pytest.param("a+b", "a b", id="plus is no space"),
+        pytest.param("a+b", "a b", id="plus is not a space"),
         pytest.param("a%2520b", "a%20b", id="decoded once"),
         pytest.param("a%zz", "a%25zz2", id="no valid escape"),
     ],
 )
-def test_paths_that_only_look_alike_are_two_files(spark: SparkSession, added: str, removed: str) -> None:
+def test_similar_paths_are_two_files(spark: SparkSession, added: str, removed: str) -> None:
     assert set(Replay(spark, [add(added)], [remove(removed)]).live()) == {added}
 
 
-def test_an_absolute_path_is_given_with_its_file_system(spark: SparkSession) -> None:
+def test_an_absolute_path_has_its_filesystem(spark: SparkSession) -> None:
     replay = Replay(spark, [add("/x/a%20b"), add("c%20d")])
 
     assert set(replay.live()) == {"file:/x/a%20b", "c%20d"}
 
 
-def test_file_system_may_have_a_name_that_sql_would_read_otherwise(spark: SparkSession) -> None:
+def test_filesystem_name_may_need_quoting_in_sql(spark: SparkSession) -> None:
     replay = Replay(spark, [add("/x")])
     replay.reader = replace(replay.reader, log_path="s3://it's\\nice/t/_delta_log")
 
     assert set(replay.live()) == {"s3://it's\\nice/x"}
 
 
-def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: SparkSession) -> None:
+def test_commits_replace_files_of_the_checkpoint_and_keep_the_rest(spark: SparkSession) -> None:
     base = [protocol(), metadata(), add("a"), add("b"), add("v", deletionVector=VECTOR), remove("old")]
     replay = Replay(spark, [remove("a"), add("old"), remove("v", deletionVector=VECTOR)], base=base)
 
@@ -152,7 +152,7 @@ def test_commits_replace_what_the_checkpoint_has_and_leave_the_rest(spark: Spark
 
 
 @pytest.mark.parametrize("layout", [FULL, MEASURED], ids=["full", "digest"])
-def test_actions_too_many_to_broadcast_are_shuffled_into_as_many_partitions_as_asked_for(
+def test_actions_too_many_to_broadcast_are_shuffled_into_the_configured_number_of_partitions(
     spark: SparkSession, layout: FileActionLayout
 ) -> None:
     replay = Replay(spark, [remove("a"), add("c")], base=[protocol(), metadata(), add("a"), add("b")])
@@ -185,7 +185,7 @@ def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: S
     assert replay.tombstones(0) == {"at", "after", "timeless"}
 
 
-def test_state_has_one_action_a_row(spark: SparkSession) -> None:
+def test_state_has_one_action_per_row(spark: SparkSession) -> None:
     replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
 
     rows = state_actions(spark, replay.files, replay.non_file, KEEP_ALL).collect()
@@ -220,7 +220,7 @@ def test_every_size_falls_into_its_bin(spark: SparkSession) -> None:
     assert state.file_size_histogram == FileSizeHistogram.of_sizes(set(sizes))
 
 
-def test_the_number_of_records_is_unknown_where_one_file_does_not_say(spark: SparkSession) -> None:
+def test_the_number_of_records_is_unknown_if_one_file_has_no_count(spark: SparkSession) -> None:
     replay = Replay(spark, [add("a", stats='{"numRecords":5}'), add("b"), add("c", stats='{"minValues":{}}')])
 
     state = replay.computed()
@@ -248,9 +248,7 @@ def test_a_column_named_num_records_is_not_the_number_of_records(spark: SparkSes
         ("", None),
     ],
 )
-def test_records_are_found_wherever_the_statistics_have_them(
-    spark: SparkSession, stats: str, records: int | None
-) -> None:
+def test_records_are_found_in_any_form_of_statistics(spark: SparkSession, stats: str, records: int | None) -> None:
     assert Replay(spark, [add("a", stats=stats)]).computed().num_records == records
 
 
@@ -274,7 +272,7 @@ HISTORY: list[list[Action]] = [
 
 
 def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]) -> tuple[RangeVersion, ...]:
-    """Give the versions first..last, from a base that is the replay of those before."""
+    """Return the versions first to last, from a base that is the replay of the earlier ones."""
     base, rest = Replay(spark, *HISTORY[:first]), Replay(spark, *HISTORY[: last + 1])
     start = retention.get(first - 1, 0)
     after = rest.batch.after(first - 1)
@@ -307,7 +305,7 @@ def test_every_version_of_a_range_equals_its_own_replay(spark: SparkSession, fir
         assert version.computed_state == Replay(spark, *HISTORY[: version.version + 1]).computed()
 
 
-def test_a_range_tells_what_each_version_added_and_removed(spark: SparkSession) -> None:
+def test_a_range_reports_the_added_and_removed_files_of_each_version(spark: SparkSession) -> None:
     versions = ranged(spark, 1, 6, {})
 
     told = [(v.files_added, v.bytes_added, v.files_removed, v.bytes_removed) for v in versions]

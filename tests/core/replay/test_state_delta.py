@@ -69,7 +69,7 @@ class Log:
         return driver.counted(groups, self.non_file(version)).applied_to(None)
 
     def delta(self, files_of: int, first: int, last: int, before: Retention, after: Retention) -> StateDelta:
-        """What the versions (first, last] change, by the driver, from the files of an earlier version."""
+        """The changes of the versions (first, last] by the driver, from the files of an earlier version."""
         since = self.batch.after(files_of).up_to(last)
         earlier, newer = (self.measured(each) for each in (since.up_to(first), since.after(first)))
         return driver.delta_between(
@@ -91,7 +91,7 @@ def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
 
 @law(25)
 @given(made=random_logs())
-def test_two_deltas_add_up_to_that_of_both(made: RandomLog) -> None:
+def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
     log = Log(made)
     for middle in range(log.last + 1):
         one, two = log.delta(0, 0, middle, ALL, ALL), log.delta(0, middle, log.last, ALL, LATER)
@@ -102,7 +102,7 @@ def test_two_deltas_add_up_to_that_of_both(made: RandomLog) -> None:
 
 @law(25)
 @given(made=random_logs())
-def test_deltas_of_a_range_are_those_of_its_versions(made: RandomLog) -> None:
+def test_deltas_of_a_range_equal_the_deltas_of_its_versions(made: RandomLog) -> None:
     log = Log(made)
     versions = range(1, log.last + 1)
     retentions = {0: ALL, **dict.fromkeys(versions, LATER)}
@@ -121,7 +121,7 @@ def test_deltas_of_a_range_are_those_of_its_versions(made: RandomLog) -> None:
 @pytest.mark.usefixtures("compiled")
 @law(4)
 @given(made=random_logs())
-def test_spark_deltas_are_those_of_the_driver(spark: SparkSession, made: RandomLog) -> None:
+def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> None:
     from deltasnap_core.replay.spark.spark_files import SparkFiles
     from deltasnap_core.replay.stats_policy import StatsPolicy
 

@@ -1,4 +1,4 @@
-"""The versions of a range: what each adds and removes, and the retention of its tombstones."""
+"""The versions of a range: their added and removed files, and the retention of tombstones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_ACTIONS = NonFileActions()
 
 
 def files(count: int, size: int) -> FileTotals:
-    """Return the totals of some files of a size each; a negative count takes them away."""
+    """Return the totals of files of these sizes; a negative count subtracts them."""
     row: dict[str, Any] = {**dict.fromkeys(SUMS, 0), "rows": abs(count), "low_size": abs(count) * size}
     return FileTotals([Group.of_row({**row, "size_class": 0, "deleted_bin": -1}, sign=1 if count > 0 else -1)])
 

@@ -1,4 +1,4 @@
-"""The aggregates: what follows from their table, and the arithmetic of totals. SQL runs in SQLite, without a JVM."""
+"""The aggregates: their definitions, and the arithmetic of totals. SQL runs in SQLite, without a JVM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 
 def group(**values: Any) -> Group:
-    """Return a group of live files without a deletion vector; sums left out are null, as those of nothing are."""
+    """Return a group of live files without a deletion vector; omitted sums are null, like sums over no rows."""
     return Group.of_row({**dict.fromkeys(SUMS), "size_class": MIB, "deleted_bin": -1, **values})
 
 
@@ -41,7 +41,7 @@ def test_query_follows_from_the_tables() -> None:
     assert all(sql.startswith("sum(sign * (") for sql in sums_sql("sign"))
 
 
-def test_halves_of_a_sum_come_together_beyond_64_bits_and_below_zero() -> None:
+def test_halves_of_a_sum_are_combined_beyond_64_bits_and_below_zero() -> None:
     size = 3 * (2**63 - 1)
     high, low = divmod(size, 1 << 32)
     whole = group(rows=3, high_size=high, low_size=low)
@@ -51,12 +51,12 @@ def test_halves_of_a_sum_come_together_beyond_64_bits_and_below_zero() -> None:
     assert FileTotals([whole, gone]) == FileTotals()
 
 
-def test_sign_of_a_row_is_that_of_all_its_sums() -> None:
+def test_sign_of_a_row_applies_to_all_its_sums() -> None:
     row = {**dict.fromkeys(SUMS, 1), "size_class": MIB, "deleted_bin": 2}
     assert FileTotals([Group.of_row(row), Group.of_row(row, sign=-1)]) == FileTotals()
 
 
-def test_groups_count_where_they_belong() -> None:
+def test_groups_are_added_to_the_right_totals() -> None:
     live = group(rows=2, rows_without_records=1, low_size=2 * MIB, low_records=7)
     vectors = group(rows=1, low_size=MIB, deleted_bin=2, low_deleted=12)
     tombstones = group(rows=4, size_class=-1, rows_without_records=4)
@@ -135,7 +135,7 @@ def test_groups_of_files_fill_the_bins_of_the_histograms(groups: Any) -> None:
     assert found.bins("deleted_record_counts") == by_deleted.deleted_record_counts
 
 
-def test_totals_are_what_their_numbers_and_bins_say() -> None:
+def test_totals_match_their_numbers_and_bins() -> None:
     before = FileTotals([group(rows=2, low_size=2 * MIB)])
     again = FileTotals.of(before.numbers, {name: before.bins(name) for name in HISTOGRAMS})
     assert again == before

@@ -1,4 +1,4 @@
-"""Which tombstones are kept, in SQL and in Arrow: one table of cases for both."""
+"""The tombstones that are kept, in SQL and in Arrow: one table of cases for both."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_conditions_are_sql_without_a_sentinel() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("until", UNTIL)
-def test_sql_keeps_what_arrow_keeps(spark: SparkSession, until: int) -> None:
+def test_sql_and_arrow_keep_the_same_rows(spark: SparkSession, until: int) -> None:
     rows = spark.createDataFrame(pa.table({"d": pa.array(TIMES, pa.int64())}))
     found = rows.where(kept_sql(Retention.after(until), "d")).collect()
     assert sorted((row.d for row in found), key=str) == sorted(kept(until), key=str)

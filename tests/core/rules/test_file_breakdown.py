@@ -71,7 +71,7 @@ files = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30), st.sampled_f
 
 
 @given(before=files, added=files, removed=st.integers(0, 200), times=st.lists(st.integers(0, 3), max_size=9))
-def test_breakdown_plus_changes_is_that_of_the_later_files(
+def test_breakdown_plus_changes_equals_the_breakdown_of_the_later_files(
     before: list[tuple[int, int, str]], added: list[tuple[int, int, str]], removed: int, times: list[int]
 ) -> None:
     taken = before[: min(removed, len(before))]
@@ -83,7 +83,7 @@ def test_breakdown_plus_changes_is_that_of_the_later_files(
     found = start.updated(changes)
     expected = FileBreakdown.of([*(file(name, size, p=value) for name, size, value in after), *map(gone, times)])
     if found is None:
-        # So many of the largest or smallest files were removed that others are not known.
+        # Too many of the largest or smallest files were removed.
         assert len(before) > MAX_RANKED_FILES
         assert len(taken) > MAX_RANKED_FILES - 5
         return
@@ -116,13 +116,13 @@ def test_ranked_files_are_counted_again_when_too_few_are_left() -> None:
     assert enough.updated([file("new", 0)]).files[0] == ("new", 0)
 
 
-def test_files_with_one_path_and_size_are_kept_or_left_out_together() -> None:
+def test_files_with_the_same_path_and_size_are_kept_or_omitted_together() -> None:
     start = RankedFiles.of([("a", 1), *[("same", 2)] * MAX_RANKED_FILES], largest_first=False)
     assert (start.files, start.bound) == ((("a", 1),), ("same", 2))
     assert start.updated([file("same", 2, sign=-1)]) == start
 
 
-def test_more_partitions_or_times_than_the_limits_are_not_updated() -> None:
+def test_partitions_and_times_beyond_the_limits_are_not_updated() -> None:
     start = FileBreakdown.of(file(number, 1, p=str(number)) for number in range(MAX_PARTITIONS))
     assert start.can_be_updated
     assert start.updated([file("one more", p="one more")]) is None

@@ -29,13 +29,13 @@ HASHES = {
 
 
 @pytest.mark.parametrize("text", HASHES)
-def test_hash_of_a_text_is_the_known_one(text: str) -> None:
+def test_hash_of_a_text_is_stable(text: str) -> None:
     assert xxhash64(text) == HASHES[text]
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_hash_is_that_of_spark(spark: SparkSession) -> None:
+def test_hash_matches_spark(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
     texts = [*HASHES, *("part-0001-ä€😀.snappy.parquet "[:length] * (1 + length // 30) for length in range(32))]

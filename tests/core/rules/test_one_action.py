@@ -10,7 +10,7 @@ def paths(*values: str | None) -> pa.Array:
     return pa.array(values, pa.string())
 
 
-def test_row_holds_an_add_or_a_remove_or_neither() -> None:
+def test_row_contains_an_add_or_a_remove_or_neither() -> None:
     check_one_action(paths("a", None, None), paths(None, "b", None))
     check_one_action(paths("a", "b"), paths(None, None))
     check_one_action(paths("a"))

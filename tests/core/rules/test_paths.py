@@ -82,14 +82,14 @@ def expected(path: str) -> str:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(paths=st.lists(PATHS, min_size=1, max_size=100))
 @example(paths=list(CASES))
-def test_path_keys_of_any_paths_are_those_decoded_once(keys: Keys, paths: list[str]) -> None:
+def test_path_keys_of_any_paths_are_decoded_once(keys: Keys, paths: list[str]) -> None:
     assert keys(paths) == [expected(path) for path in paths]
 
 
 @pytest.mark.parametrize("path", CASES, ids=ascii)
-def test_path_key_of_one_path_is_that_decoded_once(path: str) -> None:
+def test_path_key_of_one_path_is_decoded_once(path: str) -> None:
     assert path_keys(pa.array([path]), LOG).to_pylist() == [expected(path)]
 
 
-def test_path_keys_of_a_slice_leave_out_what_is_beside_it() -> None:
+def test_path_keys_of_a_slice_exclude_other_rows() -> None:
     assert path_keys(pa.array(["%FF", "a%20b", "%zz"]).slice(1, 1), LOG).to_pylist() == ["a b"]

@@ -56,7 +56,7 @@ _PARTS = ("a", "b c/d%", None)
 
 @dataclass
 class ChangingTable:
-    """A table and the rows of each of its versions."""
+    """A table, and the rows of each of its versions."""
 
     path: Path
     versions: list[Rows] = field(default_factory=list)
@@ -264,7 +264,7 @@ def _vector(deleted: frozenset[int]) -> dict[str, Any]:
 
 
 def rows_of(path: Path, version: int) -> Rows:
-    """Return the rows of a version as deltalake's list of files has them, read with Arrow."""
+    """Return the rows of a version from deltalake's list of files, read with Arrow."""
     from deltalake import DeltaTable
 
     actions = pa.table(DeltaTable(str(path), version=version).get_add_actions(flatten=False)).to_pylist()

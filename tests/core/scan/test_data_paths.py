@@ -20,7 +20,7 @@ TABLE = "file:///data/my table"
         ("/clones/source/a.parquet", "file:///clones/source/a.parquet"),
     ],
 )
-def test_path_of_a_log_leads_to_a_file(path: str, url: str) -> None:
+def test_path_in_a_log_resolves_to_a_file(path: str, url: str) -> None:
     assert data_file_url(path, TABLE, ("/clones",)) == url
 
 
@@ -32,7 +32,7 @@ def test_absolute_path_without_a_scheme_is_on_the_file_system_of_the_table() -> 
     "path",
     ["../other/a.parquet", "%2e%2e/a", "/etc/passwd", "file:///data/my%20table2/a", "s3://lake/a", "sub/../../a"],
 )
-def test_path_outside_the_table_is_refused_without_leave(path: str) -> None:
+def test_path_outside_the_table_is_rejected_without_permission(path: str) -> None:
     with pytest.raises(DataPathError) as told:
         data_file_url(path, TABLE)
     assert path in str(told.value)
@@ -47,10 +47,10 @@ def test_path_outside_the_table_is_refused_without_leave(path: str) -> None:
         ("file:///a\u00a0b", "file:///a%C2%A0b"),
     ],
 )
-def test_spark_name_is_as_java_quotes_a_path(url: str, name: str) -> None:
+def test_spark_name_is_quoted_like_a_java_path(url: str, name: str) -> None:
     assert spark_name(url) == name
 
 
-def test_spark_passes_over_names_that_mean_hidden() -> None:
+def test_spark_ignores_hidden_names() -> None:
     hidden = [name for name in ("_a", ".a", "a._COPYING_", "_a=1", "a") if is_hidden(f"file:///t/{name}")]
     assert hidden == ["_a", ".a", "a._COPYING_"]

@@ -20,7 +20,7 @@ UUID_TEXT, UUID_FILE = "ab^-aqEH.-t@S}K{vb[*k^", "ab/deletion_vector_d2c639aa-88
 
 
 def framed(content: bytes = CONTENT, *, size: int | None = None, checksum: int | None = None) -> bytes:
-    """A vector as a file has it behind the version of the format."""
+    """A vector as stored in a file, after the format version."""
     crc = binascii.crc32(content) if checksum is None else checksum
     return struct.pack(">i", len(content) if size is None else size) + content + struct.pack(">I", crc)
 
@@ -92,7 +92,7 @@ def test_vectors_inline_on_disk_and_absolute_are_read(
     ],
     ids=["version", "empty", "size", "checksum", "magic", "cut short"],
 )
-def test_damaged_file_is_told_by_its_name(
+def test_damaged_file_is_reported_by_name(
     table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path, content: bytes, told: str
 ) -> None:
     write(tmp_path, content)
@@ -113,12 +113,12 @@ def test_damaged_file_is_told_by_its_name(
     ],
     ids=["cardinality", "size", "character", "length", "storage", "no uuid"],
 )
-def test_damaged_descriptor_is_told(table: DeletionVectors, vector: DeletionVectorDescriptor, told: str) -> None:
+def test_damaged_descriptor_is_reported(table: DeletionVectors, vector: DeletionVectorDescriptor, told: str) -> None:
     with pytest.raises(CorruptLogError, match=told):
         table.rows(vector)
 
 
-def test_vector_whose_file_is_gone_is_told_with_the_version(
+def test_missing_vector_file_is_reported_with_the_version(
     table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path
 ) -> None:
     (tmp_path / UUID_FILE).unlink()

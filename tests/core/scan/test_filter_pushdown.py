@@ -1,4 +1,4 @@
-"""What Spark may push down into data files, and the rows that it would lose otherwise."""
+"""The filters that Spark may push down into data files, and the rows that it would lose otherwise."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_entry_has_a_reason() -> None:
         ("wide = '2026-01-01'", []), ("at > null", []), ("s.on_day = timestamp'2026-01-01'", []), ("id = 5", []),
     ],
 )  # fmt: skip
-def test_conditions_of_ours_are_comparisons_of_a_time_with_a_constant(where: str, operators: list[str]) -> None:
+def test_our_time_conditions_compare_with_a_constant(where: str, operators: list[str]) -> None:
     found = list(pushed_conditions(parsed(where), columns()))
     assert [next(each for each in (">=", "<=") if f"` {each} " in text) for text in found] == operators
 
@@ -95,7 +95,7 @@ def test_rows_with_nan_are_kept(spark: SparkSession, nan_table: Path, name: str,
 
 @pytest.fixture(scope="module")
 def nan_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table by a writer whose statistics leave NaN out."""
+    """A table of a writer whose statistics ignore NaN."""
     path = tmp_path_factory.mktemp("nan") / "table"
     nested = [{"y": value, "t": {"z": value}} for value in (NAN, 3.0)]
     inner = pa.struct([("y", pa.float32()), ("t", pa.struct([("z", pa.float64())]))])
@@ -106,7 +106,7 @@ def nan_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("where", ["x = 0", "x in (0D)", "x <=> 0D", "not (x <> 0)", "s.y = 0", "s.y in (0, 7)"])
-def test_zero_below_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_negative_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_path: Path, where: str) -> None:
     numbers = pa.array([-0.0, 5.0])
     rows = pa.table({"x": numbers, "s": pa.StructArray.from_arrays([numbers], ["y"])})
     added = file(tmp_path, "a.parquet", rows)
@@ -135,7 +135,9 @@ def test_constant_finer_than_the_times_of_a_file_loses_no_row(spark: SparkSessio
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("condition", ["{} = '1582-10-10'", "{} > '1582-10-06'", "{} in ('1582-10-10', '2026-01-01')"])
-def test_days_between_the_calendars_are_found(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+def test_dates_between_the_julian_and_gregorian_calendars_are_found(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
     rows = pa.table(
         {
             "d": pa.array([date(1582, 10, 10)], pa.date32()),
@@ -150,9 +152,7 @@ def test_days_between_the_calendars_are_found(spark: SparkSession, tmp_path: Pat
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_decimal_of_more_digits_than_an_older_file_has_room_for_is_compared_after_reading(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_decimal_wider_than_in_older_files_is_compared_after_reading(spark: SparkSession, tmp_path: Path) -> None:
     values = pa.array([Decimal("1.00"), Decimal("5.00")], pa.decimal128(9, 2))
     added = file(tmp_path, "a.parquet", pa.table({"d": values}))
     pq.write_table(pa.table({"d": values}), tmp_path / "a.parquet", store_decimal_as_integer=True)
@@ -164,7 +164,7 @@ def test_decimal_of_more_digits_than_an_older_file_has_room_for_is_compared_afte
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_columns_by_id_that_go_by_each_others_names_are_compared_after_reading(
+def test_columns_mapped_by_id_with_swapped_names_are_compared_after_reading(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def numbered(name: str, number: int) -> pa.Field:
@@ -188,7 +188,7 @@ def test_columns_by_id_that_go_by_each_others_names_are_compared_after_reading(
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_filters_that_reach_the_files_are_those_of_the_list(spark: SparkSession, tmp_path: Path) -> None:
+def test_only_listed_filters_are_pushed_down(spark: SparkSession, tmp_path: Path) -> None:
     times = pa.array([datetime(2026, 1, 1, 10, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     rows = pa.table({"id": [1], "x": [1.5], "at": times, "s": [{"a": 1, "y": 2.5}], "t": [{"a": 1}]})
     text = schema(
@@ -204,12 +204,12 @@ def test_filters_that_reach_the_files_are_those_of_the_list(spark: SparkSession,
     assert "GreaterThanOrEqual(at,2025-12-31 23:59:59.0)" in plan
     assert "(x" not in plan
     assert "(s" not in plan
-    # A struct is read without the fields that nobody needs, as before.
+    # A struct is read without unused fields.
     assert "s:struct<a:bigint>" in pushed(snapshot.scan("s.a > 0", columns=["s.a"]).to_df())
 
 
 def pushed(frame: DataFrame) -> str:
-    """What a frame reads of data files, as its plan says."""
+    """The columns and filters of a DataFrame's file scan, from its plan."""
     frame.sparkSession.conf.set("spark.sql.maxMetadataStringLength", 1000)
     lines = [line for line in frame._jdf.queryExecution().executedPlan().toString().splitlines() if "FileScan" in line]
     return "".join(line[line.index("PushedFilters") :] for line in lines)

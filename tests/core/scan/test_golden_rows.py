@@ -1,4 +1,4 @@
-"""The rows of the golden tables, as their own projects expect them."""
+"""The rows of the golden tables, as expected by their projects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def counted(table: pa.Table, names: list[str]) -> Counter[str]:
 
 
 def comparable(value: Any) -> Any:
-    """A value whatever type of several that mean the same it comes in."""
+    """A value in one form, for types with the same meaning."""
     if isinstance(value, dict):
         return {name: comparable(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -72,5 +72,5 @@ def test_golden_tables_with_rows_are_all_there(golden: Path) -> None:
 
 
 @pytest.mark.parametrize("expected", list(cases()))
-def test_rows_are_those_expected(spark: SparkSession, golden: Path, expected: Path) -> None:
+def test_rows_match_the_expected_rows(spark: SparkSession, golden: Path, expected: Path) -> None:
     assert_rows(spark, golden, expected)

@@ -1,4 +1,4 @@
-"""Metadata tables and changes between versions, on one table that deltalake writes and that then loses its log."""
+"""Metadata tables and changes between versions, on a table written by deltalake, which then loses its log."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_partitions_are_summed_up(made: Made, tables: MetadataTables) -> None:
     assert partition["smallest_file"] == partition["largest_file"] == partition["bytes"]
 
 
-def test_entries_say_when_each_file_came_and_went(made: Made) -> None:
+def test_entries_show_when_each_file_was_added_and_removed(made: Made) -> None:
     found = [(row["added_version"], row["removed_version"]) for row in rows(made.log.snapshot.tables.entries)]
     assert sorted(found, key=repr) == sorted([(0, 2), (1, 5), (3, 5), (4, 5), (5, None)], key=repr)
 
@@ -116,7 +116,7 @@ def test_tombstones_expire_after_the_retention(made: Made, tables: MetadataTable
     assert [row["expires_at"] for row in found] == sorted(row["expires_at"] for row in found)
 
 
-def test_column_stats_say_how_far_statistics_go(made: Made, tables: MetadataTables) -> None:
+def test_column_stats_show_the_coverage_of_statistics(made: Made, tables: MetadataTables) -> None:
     by_column = {row["column"]: row for row in rows(tables.column_stats)}
     assert set(by_column) == {"id", "raw"}
     assert (by_column["id"]["share_of_files"], by_column["id"]["share_of_records"]) == (1.0, 1.0)
@@ -136,7 +136,7 @@ def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_
     assert (orphan["reason"], orphan["size"]) == ("orphan younger than the retention", 1)
 
 
-def test_changes_are_net_and_tell_why(made: Made) -> None:
+def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) -> None:
     for changes in (made.log.file_changes(0, 1), made.store.file_changes("events", 0, 1)):
         assert changes.summary.is_append_only
         assert changes.summary.why_not_append_only == ()
@@ -145,7 +145,7 @@ def test_changes_are_net_and_tell_why(made: Made) -> None:
         assert [commit.version for commit in changes.commits] == [1]
 
 
-def test_changes_that_are_more_than_appends_say_so(made: Made) -> None:
+def test_changes_other_than_appends_are_reported(made: Made) -> None:
     changes = made.log.file_changes(1, 5)
     assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)
     assert changes.summary.rearranged_files == 1
@@ -154,7 +154,7 @@ def test_changes_that_are_more_than_appends_say_so(made: Made) -> None:
     assert changes.commits[0].operation == "DELETE"
 
 
-def test_changes_go_backwards_too(made: Made) -> None:
+def test_changes_can_go_backwards(made: Made) -> None:
     there, back = made.log.file_changes(0, 5), made.log.file_changes(5, 0)
     assert rows(there.added) == rows(back.removed)
     assert rows(there.removed) == rows(back.added)

@@ -49,7 +49,7 @@ def candidates(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 
 
 def without_partition(row: dict[str, Any]) -> dict[str, Any]:
-    """The metadata table has typed values, a candidate has texts."""
+    """The metadata table has typed values, a candidate has text."""
     return {name: value for name, value in row.items() if name != "partition"}
 
 
@@ -60,7 +60,7 @@ def with_deletes(path: str, *, size: int, deleted: int, records: int | None) -> 
 
 
 def packed(sizes: list[int]) -> tuple[int, int, int]:
-    """Files and bytes rewritten, and the files that they become: the rule of OPTIMIZE, in Python."""
+    """The rewritten files and bytes, and the resulting files: the rule of OPTIMIZE, in Python."""
     bins: list[list[int]] = [[]]
     for size in sorted(sizes):
         if sum(bins[-1]) + size > TARGET:
@@ -104,7 +104,7 @@ def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSessio
     ]
 
 
-def test_files_with_many_deleted_rows_are_rewritten_where_they_fit(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         with_deletes("many", size=40, deleted=6, records=100),
         with_deletes("unknown", size=40, deleted=1, records=None),
@@ -140,7 +140,7 @@ def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path
     assert gains == sorted(gains, reverse=True)
 
 
-def test_sizes_that_cannot_be_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:
+def test_impossible_sizes_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:
     adds = [add(f"{number}", size=size) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
     (found,) = candidates(spark, table(tmp_path / "t", adds))
     assert (found["rewritten_files"], found["files_after"]) == (2, 3)

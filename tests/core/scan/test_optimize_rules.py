@@ -73,7 +73,7 @@ def test_files_are_packed_up_to_the_target(case: str) -> None:
     )
 
 
-def test_partition_that_loses_most_files_is_first() -> None:
+def test_partition_with_the_largest_reduction_is_first() -> None:
     found = candidates(
         file(1, "a"), file(1, "a"), *(file(1, "b") for _ in range(3)), file(1, "c"), file(1, ""), file(1, None)
     )
@@ -84,7 +84,7 @@ def test_partition_that_loses_most_files_is_first() -> None:
 @pytest.mark.parametrize(
     ("deleted", "records", "counts"), [(5, 100, False), (6, 100, True), (1, None, True), (0, 0, False)]
 )
-def test_file_with_many_deleted_rows_counts(deleted: int, records: int | None, counts: bool) -> None:
+def test_file_with_many_deleted_rows_is_a_candidate(deleted: int, records: int | None, counts: bool) -> None:
     found = candidates(file(1), file(2), file(100, deleted=deleted, records=records))
     assert [each.files_with_deletes for each in found] == [int(counts)]
 

@@ -1,4 +1,4 @@
-"""A predicate is untrusted input: whatever the text, the answer is an answer or a PredicateError."""
+"""A predicate is untrusted input: any text gives a result or a PredicateError."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from deltasnap_core.scan.predicates.predicate_limits import MAX_CHARACTERS, MAX_
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.test_scan import file, ids, snapshot_of, stats
 from tests.core.scan.test_skipping import columns
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ def test_predicate_of_too_many_characters_names_the_limit() -> None:
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
-def test_predicate_of_as_many_conditions_as_allowed_chooses_files(word: str) -> None:
+def test_predicate_with_the_maximum_number_of_conditions_skips_files(word: str) -> None:
     where = f" {word} ".join(f"id = {number}" for number in range(MAX_CONDITIONS))
     assert skipping_of(where, columns()).statistics is not None
 
@@ -82,7 +83,7 @@ def test_predicate_of_as_many_conditions_as_allowed_chooses_files(word: str) -> 
         "; id = 1", "id = 1; id = 2", "cast() = 1",
     ],
 )  # fmt: skip
-def test_odd_text_is_a_predicate_error_or_an_answer(where: str) -> None:
+def test_odd_text_gives_a_predicate_error_or_a_result(where: str) -> None:
     assert_answered(where)
 
 
@@ -106,13 +107,13 @@ WORDS = (
 
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.sampled_from(["", " ", " ", " "]))
-def test_soup_of_tokens_is_a_predicate_error_or_an_answer(words: list[str], between: str) -> None:
+def test_random_tokens_give_a_predicate_error_or_a_result(words: list[str], between: str) -> None:
     assert_answered(between.join(words))
 
 
 @settings(max_examples=100)
 @given(st.text(max_size=40))
-def test_any_text_is_a_predicate_error_or_an_answer(where: str) -> None:
+def test_any_text_gives_a_predicate_error_or_a_result(where: str) -> None:
     assert_answered(where)
 
 
@@ -123,13 +124,14 @@ def assert_answered(where: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_predicate_as_deep_as_allowed_is_an_answer_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("nested", one_in(4, ["functions", "parentheses", "NOT", "CASE"]))
+def test_predicate_of_the_maximum_depth_is_evaluated_by_spark(nested: str, spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
-    for before, inner, after in (NESTED["parentheses"], NESTED["NOT"], NESTED["functions"], NESTED["CASE"]):
-        times = next(times for times in range(MAX_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
-        assert times > MAX_DEPTH / 3
-        where = f"{before * times}{inner}{after * times}"
-        snapshot.scan(where if "=" in where else f"{where} = 1").to_df().collect()
+    before, inner, after = NESTED[nested]
+    times = next(times for times in range(MAX_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
+    assert times > MAX_DEPTH / 3
+    where = f"{before * times}{inner}{after * times}"
+    snapshot.scan(where if "=" in where else f"{where} = 1").to_df().collect()
 
 
 def is_within(where: str) -> bool:
@@ -146,7 +148,9 @@ def is_within(where: str) -> bool:
     "where",
     ["isnull()", "(" * 3_000 + "id = 1" + ")" * 3_000, "not " * 3_000 + "true", " or ".join(["id = 1"] * 5_000)],
 )
-def test_scan_refuses_what_spark_would_overflow_on(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_scan_rejects_predicates_that_overflow_the_stack_of_spark(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
     with pytest.raises(PredicateError):
         snapshot.scan(where)
@@ -154,7 +158,7 @@ def test_scan_refuses_what_spark_would_overflow_on(spark: SparkSession, tmp_path
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-def test_stack_that_overflows_in_spite_of_the_limits_is_a_predicate_error(
+def test_stack_overflow_despite_the_limits_is_a_predicate_error(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])

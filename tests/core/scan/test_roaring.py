@@ -19,7 +19,7 @@ def bitmap_of(*containers: tuple[bytes, bytes]) -> bytes:
 
 
 def run_bitmap(key: int, cardinality: int, runs: list[tuple[int, int]]) -> bytes:
-    """A 32-bit bitmap of one container of runs, each a first value and how many follow it."""
+    """A 32-bit bitmap of one container of runs, each a first value and the number of following values."""
     pairs = b"".join(struct.pack("<HH", *run) for run in runs)
     cookie = struct.pack("<I", 12347 | (0 << 16))
     return cookie + b"\x01" + struct.pack("<HH", key, cardinality - 1) + struct.pack("<H", len(runs)) + pairs
@@ -31,14 +31,14 @@ def array_of(**bitmaps: bytes) -> bytes:
     return struct.pack("<iq", MAGIC, len(bitmaps)) + parts
 
 
-def test_arrays_give_their_rows_in_64_bits() -> None:
+def test_arrays_yield_64_bit_rows() -> None:
     content = array_of(
         k0=bitmap_of(array_container(0, [1, 7]), array_container(2, [5])), k3=bitmap_of(array_container(0, [0]))
     )
     assert decode_rows(content).tolist() == [1, 7, 2 * 65536 + 5, 3 << 32]
 
 
-def test_runs_give_every_row_of_a_run() -> None:
+def test_run_containers_yield_every_row() -> None:
     assert decode_rows(array_of(k0=run_bitmap(1, 5, [(3, 2), (9, 1)]))).tolist() == [
         65536 + row for row in (3, 4, 5, 9, 10)
     ]
@@ -53,7 +53,7 @@ def test_dense_container_is_read_bit_by_bit() -> None:
     assert decode_rows(content).tolist() == rows
 
 
-def test_no_bitmaps_are_no_rows() -> None:
+def test_empty_bitmap_array_has_no_rows() -> None:
     assert decode_rows(array_of()).tolist() == []
 
 
@@ -71,6 +71,6 @@ def test_no_bitmaps_are_no_rows() -> None:
     ],
     ids=["nothing", "magic", "more", "cut short", "unsorted", "cookie", "cardinality", "keys"],
 )
-def test_damaged_content_is_told(content: bytes, told: str) -> None:
+def test_damaged_content_is_reported(content: bytes, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         decode_rows(content)

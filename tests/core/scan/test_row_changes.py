@@ -1,4 +1,4 @@
-"""Row changes of tables made for one rule each, and of the golden tables with a change data feed."""
+"""Row changes of one table per rule, and of the golden tables with a change data feed."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def vector(*rows: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", WITH_FEED)
-def test_changes_of_a_golden_table_with_a_feed_are_those_of_deltalake(
-    spark: SparkSession, golden: Path, name: str
-) -> None:
+def test_changes_of_a_golden_table_with_a_feed_match_deltalake(spark: SparkSession, golden: Path, name: str) -> None:
     assert_as_deltalake(spark, golden, name)
 
 
@@ -123,7 +121,7 @@ def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession,
 
 
 @pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
-def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
+def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
     shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
     gained = file(tmp_path, "gained", ids(10, 11, 12))
     marked = add("gained", size=gained["add"]["size"], deletionVector=vector(1))
@@ -156,7 +154,7 @@ def test_files_that_versions_share_are_not_opened(spark: SparkSession, tmp_path:
     ]  # fmt: skip
 
 
-def test_a_file_that_vacuum_removed_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_deleted_by_vacuum_is_named(spark: SparkSession, tmp_path: Path) -> None:
     old = file(tmp_path, "old file.parquet", ids(1))
     log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old)]}))
     (tmp_path / "old file.parquet").unlink()
@@ -187,7 +185,7 @@ def test_a_key_pairs_rows_and_no_row_is_lost(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.usefixtures("compiled")
-def test_net_returns_one_change_a_key_with_its_last_version(spark: SparkSession, tmp_path: Path) -> None:
+def test_net_returns_one_change_per_key_with_its_last_version(spark: SparkSession, tmp_path: Path) -> None:
     steps = [
         [(1, "a"), (2, "b"), (3, "c"), (6, "f")],
         [(1, "A"), (2, "b"), (4, "d"), (6, "F")],
@@ -237,7 +235,7 @@ def test_a_condition_and_columns_apply_to_the_result(spark: SparkSession, tmp_pa
         log.row_changes(0, 2)
 
 
-def test_times_are_those_of_the_history(spark: SparkSession, tmp_path: Path) -> None:
+def test_times_match_the_history(spark: SparkSession, tmp_path: Path) -> None:
     log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [file(tmp_path, "a", ids(1))]}))
     (row,) = log.row_changes(0, 0).toArrow().to_pylist()
     assert row["_commit_timestamp"] == datetime.fromtimestamp(mtime_of(0) / 1000, UTC)
@@ -306,7 +304,7 @@ def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_partition_values_that_a_remove_does_not_state_are_those_of_the_add(
+def test_missing_partition_values_of_a_remove_come_from_the_add(
     spark: SparkSession, tmp_path: Path, first: int
 ) -> None:
     text = schema(field("id", "long"), field("day", "date"))
@@ -348,7 +346,7 @@ def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
     assert len(changes(log.row_changes(2, 3))) == 1
 
 
-def test_a_table_with_a_column_of_row_changes_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_with_a_reserved_row_change_column_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     table = table_of(tmp_path, {0: []}, schemaString=schema(field("_Commit_Version", "long")))
     with pytest.raises(RowChangesError, match="_Commit_Version"):
         DeltaLog.for_table(spark, table).row_changes(0, 0)
@@ -405,7 +403,7 @@ def test_a_store_returns_the_same_changes_with_and_without_the_log(spark: SparkS
 
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["use-spark", "large-commit"])
-def test_spark_reads_the_actions_that_the_driver_does_not(
+def test_spark_reads_actions_that_the_driver_does_not_support(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ) -> None:
     if is_large:
@@ -430,9 +428,7 @@ def test_schema_of_the_result(spark: SparkSession, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_store_gives_the_changes_of_a_version_that_it_stored_from_a_checkpoint(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_store_returns_the_changes_of_a_version_stored_from_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     first, last = file(table, "first", ids(1, 2)), file(table, "last", ids(3))
     table_of(table, {0: [first], 1: [removed(first), last]})

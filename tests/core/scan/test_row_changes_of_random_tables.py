@@ -1,4 +1,4 @@
-"""Row changes of random tables: without a feed against a comparison of all rows, with a feed against deltalake."""
+"""Row changes of random tables: without a feed compared with all rows, with a feed compared with deltalake."""
 
 from __future__ import annotations
 
@@ -99,23 +99,21 @@ def without_version(changes: Counter[Change]) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(TABLES // 2))
-def test_row_changes_of_a_table_of_deltalake_are_those_of_a_full_comparison(
+def test_row_changes_of_a_deltalake_table_match_a_full_comparison(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     assert_no_row_wrong(spark, written_by_deltalake(tmp_path / "t", seed), seed)
 
 
 @pytest.mark.parametrize("seed", range(TABLES // 2))
-def test_row_changes_of_a_table_with_deletion_vectors_are_those_of_a_full_comparison(
+def test_row_changes_of_a_table_with_deletion_vectors_match_a_full_comparison(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     assert_no_row_wrong(spark, written_by_hand(tmp_path / "t", seed), seed)
 
 
 @pytest.mark.parametrize("seed", range(TABLES // 2))
-def test_row_changes_of_a_table_with_a_feed_are_those_of_deltalake(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
+def test_row_changes_of_a_table_with_a_feed_match_deltalake(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     from deltalake import DeltaTable
 
     table = written_by_deltalake(tmp_path / "t", 1000 + seed, feed=True)

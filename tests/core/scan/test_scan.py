@@ -1,4 +1,4 @@
-"""Scans of tables made for one rule each."""
+"""Scans of one table per rule."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def schema(*fields: dict[str, Any]) -> str:
 
 
 def file(table: Path, path: str, rows: pa.Table, *, name: str | None = None, **fields: Any) -> Action:
-    """Write a data file (`name`: where, else `path` is) and give its add action."""
+    """Write a data file at `name` (default: `path`) and return its add action."""
     target = table / (name or path)
     target.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, target)
@@ -78,7 +78,7 @@ CUT_STRINGS = {
 
 @pytest.mark.parametrize(("value", "stored"), CUT_STRINGS.values(), ids=CUT_STRINGS)
 @pytest.mark.parametrize("form", ["name = '{}'", "name >= '{}'", "name in ('{}', 'zz')", "name like '{}%'"])
-def test_maximum_that_delta_cut_too_low_loses_no_file(
+def test_maximum_truncated_too_low_by_delta_loses_no_file(
     spark: SparkSession, tmp_path: Path, value: str, stored: str, form: str
 ) -> None:
     bounds = {"numRecords": 1, "minValues": {"name": stored[:-1]}, "maxValues": {"name": stored}}
@@ -100,9 +100,7 @@ def test_columns_are_named_as_in_spark(spark: SparkSession, tmp_path: Path) -> N
         snapshot.scan(columns=["`a.b"])
 
 
-def test_invalid_partition_value_is_an_error_whatever_else_excludes_the_file(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: SparkSession, tmp_path: Path) -> None:
     days = [{"p": "y", "q": "abc"}, {"p": "x", "q": "5"}]
     adds = [
         file(tmp_path, f"f{n}", ids(n), partitionValues=values, stats=stats(n, n, rows=1))
@@ -124,7 +122,7 @@ def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: P
         snapshot.scan().to_df().collect()
 
 
-def test_partitions_and_statistics_choose_files_and_the_report_says_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_and_statistics_select_files_and_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         file(tmp_path, "a", ids(1, 2), partitionValues={"day": "2026-01-01"}, stats=stats(1, 2)),
         file(tmp_path, "b", ids(5, 6), partitionValues={"day": "2026-01-01"}, stats=stats(5, 6)),
@@ -152,7 +150,7 @@ def test_partitions_and_statistics_choose_files_and_the_report_says_so(spark: Sp
     assert found(snapshot.scan("day > '2030-01-01'")) == []
 
 
-def test_names_of_files_are_taken_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_names_are_used_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "a{b} 100%25 é+[c]"
     names = ["p=x y%20z/part 1.parquet", "p=é+?#[]{}&'!$,;=@:/a.parquet", "p=%41/a*.parquet", "a\u00a0b.parquet"]
     adds = []
@@ -169,7 +167,7 @@ def _encoded(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
-def test_columns_that_a_file_lacks_are_null_and_older_types_become_wider(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_missing_in_a_file_are_null_and_older_types_are_widened(spark: SparkSession, tmp_path: Path) -> None:
     old = pa.schema([("n", pa.int32()), ("d", pa.date32()), ("x", pa.float32()), ("c", pa.int8())])
     new = pa.schema([("n", pa.int64()), ("c", pa.decimal128(4, 1))])
     adds = [
@@ -191,7 +189,7 @@ def test_columns_that_a_file_lacks_are_null_and_older_types_become_wider(spark: 
 
 
 @pytest.mark.parametrize("where", ["x = 0", "x in (0, 5)", "x >= 0D", "s.y <=> 0"])
-def test_zero_is_equal_to_zero_below_zero(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_zero_equals_negative_zero(spark: SparkSession, tmp_path: Path, where: str) -> None:
     numbers = pa.array([-0.0, -0.0, -7.5], pa.float64())
     rows = pa.table({"x": numbers, "s": pa.StructArray.from_arrays([numbers.cast(pa.float32())], ["y"])})
     text = schema(field("x", "double"), field("s", {"type": "struct", "fields": [field("y", "float")]}))
@@ -251,7 +249,7 @@ def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSe
     assert found_rows.selectExpr("id", "name", "unix_micros(at)").collect() == [(7, "x", 1_767_268_800_123_456)]
 
 
-def test_variants_are_read_also_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
+def test_variants_are_read_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
     made = spark.sql("""select parse_json('{"a": [1, null]}') as `c-1`, struct(parse_json('"x"') as `c-3`) as `c-2`""")
     made.coalesce(1).write.parquet(str(tmp_path / "made"))
     (part,) = (tmp_path / "made").glob("*.parquet")
@@ -301,7 +299,7 @@ def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: S
     assert rows == [{"items": [read, None], "labels": {"k": read, "n": None}}, {"items": [], "labels": None}]
 
 
-def test_deleted_rows_are_left_out_with_and_without_partitions(
+def test_deleted_rows_are_omitted_with_and_without_partitions(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = array_of(k0=bitmap_of(array_container(0, [0, 3])))
@@ -366,7 +364,7 @@ def test_some_rows_are_read_from_some_files(
         return original(reader, files)
 
     monkeypatch.setattr(RowReader, "read", counting)
-    assert snapshot.scan().take(9).num_rows == 9  # the nine files may be empty ones: then all are read
+    assert snapshot.scan().take(9).num_rows == 9  # the nine files may be empty; then all are read
     assert read in ([9], [9, 27])
     assert sorted(snapshot.scan().take(100)["id"].to_pylist()) == [*range(9)]
     read.clear()
@@ -375,14 +373,14 @@ def test_some_rows_are_read_from_some_files(
     assert snapshot.scan().take(0).num_rows == 0
 
 
-def test_file_that_is_gone_is_told_with_path_and_version(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_file_is_reported_with_path_and_version(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1)), add("gone.parquet")])
     with pytest.raises(DataFileNotFoundError, match=r"Version 0 of .*gone\.parquet") as raised:
         snapshot.scan().to_df()
     assert raised.value.version == 0
 
 
-def test_file_outside_the_table_is_read_with_leave_only(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession, tmp_path: Path) -> None:
     action = file(tmp_path / "source", (tmp_path / "source" / "a").as_uri(), ids(1), name="a")
     snapshot = snapshot_of(spark, tmp_path / "clone", [action])
     with pytest.raises(DataPathError, match="is outside"):
@@ -391,14 +389,16 @@ def test_file_outside_the_table_is_read_with_leave_only(spark: SparkSession, tmp
     assert found(snapshot.scan(options=allowed)) == [(1,)]
 
 
-def test_file_that_spark_would_pass_over_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
     with pytest.raises(DataPathError, match="passes over"):
         snapshot.scan().to_df()
 
 
 @pytest.mark.parametrize("where", ["id + 1", "id > array(1)", "id = no_such_function(1)", "nope = 1", "id = "])
-def test_what_has_no_sense_is_told_before_anything_is_read(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_invalid_arguments_are_reported_before_anything_is_read(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
     snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
     with pytest.raises(PredicateError) as raised:
         snapshot.scan(where)
@@ -406,19 +406,19 @@ def test_what_has_no_sense_is_told_before_anything_is_read(spark: SparkSession, 
     assert where in str(raised.value)
 
 
-def test_what_only_spark_understands_chooses_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_conditions_supported_only_by_spark_filter_rows(spark: SparkSession, tmp_path: Path) -> None:
     adds = [file(tmp_path, "a", ids(1, 2), stats=stats(1, 2)), file(tmp_path, "b", ids(5), stats=stats(5, 5))]
     scan = snapshot_of(spark, tmp_path, adds).scan("id = 1 and not struct(id as lateral).lateral = 2")
     assert found(scan) == [(1,)]
 
 
-def test_column_that_is_not_there_is_a_value_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_column_is_a_value_error(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
     with pytest.raises(ValueError, match="no column 'nope'"):
         snapshot.scan(columns=["id", "nope"])
 
 
-def test_statistics_that_are_no_json_keep_a_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_json_statistics_keep_a_file(spark: SparkSession, tmp_path: Path) -> None:
     broken = ["{", "[]", '{"minValues": 7}', '{"numRecords": "x", "minValues": {"id": {}}}', "null", ""]
     adds = [file(tmp_path, f"f{number}", ids(5), stats=text) for number, text in enumerate(broken)]
     scan = snapshot_of(spark, tmp_path, adds).scan("id = 5")
@@ -426,7 +426,7 @@ def test_statistics_that_are_no_json_keep_a_file(spark: SparkSession, tmp_path: 
     assert len(found(scan)) == len(broken)
 
 
-def test_statistics_that_a_checkpoint_has_as_values_are_read_so_and_no_more_than_asked_for(
+def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = [protocol(), metadata(schemaString=schema(field("id", "long"), field("at", "timestamp")))]
@@ -458,7 +458,7 @@ def test_statistics_that_a_checkpoint_has_as_values_are_read_so_and_no_more_than
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_damaged_checkpoint_is_gone_round_or_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_replaced_or_reported(spark: SparkSession, tmp_path: Path) -> None:
     actions = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2), stats=stats(1, 2))]
     log = write_log(tmp_path, {0: actions, 1: [file(tmp_path, "b", ids(5), stats=stats(5, 5, rows=1))]})
     (checkpoint,) = write_checkpoint(log, 0, "classic", actions)
@@ -476,7 +476,7 @@ def test_damaged_checkpoint_is_gone_round_or_told(spark: SparkSession, tmp_path:
         snapshot.scan().to_df()
 
 
-def test_scan_skips_by_statistics_that_all_files_goes_without(spark: SparkSession, tmp_path: Path) -> None:
+def test_scan_skips_by_statistics_that_all_files_omits(spark: SparkSession, tmp_path: Path) -> None:
     adds = [file(tmp_path, name, ids(low), stats=stats(low, low, rows=1)) for name, low in (("a", 1), ("b", 5))]
     snapshot_of(spark, tmp_path, adds)
     snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(load_stats=False)).snapshot
@@ -484,7 +484,7 @@ def test_scan_skips_by_statistics_that_all_files_goes_without(spark: SparkSessio
     assert [row.path for row in snapshot.scan("id = 5").files.collect()] == ["b"]
 
 
-def test_partition_value_that_is_none_of_its_type_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         file(tmp_path, name, ids(1), partitionValues={"n": value})
         for name, value in (("a", "1"), ("b", "x"), ("c", ""))
@@ -498,7 +498,7 @@ def test_partition_value_that_is_none_of_its_type_is_a_corrupt_log(spark: SparkS
             snapshot.scan(where).to_df()
 
 
-def test_bytes_of_a_partition_are_read_escaped_or_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+def test_bytes_of_a_partition_are_read_escaped_or_raw(spark: SparkSession, tmp_path: Path) -> None:
     values = {"a": "\\u0001\\u00FF", "b": "\u0001\u00ff", "c": "", "d": "\\u01"}
     adds = [file(tmp_path, name, ids(1), partitionValues={"raw": value}) for name, value in values.items()]
     fields = schema(field("raw", "binary"), field("id", "long"))
@@ -522,7 +522,7 @@ def test_condition_that_fails_on_the_value_of_a_partition_is_left_to_the_rows(
     assert failing.report.unused == ("cast(p as int) = 2",)
 
 
-def test_times_mean_the_same_whatever_the_session_calls_a_timestamp(spark: SparkSession, tmp_path: Path) -> None:
+def test_times_do_not_depend_on_the_timestamp_type_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     text = json.dumps(
         {
             "numRecords": 1,
@@ -547,7 +547,7 @@ def test_times_mean_the_same_whatever_the_session_calls_a_timestamp(spark: Spark
 
 
 @pytest.mark.parametrize("hour", [0, 1])
-def test_text_that_two_times_have_finds_both(spark: SparkSession, tmp_path: Path, hour: int) -> None:
+def test_ambiguous_time_text_matches_both_times(spark: SparkSession, tmp_path: Path, hour: int) -> None:
     moment = datetime(2020, 10, 25, hour, 30, tzinfo=UTC)  # clocks are put back from 3 to 2 at 1:00 UTC
     bound = {"at": moment.isoformat().replace("+00:00", ".000Z")}
     text = json.dumps({"numRecords": 1, "minValues": bound, "maxValues": bound, "nullCount": {"at": 0}})
@@ -561,14 +561,14 @@ def test_text_that_two_times_have_finds_both(spark: SparkSession, tmp_path: Path
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_schema_that_is_none_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_schema_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [add("a")], schemaString="{")
     for where in (None, "id = 1"):
         with pytest.raises(CorruptLogError, match="metadata of version 0"):
             snapshot.scan(where).to_df()
 
 
-def test_file_of_nulls_alone_is_left_out_by_a_comparison(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_with_only_nulls_is_skipped_by_a_comparison(spark: SparkSession, tmp_path: Path) -> None:
     nulls = json.dumps({"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"id": 2}})
     adds = [file(tmp_path, "nulls", pa.table({"id": pa.array([None, None], pa.int64())}), stats=nulls)]
     snapshot = snapshot_of(spark, tmp_path, adds)
@@ -594,7 +594,7 @@ def test_file_of_nulls_alone_is_left_out_by_a_comparison(spark: SparkSession, tm
     ],
     ids=["milliseconds", "offsets with seconds"],
 )
-def test_timestamp_above_what_its_maximum_can_tell_is_kept(
+def test_timestamp_within_the_truncation_of_its_maximum_is_kept(
     spark: SparkSession, tmp_path: Path, bound: str, moment: datetime, kept: str, left_out: str
 ) -> None:
     text = json.dumps({"numRecords": 1, "minValues": {"at": bound}, "maxValues": {"at": bound}, "nullCount": {"at": 0}})
@@ -605,7 +605,7 @@ def test_timestamp_above_what_its_maximum_can_tell_is_kept(
     assert snapshot.scan(left_out).report.files_after_statistics == 0
 
 
-def test_changes_beside_a_damaged_checkpoint_are_those_of_the_commits(spark: SparkSession, tmp_path: Path) -> None:
+def test_changes_with_a_damaged_checkpoint_come_from_the_commits(spark: SparkSession, tmp_path: Path) -> None:
     first = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2))]
     write_log(tmp_path, {0: first, 1: [file(tmp_path, "b", ids(3))]})
     (checkpoint,) = write_checkpoint(tmp_path / "_delta_log", 0, "classic", first)

@@ -1,4 +1,4 @@
-"""What a predicate over rows says of files, case by case. No Spark: these are texts."""
+"""The conditions on files for a predicate on rows, case by case. Compares text, without Spark."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def columns(fields: list[dict[str, Any]] = FIELDS, **metadata: Any) -> TableColu
 
 
 def with_texts(sql: str) -> str:
-    """SQL with its strings as a person would write them."""
+    """SQL with readable strings."""
     return re.sub(r"cast\(X'([0-9a-f]*)' as string\)", lambda hexed: f"'{bytes.fromhex(hexed[1]).decode()}'", sql)
 
 
 def plain(sql: str | None) -> str | None:
-    """SQL as a person would write it."""
+    """Readable SQL."""
     if sql is None:
         return None
     sql = with_texts(sql)
@@ -98,7 +98,7 @@ STATISTICS = {
     "x > 5": "(nulls.x < rows)",
     "x <= 5": "((nulls.x < rows) and (min.x <= 5))",
     "x = 5": "((nulls.x < rows) and ((min.x <= 5) and (max.x >= 5)))",
-    # A maximum may be cut short: what begins with it may be a value.
+    # A maximum may be truncated: longer values may start with it.
     "name > 'abc'": "((nulls.name < rows) and (max.name > 'abc' or startswith('abc', prefix(max.name))))",
     "name = 'abc'": (
         "((nulls.name < rows) and ((min.name <= 'abc') and (max.name >= 'abc' or startswith('abc', prefix(max.name)))))"
@@ -121,9 +121,9 @@ STATISTICS = {
     "at not like '2020-10-25 02:30:00'": "(nulls.at < rows)",
     "on_day like '2026-01-01'": "(nulls.on_day < rows)",
     "startswith(on_day, '2026')": "(nulls.on_day < rows)",
-    # A maximum is cut to the millisecond.
+    # A maximum is truncated to milliseconds.
     "wall >= '2026-01-01'": "((nulls.wall < rows) and (try_add(max.wall, interval 1 millisecond) >= '2026-01-01'))",
-    # Where a constant may turn out to be null, null is equal to it.
+    # If a constant may be null, null is equal to it.
     "on_day <=> 'x'": "('x' is null or ((nulls.on_day < rows) and ((min.on_day <= 'x') and (max.on_day >= 'x'))))",
     "not on_day <=> 'x'": "((nulls.on_day > 0) or (min.on_day < 'x' or max.on_day > 'x'))",
     "id <=> 'x'": None,
@@ -180,7 +180,7 @@ NOTHING = [
 ]
 
 PARTITIONS = {
-    # A value that is none of the column's type keeps the file, for the scan to tell of it.
+    # An invalid value keeps the file, so that the scan reports it.
     "day >= '2026-03-01'": "(malformed or coalesce(((day) >= '2026-03-01'), false))",
     "upper(region) = 'EU' and id = 1": "coalesce((upper((region)) = 'EU'), false)",
     "`Region` = 'a' or day is null": "(malformed or coalesce(((region) = 'a' or (day) is null), false))",
@@ -206,7 +206,7 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 @pytest.mark.parametrize("symbol", COMPARISONS)
 @pytest.mark.parametrize("form", ["id {} 5", "5 {} id", "not id {} 5", "not 5 {} id"])
-def test_file_is_kept_exactly_if_a_row_matches(form: str, symbol: str) -> None:
+def test_file_is_kept_if_and_only_if_a_row_matches(form: str, symbol: str) -> None:
     condition = plain(skipping_of(form.format(symbol), columns()).statistics) or ""
     is_negated, is_mirrored = form.startswith("not"), form.endswith("id")
 
@@ -221,21 +221,21 @@ def test_file_is_kept_exactly_if_a_row_matches(form: str, symbol: str) -> None:
 
 
 @pytest.mark.parametrize("where", STATISTICS)
-def test_statistics_say_which_files_may_match(where: str) -> None:
+def test_statistics_select_files_that_may_match(where: str) -> None:
     assert plain(skipping_of(where, columns()).statistics) == STATISTICS[where]
 
 
 @pytest.mark.parametrize("where", PARTITIONS)
-def test_partition_values_say_which_files_may_match(where: str) -> None:
+def test_partition_values_select_files_that_may_match(where: str) -> None:
     assert plain(skipping_of(where, columns()).partitions) == PARTITIONS[where]
 
 
 @pytest.mark.parametrize("where", NOTHING)
-def test_what_is_not_sure_chooses_no_files_and_is_told(where: str) -> None:
+def test_uncertain_conditions_skip_no_files_and_are_reported(where: str) -> None:
     assert skipping_of(where, columns()) == Skipping(unused=(where,))
 
 
-def test_condition_on_partitions_that_may_fail_can_be_gone_without() -> None:
+def test_partition_conditions_that_may_fail_can_be_excluded() -> None:
     where = "cast(region as int) = 5 and region = 5 and region like 'e%'"
     assert skipping_of(where, columns()).may_fail
     assert plain(skipping_of(where, columns(), may_fail=False).partitions) == "coalesce(((region) like 'e%'), false)"
@@ -243,25 +243,25 @@ def test_condition_on_partitions_that_may_fail_can_be_gone_without() -> None:
 
 
 @pytest.mark.parametrize("where", ["items.a is null", "items.a[0] = 1 and id = 5", "labels.colour = 'red'"])
-def test_fields_inside_arrays_and_maps_are_for_spark_to_find(where: str) -> None:
+def test_fields_inside_arrays_and_maps_are_resolved_by_spark(where: str) -> None:
     strings = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
     skipping = skipping_of(where, columns([*FIELDS, field("labels", strings)]))
     assert "id = 5" in where or skipping == Skipping(unused=(where,))
 
 
-def test_predicate_nested_deeper_than_the_parser_goes_is_left_to_spark() -> None:
+def test_predicate_nested_deeper_than_the_parser_limit_is_evaluated_by_spark() -> None:
     with pytest.raises(NotParsedError):
         skipping_of("(" * 90 + "id = 1" + ")" * 90, columns())
 
 
-def test_conditions_are_told_as_they_were_written() -> None:
+def test_conditions_are_reported_as_written() -> None:
     skipping = skipping_of("day = '2026-01-01'  AND id between 1 and 2 and (id + 1 = 2)", columns())
     assert skipping.used == ("day = '2026-01-01'", "id between 1 and 2")
     assert skipping.unused == ("(id + 1 = 2)",)
 
 
 @pytest.mark.parametrize("name", ["date", "timestamp", "comment", "pivot", "value", "key", "order", "user", "set"])
-def test_column_may_be_named_as_a_keyword_is(name: str) -> None:
+def test_column_may_be_named_like_a_keyword(name: str) -> None:
     named = TableColumns(
         Metadata(id="t", schema_string=json.dumps({"type": "struct", "fields": [field(name, "long")]}))
     )
@@ -269,13 +269,13 @@ def test_column_may_be_named_as_a_keyword_is(name: str) -> None:
         assert skipping_of(where, named).unused == (), where
 
 
-def test_comments_are_left_out_of_what_is_made_of_a_predicate() -> None:
+def test_comments_are_removed_from_a_predicate() -> None:
     skipping = skipping_of("day = '2026-01-01' -- the first\n and /* or */ region = 'eu' -- and no more", columns())
     assert skipping.used == ("day = '2026-01-01'", "region = 'eu'")
     assert "--" not in (skipping.partitions or "")
 
 
-def test_no_more_statistics_are_read_than_asked_for() -> None:
+def test_only_requested_statistics_are_read() -> None:
     skipping = skipping_of("id > 5 and s.`b.c` is not null", columns())
     assert skipping.schema == (
         "struct<`maxValues`: struct<`id`: string>, `nullCount`: struct<`id`: bigint, `s`: struct<`b.c`: bigint>>, "
@@ -283,7 +283,7 @@ def test_no_more_statistics_are_read_than_asked_for() -> None:
     )
 
 
-def test_statistics_and_partition_values_go_by_physical_names() -> None:
+def test_statistics_and_partition_values_use_physical_names() -> None:
     fields = [
         field("id", "long", **{"delta.columnMapping.physicalName": "col-1"}),
         field("region", "string", **{"delta.columnMapping.physicalName": "col-2"}),
@@ -317,9 +317,7 @@ def test_constant_is_never_sql_of_the_caller() -> None:
         ("name = 'a\ud800'", 9, "half of a character"),
     ],
 )
-def test_what_is_no_predicate_over_the_table_is_a_value_error_with_the_place(
-    where: str, position: int | None, told: str
-) -> None:
+def test_invalid_predicate_is_a_value_error_with_the_position(where: str, position: int | None, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told) or None) as raised:
         skipping_of(where, columns())
     error: Any = raised.value

@@ -1,4 +1,4 @@
-"""Columns by every name they go by."""
+"""Columns by each of their names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def field(name: str, kind: Any = "long") -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
-def test_name_is_found_whatever_its_case_but_an_exact_one_goes_first() -> None:
+def test_name_is_found_in_any_case_but_an_exact_match_is_preferred() -> None:
     found = columns(field("id"), field("ID", "string"), field("s", {"type": "struct", "fields": [field("A.b")]}))
     assert [each and each.data_type for each in map(found.resolve, (["id"], ["ID"], ["Id"]))] == [
         "long",

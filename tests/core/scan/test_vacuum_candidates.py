@@ -1,4 +1,4 @@
-"""Nothing that `vacuum_candidates` lists as unprotected is needed: however the log spells what it names."""
+"""No file that `vacuum_candidates` lists as unprotected is needed, in any spelling of its path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def vector(storage_type: str, path: str) -> dict[str, Any]:
 
 
 def candidates(spark: SparkSession, table: Path | str, version: int | None = None) -> dict[str, tuple[str, bool]]:
-    """Return reason and protection of each file told."""
+    """Return reason and protection of each listed file."""
     log = DeltaLog.for_table(spark, table, clock=lambda: NOW_MS)
     snapshot = log.update() if version is None else log.get_snapshot_at(version=version)
     frame = snapshot.tables.vacuum_candidates(list_files=True)
@@ -57,7 +57,7 @@ def unprotected(told: Mapping[str, tuple[str, bool]]) -> set[str]:
 
 
 def spellings(table: Path, name: str) -> list[str]:
-    """Return paths that a log may name a file of a local table by."""
+    """Return the paths by which a log may name a file of a local table."""
     absolute, parent = f"{table}/{name}", f"{table}/x/.."
     plain = [
         name, f"./{name}", f"x/../{name}", f"x//..//{name}", f".//{name}", absolute, f"/{absolute}", f"//{absolute}",
@@ -80,7 +80,7 @@ def escaped(name: str) -> str:
     return "".join(f"%{byte:02x}" for byte in name.encode())
 
 
-def test_paths_of_one_file_are_one_file_however_they_are_spelled(spark: SparkSession, tmp_path: Path) -> None:
+def test_all_spellings_of_a_path_are_one_file(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "events"
     count = len(spellings(table, ""))
     names = [f"Day=1/part {number}.parquet" for number in range(count)]
@@ -120,7 +120,7 @@ def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path
         remove("a", deletion_timestamp=YOUNG_MS, deletionVector=vector("u", "no z85")),
     ],
 )
-def test_what_cannot_be_resolved_may_be_any_file(spark: SparkSession, tmp_path: Path, unresolved: Action) -> None:
+def test_unresolvable_path_protects_all_files(spark: SparkSession, tmp_path: Path, unresolved: Action) -> None:
     table = tmp_path / "events"
     write_log(table, {0: FIRST, 1: [unresolved, add("gone")], 2: [remove("gone")]})
     touch(table, "orphan", "gone", "a")
@@ -148,7 +148,7 @@ def test_table_opened_through_a_link_is_the_same_table(spark: SparkSession, tmp_
         assert unprotected(candidates(spark, table)) == {"orphan"}
 
 
-def test_what_links_lead_to_and_links_themselves_are_never_listed(spark: SparkSession, tmp_path: Path) -> None:
+def test_links_and_their_targets_are_never_listed(spark: SparkSession, tmp_path: Path) -> None:
     table, outside = tmp_path / "events", tmp_path / "outside"
     touch(outside, "day=2/part")
     touch(table, "real/part", "data.parquet", "day=3/kept", "orphan")
@@ -166,7 +166,9 @@ def test_what_links_lead_to_and_links_themselves_are_never_listed(spark: SparkSe
 
 
 @pytest.mark.thorough
-def test_versions_before_and_after_the_one_asked_count(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_versions_before_and_after_the_requested_one_are_protected(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     write_log(
         tmp_path,
         {
@@ -223,13 +225,13 @@ def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp
     }
 
 
-def test_name_that_is_not_utf8_is_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_name_that_is_not_utf8_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST})
     touch(tmp_path, os.fsdecode(b"\xff"), "orphan")
     assert unprotected(candidates(spark, tmp_path)) == {"orphan"}
 
 
-def test_keys_of_an_object_store_are_needed_literally_and_as_hadoop_reads_them(
+def test_keys_of_an_object_store_are_protected_literally_and_as_read_by_hadoop(
     spark: SparkSession, s3_options: dict[str, Any]
 ) -> None:
     import fsspec
@@ -253,7 +255,7 @@ def test_keys_of_an_object_store_are_needed_literally_and_as_hadoop_reads_them(
 
 @dataclass(frozen=True)
 class Life:
-    """What happens to one file: in which versions it is added and removed, and by which spelling each time."""
+    """The life of a file: the versions that add and remove it, with the spelling of its path."""
 
     name: str
     actions: Sequence[tuple[int, bool, int]]
@@ -277,7 +279,7 @@ def lives(draw: st.DrawFn) -> Life:
 @pytest.mark.thorough
 @settings(max_examples=3, phases=[Phase.generate])
 @given(files=st.lists(lives(), min_size=60, max_size=120, unique_by=lambda life: life.name.lower()), data=st.data())
-def test_nothing_listed_is_live_in_a_retained_version(
+def test_no_listed_file_is_live_in_a_retained_version(
     spark: SparkSession, files: list[Life], data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -295,7 +297,7 @@ def test_nothing_listed_is_live_in_a_retained_version(
         write_log(table, by_version)
         try:
             touch(table, "orphan", *(life.name for life in files))
-        except OSError:  # a file where another wants a folder, or too long a name
+        except OSError:  # a file in place of a folder, or a name that is too long
             return
         version = data.draw(st.integers(0, 5))
         listed = unprotected(candidates(spark, table, version))

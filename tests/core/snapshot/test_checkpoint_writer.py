@@ -1,4 +1,4 @@
-"""Writing checkpoints: what they hold, what is refused, and what a killed or a second writer leaves.
+"""Writing checkpoints: their content, rejected tables, and killed or concurrent writers.
 
 Set DELTASNAP_ALL_CHECKPOINTS=1 to kill a writer at every moment.
 """
@@ -100,7 +100,7 @@ def log_of(spark: SparkSession, log: Path, now_ms: int = NOW_MS) -> DeltaLog:
 
 
 def state(spark: SparkSession, log: Path) -> list[str]:
-    """The rows of the latest version, read anew, and those of its computed state."""
+    """The rows of the latest version, read again, and its computed state."""
     snapshot = log_of(spark, log).update()
     return [
         str(snapshot.version),
@@ -144,7 +144,7 @@ def test_state_is_same_without_commits(
     assert len(actions) == written.num_of_actions
 
 
-def test_expired_actions_and_removed_domains_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_expired_actions_and_removed_domains_are_omitted(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
     log_of(spark, log).checkpoint()
     actions = checkpoint_actions(log, CLASSIC)
@@ -154,7 +154,7 @@ def test_expired_actions_and_removed_domains_are_left_out(spark: SparkSession, t
     assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
 
 
-def test_columns_are_those_of_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_match_the_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     log_of(spark, log).checkpoint()
     schema = pq.read_schema(log / CLASSIC)
@@ -240,19 +240,19 @@ def test_hint_names_checkpoint_with_checksum(spark: SparkSession, tmp_path: Path
     assert not (log / "._last_checkpoint.crc").exists()
 
 
-def test_hint_to_newer_checkpoint_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_hint_to_newer_checkpoint_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     log_of(spark, log).checkpoint()
     before = (log / "_last_checkpoint").read_bytes()
     written = log_of(spark, log).checkpoint(version=1)
     assert (written.is_new, written.version, written.is_hint_written) == (True, 1, False)
     assert (log / "_last_checkpoint").read_bytes() == before
-    (log / "_last_checkpoint").unlink()  # the listing shows the newer one too
+    (log / "_last_checkpoint").unlink()  # the listing also shows the newer one
     assert not log_of(spark, log).checkpoint(version=2).is_hint_written
     assert not (log / "_last_checkpoint").exists()
 
 
-def test_version_with_checkpoint_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_version_with_checkpoint_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     write_checkpoint(log, LAST, "multipart", [protocol(), metadata()])
     before = {name: (log / name).read_bytes() for name in names(log)}
@@ -262,7 +262,7 @@ def test_version_with_checkpoint_is_left_alone(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("version", [None, 1])
-def test_unknown_writer_features_are_refused_by_name(version: int | None, spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_writer_features_are_rejected_by_name(version: int | None, spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     later = protocol(1, 7, writerFeatures=["appendOnly", "strangeFeature", "catalogManaged"])
     write_log(tmp_path, {LAST + 1: [later]})
@@ -273,13 +273,13 @@ def test_unknown_writer_features_are_refused_by_name(version: int | None, spark:
     assert names(log) == before
 
 
-def test_unknown_writer_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_writer_version_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, of=protocol(1, 8))
     with pytest.raises(UnsupportedWriterError, match="writer version 8"):
         log_of(spark, log).checkpoint()
 
 
-def test_protected_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_protected_version_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     before = {"delta.requireCheckpointProtectionBeforeVersion": "3"}
     log = make_table(tmp_path, configuration=before, of=protocol(1, 7, writerFeatures=["checkpointProtection"]))
     with pytest.raises(ProtectedVersionError, match="is 3"):
@@ -287,7 +287,7 @@ def test_protected_version_is_refused(spark: SparkSession, tmp_path: Path) -> No
     assert log_of(spark, log).checkpoint().is_new
 
 
-def test_folder_without_table_is_no_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_folder_without_log_is_not_a_table(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         log_of(spark, tmp_path / "_delta_log").checkpoint()
 
@@ -327,7 +327,7 @@ def test_one_changed_field_is_a_difference(
     assert names(log) == before
 
 
-def test_log_that_was_replaced_meanwhile_gets_no_checkpoint(
+def test_log_that_was_replaced_in_the_meantime_gets_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_table(tmp_path)
@@ -360,7 +360,7 @@ def test_invalid_schema_is_an_error(schema: str, spark: SparkSession, tmp_path: 
     assert names(log) == before
 
 
-def test_checkpoint_is_one_file_whatever_the_session_limits(spark: SparkSession, tmp_path: Path) -> None:
+def test_checkpoint_is_one_file_regardless_of_session_limits(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     spark.conf.set("spark.sql.files.maxRecordsPerFile", "3")
     try:
@@ -371,7 +371,7 @@ def test_checkpoint_is_one_file_whatever_the_session_limits(spark: SparkSession,
 
 
 class Refusing(WritableFiles):
-    """Files that refuse the top-level file of a checkpoint."""
+    """A storage that rejects the top-level file of a checkpoint."""
 
     def write(self, path: str, content: bytes) -> None:
         if path.endswith("top-level.json"):
@@ -379,7 +379,7 @@ class Refusing(WritableFiles):
         super().write(path, content)
 
 
-def test_sidecars_of_a_checkpoint_that_failed_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
+def test_sidecars_of_a_failed_checkpoint_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": "v2"})
     before = names(log)
     with pytest.raises(StorageError, match="refused"):
@@ -391,7 +391,7 @@ def test_sidecars_of_a_checkpoint_that_failed_are_deleted(spark: SparkSession, t
 
 
 class KilledError(BaseException):
-    """Ends a writer as a kill does: nothing that it does afterwards has an effect."""
+    """Stops a writer like a kill: later calls have no effect."""
 
 
 class MortalFiles(WritableFiles):
@@ -501,7 +501,7 @@ def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Pat
     assert state(spark, log) == before
 
 
-def test_name_that_is_taken_by_broken_file_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_existing_broken_file_of_the_name_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     (log / CLASSIC).touch()
     with pytest.raises(StorageError, match="expected no file or a complete checkpoint"):

@@ -1,4 +1,4 @@
-"""Damage that only Spark meets: every question has the right answer, or CorruptLogError naming the file."""
+"""Damage that only Spark detects: every query returns the correct result, or CorruptLogError with the file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forget_tables() -> Iterator[None]:
 
 
 def make_table(table: Path, *, style: CheckpointStyle = "classic", with_commits: bool = True) -> Path:
-    """Write versions 0 to 3, a checkpoint at 2 with 500 files; give the file of it that holds them."""
+    """Write versions 0 to 3, a checkpoint at 2 with 500 files; return its file that contains them."""
     log = write_log(table, {0: [protocol(), metadata()], 1: FILES, 2: [], 3: [add("last", size=1)]})
     (file, *_) = write_checkpoint(log, 2, style, [protocol(), metadata(), *FILES])
     if not with_commits:
@@ -61,7 +61,7 @@ def flip(file: Path) -> None:
 
 
 def flip_one(file: Path) -> None:
-    """Flip one byte of the sizes, which still decode: only the checksum of the page tells."""
+    """Flip one byte of the sizes, which still decode: only the checksum of the page detects it."""
     keep_time(
         file,
         lambda: pq.write_table(
@@ -82,7 +82,7 @@ def keep_time(file: Path, change: Callable[[], Any]) -> None:
 
 
 def retyped(column: str, kind: pa.DataType) -> Damage:
-    """Return what writes a file anew with another type in a field of `add`."""
+    """Return a function that rewrites a file with a different type of a field of `add`."""
 
     def rewrite(file: Path) -> None:
         table = pq.read_table(file)
@@ -113,7 +113,7 @@ def assert_right(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_computed_state_goes_round_a_damaged_checkpoint(
+def test_computed_state_falls_back_from_a_damaged_checkpoint(
     spark: SparkSession, tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = make_table(tmp_path)
@@ -129,7 +129,7 @@ def test_computed_state_goes_round_a_damaged_checkpoint(
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_checkpoint_that_nothing_replaces_is_named(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
+def test_damaged_checkpoint_without_fallback_is_named(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
     file = make_table(tmp_path, with_commits=False)
     damage(file)
     with pytest.raises(CorruptLogError, match=file.name) as found:
@@ -140,7 +140,7 @@ def test_damaged_checkpoint_that_nothing_replaces_is_named(spark: SparkSession, 
 
 
 @pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars", "v2-json-sidecars"])
-def test_file_that_vanishes_between_listing_and_reading_is_gone_round(
+def test_file_that_vanishes_between_listing_and_reading_is_skipped(
     spark: SparkSession, tmp_path: Path, style: CheckpointStyle
 ) -> None:
     file = make_table(tmp_path, style=style)
@@ -151,7 +151,7 @@ def test_file_that_vanishes_between_listing_and_reading_is_gone_round(
     assert snapshot.all_files.count() == 501
 
 
-def test_older_checkpoint_is_taken_before_the_commits(spark: SparkSession, tmp_path: Path) -> None:
+def test_older_checkpoint_is_preferred_to_the_commits(spark: SparkSession, tmp_path: Path) -> None:
     file = make_table(tmp_path)
     write_checkpoint(tmp_path / file_names.LOG_FOLDER, 1, "classic", [protocol(), metadata(), *FILES])
     flip(file)
@@ -169,7 +169,7 @@ FRAMES_DAMAGES: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", FRAMES_DAMAGES.values(), ids=FRAMES_DAMAGES)
-def test_frames_go_round_damage_where_the_pages_are_checked_first(
+def test_frames_fall_back_from_damage_if_pages_are_checked_first(
     spark: SparkSession, tmp_path: Path, damage: Damage
 ) -> None:
     damage(make_table(tmp_path))
@@ -178,14 +178,14 @@ def test_frames_go_round_damage_where_the_pages_are_checked_first(
     assert len(snapshot.state.collect()) == 503
 
 
-def test_frames_name_the_damaged_file_where_nothing_replaces_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_frames_name_a_damaged_file_without_fallback(spark: SparkSession, tmp_path: Path) -> None:
     file = make_table(tmp_path, with_commits=False)
     flip(file)
     with pytest.raises(CorruptLogError, match=file.name):
         _ = opened(spark, tmp_path, check_pages=True).all_files
 
 
-def test_stale_side_file_of_hadoop_is_not_heeded(spark: SparkSession, tmp_path: Path) -> None:
+def test_stale_checksum_file_of_hadoop_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     file = make_table(tmp_path, with_commits=False)
     file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"1234" * 99)
     snapshot = opened(spark, tmp_path)
@@ -193,12 +193,12 @@ def test_stale_side_file_of_hadoop_is_not_heeded(spark: SparkSession, tmp_path: 
     assert snapshot.all_files.count() == 501
 
 
-def test_frames_of_pages_with_one_flipped_byte_go_round_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_frames_fall_back_from_pages_with_one_flipped_byte(spark: SparkSession, tmp_path: Path) -> None:
     flip_one(make_table(tmp_path))
     assert opened(spark, tmp_path, check_pages=True).all_files.selectExpr("sum(size)").collect()[0][0] == BYTES + 1
 
 
-def test_checksum_is_compared_with_the_log_also_where_the_checkpoint_is_damaged(
+def test_checksum_is_compared_with_the_log_even_if_the_checkpoint_is_damaged(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     flip(make_table(tmp_path))
@@ -210,7 +210,7 @@ def test_checksum_is_compared_with_the_log_also_where_the_checkpoint_is_damaged(
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_store_is_written_round_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
+def test_store_is_written_despite_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
     damage(make_table(tmp_path / "table"))
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
     store = SnapshotStore.open(spark, tmp_path / "store")
@@ -218,7 +218,7 @@ def test_store_is_written_round_a_damaged_checkpoint(spark: SparkSession, tmp_pa
     assert [store.computed_state("t", version).num_of_files for version in (2, 3)] == [500, 501]
 
 
-def test_store_names_its_own_file_where_that_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
+def test_store_names_its_own_damaged_file(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "table")
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
     store = SnapshotStore.open(spark, tmp_path / "store")
@@ -232,7 +232,7 @@ def test_store_names_its_own_file_where_that_is_damaged(spark: SparkSession, tmp
         store.write_range("t", log, 3, 3)
 
 
-def test_frames_of_a_store_name_its_damaged_file_where_the_pages_are_checked_first(
+def test_frames_of_a_store_name_its_damaged_file_if_pages_are_checked_first(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     make_table(tmp_path / "table")
@@ -253,7 +253,7 @@ HUGE = 2**63 - 1
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi: str) -> None:
+def test_sums_beyond_64_bits_are_correct(spark: SparkSession, tmp_path: Path, ansi: str) -> None:
     stats = json.dumps({"numRecords": HUGE})
     vector = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": HUGE}
     huge = [add(name, size=HUGE, stats=stats, deletionVector=vector) for name in "abc"]
@@ -276,7 +276,7 @@ def test_sums_beyond_64_bits_are_right(spark: SparkSession, tmp_path: Path, ansi
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
-def test_negative_sizes_count_in_the_sums_and_in_no_bin(spark: SparkSession, tmp_path: Path) -> None:
+def test_negative_sizes_count_in_sums_but_not_in_bins(spark: SparkSession, tmp_path: Path) -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": -4}
     negative = [add("a", size=-1), add("b", size=-(2**63)), add("c", size=5, deletionVector=vector)]
     write_log(tmp_path, {0: [protocol(), metadata(), *negative]})

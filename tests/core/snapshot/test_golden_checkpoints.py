@@ -135,9 +135,9 @@ def _without_records(found: dict[str, Any], has_stats: bool) -> dict[str, Any]:
 def _known_before(
     after: dict[str, Any] | str, before: dict[str, Any], has_json: bool
 ) -> tuple[dict[str, Any] | str, dict[str, Any]]:
-    """Return what deltalake read after and before, as far as it knew it before.
+    """Return deltalake's results after and before, limited to values known before.
 
-    It reads no statistics as values, and of statistics as JSON no number such as `0E-10`.
+    deltalake does not read struct statistics, nor numbers such as `0E-10` in JSON statistics.
     """
     if isinstance(after, str):
         return after, before

@@ -66,7 +66,7 @@ def test_version_falls_back_from_a_checkpoint_with_two_actions_in_a_row(
 
 @pytest.mark.parametrize("other", ["remove", "txn"])
 @pytest.mark.parametrize("blanks", [0, 5])
-def test_error_names_the_checkpoint_where_nothing_replaces_it(tmp_path: Path, blanks: int, other: str) -> None:
+def test_error_names_a_damaged_checkpoint_without_fallback(tmp_path: Path, blanks: int, other: str) -> None:
     file = make_table(tmp_path, blanks=blanks, other=other, with_commits=False)
     with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
         _ = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock()).get_snapshot_at(2).computed_state
@@ -76,7 +76,9 @@ def test_error_names_the_checkpoint_where_nothing_replaces_it(tmp_path: Path, bl
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("view", ["computed_state", "all_files", "state", "scan", "filtered scan", "store"])
-def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str) -> None:
+def test_each_view_falls_back_when_used_first(
+    spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str
+) -> None:
     make_table(tmp_path / "t", blanks=5)
     options = SnapshotOptions(engine=engine, check_pages=True)
     log = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock(), options=options)
@@ -102,7 +104,7 @@ def test_each_view_asked_first_falls_back(spark: SparkSession, tmp_path: Path, e
 
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ENGINES)
-def test_each_engine_names_the_checkpoint_where_nothing_replaces_it(
+def test_each_engine_names_a_damaged_checkpoint_without_fallback(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
     file = make_table(tmp_path, blanks=5, with_commits=False)

@@ -29,7 +29,7 @@ def test_statistics_have_bounds_of_ordered_columns_and_nulls_of_all() -> None:
     assert found == f"struct<numRecords: bigint, minValues: {bounds}, maxValues: {bounds}, nullCount: {nulls}>"
 
 
-def test_statistics_leave_out_partition_columns_and_columns_beyond_the_indexed() -> None:
+def test_statistics_exclude_partition_columns_and_columns_that_are_not_indexed() -> None:
     fields = [field("day", "date"), field("a", NESTED), field("id", "long")]
     found = statistics_type(table(*fields, partition=("day",), dataSkippingNumIndexedCols="2"), PLAIN)
     assert "`b`: date" in found
@@ -54,7 +54,7 @@ def test_bounds_are_tight_or_not_with_deletion_vectors() -> None:
     assert statistics_type(table(), vectors) == "struct<numRecords: bigint, tightBounds: boolean>"
 
 
-def test_names_are_those_in_data_files() -> None:
+def test_names_match_the_data_files() -> None:
     physical = {"delta.columnMapping.physicalName": "col`1"}
     fields = [field("id", "long", **physical), field("day", "date", **{"delta.columnMapping.physicalName": "col-2"})]
     metadata = table(*fields, partition=("day",), columnMapping_mode="name")

@@ -1,4 +1,4 @@
-"""Delta's session properties as defaults, on a session that has nothing but a conf."""
+"""Delta's session properties as defaults, on a session that has only a conf."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def session(**properties: str) -> Any:
         ("2d", 172_800_000),
     ],
 )
-def test_staleness_limit_is_a_time_as_spark_writes_it(text: str, milliseconds: int) -> None:
+def test_staleness_limit_is_a_spark_time_string(text: str, milliseconds: int) -> None:
     assert staleness_limit_ms(session(stalenessLimit=text)) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "-1s", "1 week", "1.5h", "soon"])
-def test_staleness_limit_that_is_no_time_is_an_error_naming_the_property(text: str) -> None:
+def test_invalid_staleness_limit_raises_an_error_that_names_the_property(text: str) -> None:
     with pytest.raises(ValueError, match=r"spark\.databricks\.delta\.stalenessLimit: expected a time"):
         staleness_limit_ms(session(stalenessLimit=text))
 
 
-def test_options_take_what_the_session_says_and_the_caller_does_not() -> None:
+def test_options_default_to_the_session() -> None:
     spark = session(stateReconstructionValidation_enabled="False", snapshotPartitions="7")
     resolved = with_session_defaults(spark, SnapshotOptions())
     assert (resolved.validate_state, resolved.snapshot_partitions) == (False, 7)
@@ -54,7 +54,7 @@ def test_options_take_what_the_session_says_and_the_caller_does_not() -> None:
     assert (resolved.validate_state, resolved.snapshot_partitions) == (True, 2)
 
 
-def test_session_that_says_nothing_leaves_deltas_defaults() -> None:
+def test_session_without_properties_keeps_the_defaults_of_delta() -> None:
     for spark in (NoSession(), session()):
         resolved = with_session_defaults(spark, SnapshotOptions())
         assert (resolved.validate_state, resolved.snapshot_partitions) == (True, None)
@@ -65,7 +65,7 @@ def test_session_that_says_nothing_leaves_deltas_defaults() -> None:
     ("name", "text"),
     [("stateReconstructionValidation_enabled", "yes"), ("snapshotPartitions", "0"), ("snapshotPartitions", "many")],
 )
-def test_property_that_cannot_be_understood_is_an_error_naming_it(name: str, text: str) -> None:
+def test_invalid_property_raises_an_error_that_names_it(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=name.replace("_", r"\.")):
         with_session_defaults(session(**{name: text}), SnapshotOptions())
 

@@ -80,7 +80,7 @@ def test_tombstones_expire_at_the_boundary_strictly(spark: SparkSession, table: 
 
 @pytest.fixture
 def nothing_kept(spark: SparkSession) -> None:
-    """Whatever other tests left in the session's storage and among its views is gone."""
+    """Clear the session's storage and views from other tests."""
     DeltaLog.clear_cache()
     spark.catalog.clearCache()
     for view in views(spark):
@@ -114,7 +114,7 @@ def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
 
 
 @pytest.mark.usefixtures("nothing_kept")
-def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
+def test_counts_of_a_large_table_are_cached_across_versions_until_closed(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
     options = SnapshotOptions(engine="spark", cached_counts_from=0)
@@ -133,20 +133,20 @@ def test_counts_of_a_large_table_are_kept_from_version_to_version_until_closed(
 
 
 @pytest.mark.usefixtures("nothing_kept")
-def test_counts_of_a_small_table_are_not_kept(spark: SparkSession, table: Path) -> None:
+def test_counts_of_a_small_table_are_not_cached(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="spark"))
     assert log.snapshot.computed_state.num_of_files == 1
     assert stored_rdds(spark) == []
 
 
-def test_states_that_are_not_to_be_cached_are_not(spark: SparkSession, table: Path) -> None:
+def test_states_are_not_cached_if_disabled(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(cache_state=False))
     assert log.snapshot.state.count() == 3
     assert log.get_snapshot_at(1).state.count() == 4
     assert not [rdd for rdd in stored_rdds(spark) if log.path in rdd]
 
 
-def test_statistics_can_be_left_out(spark: SparkSession, table: Path) -> None:
+def test_statistics_are_optional(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(load_stats=False))
     assert [(row.path, row.size, row.stats) for row in log.snapshot.all_files.collect()] == [("a", 5, None)]
     assert log.snapshot.all_files.schema.names == ADD.names
@@ -163,7 +163,7 @@ def test_initial_snapshot_is_empty_and_has_every_column(spark: SparkSession, tmp
     assert (state.num_of_files, state.size_in_bytes, state.metadata, state.protocol) == (0, 0, None, None)
 
 
-def test_computed_state_of_an_updated_snapshot_reads_the_new_commits_only(
+def test_computed_state_of_an_updated_snapshot_reads_only_new_commits(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
     log_folder = table / file_names.LOG_FOLDER
@@ -181,7 +181,7 @@ def test_computed_state_of_an_updated_snapshot_reads_the_new_commits_only(
     assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (2, 4, 1)
 
 
-def test_history_is_a_frame_of_one_row_a_commit(spark: SparkSession, table: Path) -> None:
+def test_history_is_a_frame_with_one_row_per_commit(spark: SparkSession, table: Path) -> None:
     frame = DeltaLog.for_table(spark, table).history_frame(limit=2)
     assert frame.schema.names[:5] == ["version", "timestamp", "userId", "userName", "operation"]
     assert [(row.version, row.operation, row.operationMetrics) for row in frame.collect()] == [
@@ -190,7 +190,7 @@ def test_history_is_a_frame_of_one_row_a_commit(spark: SparkSession, table: Path
     ]
 
 
-def test_checksum_that_contradicts_its_log_is_told_of_field_by_field(
+def test_checksum_that_contradicts_its_log_is_reported_field_by_field(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
     log = DeltaLog.for_table(spark, table, clock=clock)
@@ -254,7 +254,7 @@ def _with_checksum(table: GoldenTable) -> list[int]:
 
 
 class Reader(Thread):
-    """Follows a table until told that its writer is done, and keeps what it saw."""
+    """Follows a table until its writer is done, and records the results."""
 
     def __init__(self, log: DeltaLog, done: Event) -> None:
         super().__init__()
@@ -290,7 +290,7 @@ def write_commits(path: Path, first: int, last: int) -> None:
 
 
 @pytest.mark.thorough
-def test_readers_beside_a_writer_see_what_cold_loads_see(spark: SparkSession, tmp_path: Path) -> None:
+def test_concurrent_readers_match_cold_loads(spark: SparkSession, tmp_path: Path) -> None:
     write_commits(tmp_path, 0, 0)
     done = Event()
     readers = [Reader(DeltaLog.for_table(spark, tmp_path), done) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The current snapshot: loaded, kept, updated, replaced; and what each of these costs."""
+"""The current snapshot: loading, caching, updating and replacing it, and the cost of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def commit_name(version: int) -> str:
     return file_names.commit_file(version)
 
 
-def test_first_snapshot_starts_from_the_last_checkpoint_and_says_so(
+def test_first_snapshot_starts_from_the_last_checkpoint_and_logs_it(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.commits(0, 12)
@@ -72,7 +72,7 @@ def test_a_folder_without_a_table_has_the_initial_snapshot(table: Table, caplog:
     assert log.update().version == 0
 
 
-def test_update_without_new_commits_is_one_listing_and_moves_the_timestamp_alone(table: Table) -> None:
+def test_update_without_new_commits_costs_one_listing_and_changes_only_the_timestamp(table: Table) -> None:
     table.commits(0, 12)
     table.checkpoint(10)
     log = table.log()
@@ -107,7 +107,7 @@ def test_update_reads_the_new_commits_and_not_the_checkpoint(table: Table) -> No
     assert log.snapshot.log.loaded.contents is not None
 
 
-def test_a_checkpoint_written_meanwhile_is_not_read_until_many_commits_follow_the_known_one(table: Table) -> None:
+def test_a_new_checkpoint_is_not_read_until_many_commits_follow_the_known_one(table: Table) -> None:
     table.commits(0, 12)
     log = table.log()
     assert log.snapshot.protocol is not None
@@ -119,7 +119,7 @@ def test_a_checkpoint_written_meanwhile_is_not_read_until_many_commits_follow_th
     assert log.update().log_segment.checkpoint_provider.version == 12
 
 
-def test_replacing_the_snapshot_closes_the_old_one_and_says_so(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_replacing_the_snapshot_closes_the_old_one_and_logs_it(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 1)
     log = table.log()
     old, closed = log.snapshot, []
@@ -131,7 +131,7 @@ def test_replacing_the_snapshot_closes_the_old_one_and_says_so(table: Table, cap
     assert f"Updated snapshot to {new}" in caplog.text
 
 
-def test_update_since_a_time_does_nothing_where_one_began_later(table: Table) -> None:
+def test_update_since_a_time_does_nothing_after_a_later_update(table: Table) -> None:
     table.commit(0)
     log = table.log()
     before = log.update()
@@ -154,7 +154,7 @@ def test_snapshot_is_stale_beyond_the_limit(table: Table, limit_ms: int, age_ms:
     assert log.is_snapshot_stale is stale
 
 
-def test_stale_snapshot_is_updated_before_it_is_given(table: Table) -> None:
+def test_stale_snapshot_is_updated_before_it_is_returned(table: Table) -> None:
     table.commit(0)
     log = table.log(staleness_limit_ms=1000)
     log.update()
@@ -163,7 +163,7 @@ def test_stale_snapshot_is_updated_before_it_is_given(table: Table) -> None:
     assert log.update(staleness_acceptable=True).version == 1
 
 
-def test_fresh_snapshot_is_given_at_once_and_updated_once_in_the_background(
+def test_fresh_snapshot_is_returned_immediately_and_updated_in_the_background(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.commit(0)
@@ -205,7 +205,7 @@ def test_failed_background_update_keeps_the_snapshot_and_warns(
     assert log.snapshot is before
 
 
-def test_deleted_table_is_noticed(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_deleted_table_is_detected(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 2)
     log = table.log()
     log.update()
@@ -216,7 +216,7 @@ def test_deleted_table_is_noticed(table: Table, caplog: pytest.LogCaptureFixture
     assert log.update().version == 0
 
 
-def test_recreated_table_is_noticed_by_its_files_and_its_id(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_recreated_table_is_detected_by_its_files_and_its_id(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 1)
     log = table.log()
     assert log.snapshot.metadata.id == "table-id"
@@ -227,7 +227,7 @@ def test_recreated_table_is_noticed_by_its_files_and_its_id(table: Table, caplog
     assert "Change in the table id detected while updating snapshot: table-id" in caplog.text
 
 
-def test_restored_table_of_fewer_versions_is_noticed(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_restored_table_with_fewer_versions_is_detected(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 5)
     table.checkpoint(4)
     log = table.log()
@@ -251,7 +251,7 @@ def test_cleaned_up_log_still_loads_from_the_newer_checkpoint(table: Table, capl
         log.get_snapshot_at(version=3)
 
 
-def test_update_after_commit_looks_up_the_commit_alone(table: Table) -> None:
+def test_update_after_commit_requests_only_the_commit(table: Table) -> None:
     table.commits(0, 2)
     log = table.log()
     before = log.snapshot
@@ -264,7 +264,7 @@ def test_update_after_commit_looks_up_the_commit_alone(table: Table) -> None:
     assert log.update() is after
 
 
-def test_update_after_commit_beyond_others_lists_and_takes_what_is_there(table: Table) -> None:
+def test_update_after_commit_beyond_unknown_commits_lists_the_log(table: Table) -> None:
     table.commits(0, 2)
     log = table.log()
     before = log.snapshot
@@ -275,7 +275,7 @@ def test_update_after_commit_beyond_others_lists_and_takes_what_is_there(table: 
     assert (caught.value.version, caught.value.latest) == (7, 5)
 
 
-def test_updated_log_segment_comes_with_the_new_commits_alone(table: Table) -> None:
+def test_updated_log_segment_has_only_the_new_commits(table: Table) -> None:
     table.commits(0, 2)
     log = table.log()
     old = log.snapshot.log_segment
@@ -305,7 +305,7 @@ def test_snapshot_at_an_earlier_version_starts_from_the_nearest_checkpoint_below
     assert starts == {2: -1, 3: 3, 6: 3, 7: 7, 8: 7}
 
 
-def test_snapshot_at_an_earlier_version_reads_nothing_that_the_current_one_has_read(table: Table) -> None:
+def test_snapshot_at_an_earlier_version_reuses_data_of_the_current_one(table: Table) -> None:
     table.commits(0, 9)
     table.checkpoint(3)
     log = table.log()
@@ -315,7 +315,7 @@ def test_snapshot_at_an_earlier_version_reads_nothing_that_the_current_one_has_r
     assert (len(table.store.lists), table.store.reads) == (1, [])
 
 
-def test_snapshot_at_a_version_that_is_not_there_says_which_are(table: Table) -> None:
+def test_snapshot_at_an_unknown_version_lists_the_existing_ones(table: Table) -> None:
     table.commits(0, 3)
     with pytest.raises(VersionNotFoundError) as caught:
         table.log().get_snapshot_at(version=4)
@@ -324,7 +324,7 @@ def test_snapshot_at_a_version_that_is_not_there_says_which_are(table: Table) ->
 
 
 @pytest.mark.parametrize("wanted", [{}, {"version": 1, "timestamp": 1}], ids=["neither", "both"])
-def test_snapshot_at_needs_a_version_or_a_timestamp(table: Table, wanted: dict[str, Any]) -> None:
+def test_snapshot_at_requires_a_version_or_a_timestamp(table: Table, wanted: dict[str, Any]) -> None:
     table.commits(0, 1)
     with pytest.raises(ValueError, match="Expected either a version or a timestamp"):
         table.log().get_snapshot_at(**wanted)
@@ -335,7 +335,7 @@ def staged(version: int, *actions: Any, table: Table) -> FileStatus:
     return table.files.put(f"{STAGED_COMMIT_FOLDER}/{name}", content(actions))
 
 
-def test_catalog_managed_table_has_what_its_catalog_ratified(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_catalog_managed_table_includes_ratified_commits(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     managed = protocol(3, 7, readerFeatures=["catalogManaged"], writerFeatures=["catalogManaged"])
     table.commit(0, managed, metadata())
     tail = [staged(v, {"txn": {"appId": "a", "version": v}}, table=table) for v in (1, 2)]
@@ -348,7 +348,7 @@ def test_catalog_managed_table_has_what_its_catalog_ratified(table: Table, caplo
     assert "managed by a catalog: version 0 comes from its published commits alone" in caplog.text
 
 
-def test_one_delta_log_for_a_table_also_among_threads(table: Table) -> None:
+def test_threads_share_one_delta_log_for_a_table(table: Table) -> None:
     table.commits(0, 3)
     table.log()
     found: list[DeltaLog] = []
@@ -373,7 +373,7 @@ def test_one_delta_log_for_a_table_also_among_threads(table: Table) -> None:
     assert DeltaLog.for_table(none, TABLE_PATH, store=table.store) is not found[0]
 
 
-def test_hundreds_of_commits_followed_one_by_one_keep_no_more_than_the_last_snapshot(table: Table) -> None:
+def test_following_hundreds_of_commits_keeps_only_the_last_snapshot(table: Table) -> None:
     table.commit(0)
     log = table.log()
     seen: list[weakref.ref[Any]] = []

@@ -1,4 +1,4 @@
-"""JSON as the standard allows it: every question gives the same right answer, or names file and line."""
+"""Any valid JSON: every query returns the same correct result, or an error with file and line."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def table_with(folder: Path, lines: list[bytes]) -> str:
 
 
 @pytest.mark.thorough
-def test_every_question_reads_unusual_lines_alike(spark: SparkSession, tmp_path: Path, is_large: bool) -> None:
+def test_every_query_reads_unusual_lines_the_same_way(spark: SparkSession, tmp_path: Path, is_large: bool) -> None:
     path = table_with(tmp_path / "table", UNUSUAL)
     snapshot = DeltaLog.for_table(spark, path).get_snapshot_at(version=1, min_file_retention_timestamp=0)
     store = SnapshotStore.open(spark, str(tmp_path / "store"))
@@ -104,9 +104,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED.keys())
-def test_every_question_refuses_what_readers_read_otherwise(
-    spark: SparkSession, tmp_path: Path, line: bytes, is_large: bool
-) -> None:
+def test_every_query_rejects_ambiguous_lines(spark: SparkSession, tmp_path: Path, line: bytes, is_large: bool) -> None:
     path = table_with(tmp_path / "table", [content([remove("x")]).strip(), line])
 
     for ask in QUESTIONS.values():
@@ -119,7 +117,9 @@ def test_every_question_refuses_what_readers_read_otherwise(
         _ = TableLog.for_path(path).at(version=1).set_transactions
 
 
-def test_a_schema_nested_too_deeply_is_told_by_whoever_asks_for_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_schema_nested_too_deeply_is_reported_by_every_query_that_needs_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     schemas = [
         '{"type":"struct","fields":' + "[" * 100_000 + "]" * 100_000 + "}",
         '{"type":"struct","fields":[{"name":"a","type":' + '{"type":"array","elementType":' * 100_000,

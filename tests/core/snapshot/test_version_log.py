@@ -1,4 +1,4 @@
-"""What a version says of itself without Spark, from the checksum or the log, also where part of the log is broken."""
+"""The facts about a version without Spark, from the checksum or the log, even if part of the log is broken."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table:
     assert (snapshot.timestamp, len(table.store.reads)) == (77, 1)
 
 
-def test_checksum_that_cannot_be_understood_is_left_with_a_warning(
+def test_checksum_that_cannot_be_parsed_is_ignored_with_a_warning(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.commit(0)
@@ -54,7 +54,7 @@ def test_checksum_that_cannot_be_understood_is_left_with_a_warning(
     assert f"{file_names.checksum_file(0)} is ignored" in caplog.text
 
 
-def test_transactions_of_a_checksum_do_not_count_where_they_expire(table: Table) -> None:
+def test_transactions_of_a_checksum_do_not_count_if_they_expire(table: Table) -> None:
     kept = metadata(configuration={"delta.setTransactionRetentionDuration": "interval 1 week"})
     old, new = NOW_MS - WEEK_MS, NOW_MS - WEEK_MS + 1
     txns = [{"appId": name, "version": 1, "lastUpdated": time} for name, time in (("old", old), ("new", new))]
@@ -80,7 +80,7 @@ def test_without_a_checksum_protocol_and_metadata_come_from_the_log(table: Table
     assert (snapshot.num_indexed_cols, snapshot.column_mapping_mode) == (5, "none")
 
 
-def test_schemas_of_data_and_partitions_are_told_apart(table: Table) -> None:
+def test_schemas_of_data_and_partitions_are_separate(table: Table) -> None:
     fields: list[dict[str, Any]] = [
         {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("a", "p", "b", "q")
     ]
@@ -105,14 +105,14 @@ def test_log_without_protocol_or_metadata_is_an_error_on_access(table: Table, mi
         )
 
 
-def test_validation_turned_off_shows_what_a_log_without_metadata_holds(table: Table) -> None:
+def test_disabled_validation_shows_a_log_without_metadata(table: Table) -> None:
     table.commit(0, protocol(), {"txn": {"appId": "a", "version": 1}})
     snapshot = table.log(validate_state=False).snapshot
     assert (snapshot.transactions, snapshot.min_file_retention_timestamp) == ({"a": 1}, NOW_MS - WEEK_MS)
 
 
 @pytest.mark.parametrize("with_checksum", [False, True])
-def test_unsupported_protocol_leaves_what_needs_no_replay(table: Table, with_checksum: bool) -> None:
+def test_unsupported_protocol_does_not_affect_facts_without_a_replay(table: Table, with_checksum: bool) -> None:
     new = protocol(3, 7, readerFeatures=["fromTheFuture", "deletionVectors"], writerFeatures=["fromTheFuture"])
     table.commit(0, new, metadata())
     if with_checksum:
@@ -128,7 +128,7 @@ def test_unsupported_protocol_leaves_what_needs_no_replay(table: Table, with_che
         assert (caught.value.features, caught.value.path) == (("fromTheFuture",), TABLE_PATH)
 
 
-def test_unsupported_protocol_is_told_of_where_its_log_looks_broken(table: Table) -> None:
+def test_unsupported_protocol_is_reported_even_if_its_log_looks_broken(table: Table) -> None:
     table.commits(0, 1)
     table.checkpoint(1, broken=True)
     table.files.delete(table.files.statuses[f"{LOG_PATH}/{file_names.commit_file(0)}"])
@@ -139,14 +139,14 @@ def test_unsupported_protocol_is_told_of_where_its_log_looks_broken(table: Table
         _ = snapshot.all_files
 
 
-def test_manifest_commit_is_refused_never_misread(table: Table) -> None:
+def test_manifest_commit_is_rejected_and_never_misread(table: Table) -> None:
     table.commit(0)
     table.commit(1, {"checkpoint": {"version": 1, "path": "tree"}})
     with pytest.raises(UnsupportedProtocolError):
         _ = table.log().snapshot.transactions
 
 
-def test_unreadable_checkpoint_is_left_for_an_older_one_with_a_warning_that_names_it(
+def test_unreadable_checkpoint_falls_back_to_an_older_one_with_a_warning(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.commits(0, 9)
@@ -166,14 +166,14 @@ def test_unreadable_checkpoint_is_left_for_an_older_one_with_a_warning_that_name
     assert caplog.text == ""
 
 
-def test_unreadable_checkpoint_is_left_for_the_commits(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_checkpoint_falls_back_to_the_commits(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 4)
     table.checkpoint(3, protocol(), metadata(), {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1}})
     assert table.log().snapshot.log.loaded.contents is None
     assert "_sidecars/gone.parquet cannot be used" in caplog.text
 
 
-def test_unreadable_checkpoint_that_nothing_replaces_is_an_error_naming_it(table: Table) -> None:
+def test_unreadable_checkpoint_without_fallback_raises_an_error_that_names_it(table: Table) -> None:
     table.commits(3, 4)
     broken = table.checkpoint(3, broken=True)
     with pytest.raises(CorruptLogError) as caught:
@@ -181,7 +181,7 @@ def test_unreadable_checkpoint_that_nothing_replaces_is_an_error_naming_it(table
     assert caught.value.path == f"{LOG_PATH}/{broken}"
 
 
-def test_broken_line_of_a_commit_is_an_error_naming_file_and_line(
+def test_broken_line_of_a_commit_raises_an_error_that_names_file_and_line(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     table.commits(0, 4)
@@ -201,7 +201,7 @@ def test_tombstones_expire_by_the_tables_own_property(table: Table) -> None:
 
 
 def tampered(table: Table) -> dict[int, int]:
-    """Commits whose files were touched: times that stand still and go back. Give the time each version has."""
+    """Commits with modified file times that repeat and go back. Return the expected time of each version."""
     for version, minute in enumerate((5, 5, 3, 9, 8)):
         table.files.put_commit(version, *([protocol(), metadata()] if version == 0 else []), mtime=minute * 60_000)
     five, nine = 5 * 60_000, 9 * 60_000
@@ -217,7 +217,7 @@ def test_time_travel_over_tampered_times_finds_the_last_version_at_or_before(tab
     assert {commit.version: commit.timestamp for commit in log.history.get_history()} == times
 
 
-def test_time_travel_outside_the_range_is_an_error_that_states_it_or_allowed(table: Table) -> None:
+def test_time_travel_outside_the_range_is_an_error_or_allowed(table: Table) -> None:
     times = tampered(table)
     log = table.log()
     for wrong in (times[0] - 1, times[4] + 1):
@@ -228,7 +228,7 @@ def test_time_travel_outside_the_range_is_an_error_that_states_it_or_allowed(tab
     assert log.get_snapshot_at(timestamp=times[0] - 1, can_return_earliest_commit=True).version == 0
 
 
-def test_time_travel_takes_a_datetime_of_any_zone(table: Table) -> None:
+def test_time_travel_accepts_a_datetime_in_any_zone(table: Table) -> None:
     table.commits(0, 2)
     log = table.log()
     exactly = datetime.fromtimestamp(mtime_of(1) / 1000, UTC)
@@ -255,14 +255,14 @@ def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Ta
 
 
 @pytest.mark.parametrize("schema", ['{"type":"struct"}', "[]", "{", '{"type":"array","elementType":' * 20_000])
-def test_schema_that_is_none_is_an_error_naming_log_and_version(table: Table, schema: str) -> None:
+def test_invalid_schema_raises_an_error_that_names_log_and_version(table: Table, schema: str) -> None:
     table.commit(0, protocol(), metadata(schemaString=schema))
     with pytest.raises(CorruptLogError, match=r"line 2: version 0: metaData\.schemaString") as found:
         _ = table.log().snapshot.schema
     assert len(str(found.value)) < 400
 
 
-def test_every_snapshot_made_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_every_new_snapshot_is_reported(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commit(0)
     with caplog.at_level(logging.INFO):
         snapshot = table.log().snapshot

@@ -1,4 +1,4 @@
-"""What filesystems tell of a file, in the words of each."""
+"""File information in the form of each filesystem."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ MOMENT = 1_700_000_000_123
         pytest.param("2023-11-14T22:13:20.123", id="ISO without a zone"),
     ],
 )
-def test_time_is_told_in_milliseconds_however_it_is_written(value: object) -> None:
+def test_time_in_any_form_is_parsed_to_milliseconds(value: object) -> None:
     assert to_ms(value) == MOMENT
 
 
-def test_time_of_http_is_told_in_milliseconds() -> None:
+def test_http_time_is_parsed_to_milliseconds() -> None:
     assert to_ms("Tue, 14 Nov 2023 22:13:20 GMT") == 1_700_000_000_000
 
 
-def test_number_below_ten_to_the_eleven_is_of_seconds() -> None:
+def test_number_below_ten_to_the_eleven_is_in_seconds() -> None:
     assert to_ms(99_999_999_999) == 99_999_999_999_000
     assert to_ms(100_000_000_000) == 100_000_000_000
 
 
 @pytest.mark.parametrize("key", ["mtime", "LastModified", "last_modified", "updated", "modified", "modificationTime"])
-def test_time_of_writing_counts_before_that_of_creation(key: str) -> None:
+def test_modification_time_is_preferred_to_creation_time(key: str) -> None:
     assert modification_time_ms({"created": 1, key: MOMENT}) == MOMENT
 
 
 @pytest.mark.parametrize(("info", "time"), [({"created": MOMENT}, MOMENT), ({"mtime": None}, 0), ({}, 0)])
-def test_time_that_a_filesystem_does_not_tell_is_that_of_creation_or_zero(info: dict[str, Any], time: int) -> None:
+def test_missing_modification_time_is_the_creation_time_or_zero(info: dict[str, Any], time: int) -> None:
     status = status_of("s3://lake/a", {"size": 7, **info})
     assert (status.path, status.size, status.modification_time) == ("s3://lake/a", 7, time)

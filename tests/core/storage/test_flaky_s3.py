@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("code", ["SlowDown", "ServiceUnavailable", "InternalError"])
-def test_throttled_storage_is_asked_again(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path, code: str) -> None:
+def test_throttled_storage_is_retried(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path, code: str) -> None:
     flaky, options = flaky_s3
     root = f"s3://lake/{tmp_path.name}/{code}"
     files, log_store = WritableFiles(root, options), FsspecLogStore(options)
@@ -41,7 +41,7 @@ def test_throttled_storage_is_asked_again(flaky_s3: tuple[FlakyS3, dict[str, Any
     assert files.list_folder(root) == []
 
 
-def test_storage_that_hangs_is_asked_again(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
+def test_hanging_storage_is_retried(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
     flaky, options = flaky_s3
     root = f"s3://lake/{tmp_path.name}/hangs"
     files = WritableFiles(root, options)
@@ -51,7 +51,7 @@ def test_storage_that_hangs_is_asked_again(flaky_s3: tuple[FlakyS3, dict[str, An
     assert flaky.refused >= 2
 
 
-def test_storage_that_refuses_for_good_is_told(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
+def test_permanent_failure_of_a_storage_is_reported(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
     flaky, options = flaky_s3
     root = f"s3://lake/{tmp_path.name}"
     flaky.reset(refusals=10**6, code="ServiceUnavailable")
@@ -60,7 +60,7 @@ def test_storage_that_refuses_for_good_is_told(flaky_s3: tuple[FlakyS3, dict[str
     assert sum(flaky.asked.values()) <= 25
 
 
-def test_missing_file_is_asked_for_once(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
+def test_missing_file_is_requested_once(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
     flaky, options = flaky_s3
     flaky.reset()
     with pytest.raises(FileNotFoundError):
@@ -68,11 +68,11 @@ def test_missing_file_is_asked_for_once(flaky_s3: tuple[FlakyS3, dict[str, Any]]
     assert flaky.count("GET", "/gone.json") == 1
 
 
-def test_log_and_store_of_more_keys_than_a_page_are_listed_whole(
+def test_log_and_store_with_more_keys_than_a_page_are_listed_completely(
     flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path
 ) -> None:
     flaky, options = flaky_s3
-    options = {**options, "config_kwargs": {"read_timeout": 60}}  # each request is counted: none is to be made twice
+    options = {**options, "config_kwargs": {"read_timeout": 60}}  # each request is counted: none may be repeated
     root = f"s3://lake/{tmp_path.name}/many"
     files = WritableFiles(root, options)
     log_path = f"{root}/_delta_log"

@@ -6,7 +6,7 @@ from deltasnap_core.storage.folder_listing import list_below
 from deltasnap_core.storage.urls import to_url
 
 
-def test_folder_is_listed_by_path_with_what_its_links_lead_to(tmp_path: Path) -> None:
+def test_folder_is_listed_by_path_including_link_targets(tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     names = [f"{day}/{name}.parquet" for day in ("d2", "d1", "d10") for name in ("c", "a", "b")]
     for name in (*names, "z.parquet"):

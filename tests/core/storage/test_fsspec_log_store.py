@@ -1,4 +1,4 @@
-"""The same promises kept by every storage: local files, memory and S3."""
+"""The contract of every storage: local files, memory and S3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deltasnap_core.storage.urls import join_url, to_url
 
 @dataclass(frozen=True)
 class Storage:
-    """A storage to test: the URL of an empty folder in it, and how to reach it."""
+    """A storage to test: the URL of an empty folder in it, and its options."""
 
     root: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return Storage(f"s3://lake/{tmp_path.name}/a log 50%25", request.getfixturevalue("s3_options"))
 
 
-def test_list_from_gives_files_from_the_name_on_in_order(storage: Storage) -> None:
+def test_list_from_returns_files_from_the_name_in_order(storage: Storage) -> None:
     for name in ["02.json", "00.json", "01.json", "01.crc", "_last", ".hidden", "_sidecars/00.parquet"]:
         storage.write(name)
     assert storage.names_from("") == [".hidden", "00.json", "01.crc", "01.json", "02.json", "_last"]
@@ -58,12 +58,12 @@ def test_list_from_gives_files_from_the_name_on_in_order(storage: Storage) -> No
     assert storage.names_from("zz") == []
 
 
-def test_s3_alone_lists_from_a_name_on(storage: Storage) -> None:
+def test_only_s3_lists_from_a_name(storage: Storage) -> None:
     storage.write("00.json")
     assert storage.store.lists_from_name(storage.root) == storage.root.startswith("s3:")
 
 
-def test_list_from_gives_the_status_of_each_file(storage: Storage) -> None:
+def test_list_from_returns_the_status_of_each_file(storage: Storage) -> None:
     url = storage.write("00.json", b"12345")
     (listed,) = storage.store.list_from(join_url(storage.root, "0"))
     assert (listed.path, listed.size) == (url, 5)
@@ -71,7 +71,7 @@ def test_list_from_gives_the_status_of_each_file(storage: Storage) -> None:
     assert storage.store.status(url) == listed
 
 
-def test_list_from_sees_what_was_written_since(storage: Storage) -> None:
+def test_list_from_returns_files_written_since(storage: Storage) -> None:
     storage.write("00.json")
     assert storage.names_from("0") == ["00.json"]
     assert storage.store.status(join_url(storage.root, "01.json")) is None
@@ -80,21 +80,21 @@ def test_list_from_sees_what_was_written_since(storage: Storage) -> None:
     assert storage.store.status(join_url(storage.root, "01.json")) is not None
 
 
-def test_list_from_a_folder_that_is_not_there_is_an_error_at_the_call(storage: Storage) -> None:
+def test_list_from_a_missing_folder_raises_immediately(storage: Storage) -> None:
     storage.write("file")
     for missing in ["absent/0", "file/0"]:
         with pytest.raises(FileNotFoundError):
             storage.store.list_from(join_url(storage.root, missing))
 
 
-def test_status_of_what_is_no_file_is_none(storage: Storage) -> None:
+def test_status_of_a_path_without_a_file_is_none(storage: Storage) -> None:
     storage.write("folder/00.json")
     assert storage.store.status(join_url(storage.root, "absent")) is None
     assert storage.store.status(join_url(storage.root, "folder")) is None
     assert storage.store.status(join_url(storage.root, "folder/00.json/below")) is None
 
 
-def test_read_gives_whole_files_in_order(storage: Storage) -> None:
+def test_read_returns_whole_files_in_order(storage: Storage) -> None:
     urls = [storage.write(f"{n:02d}.json", bytes([n]) * n) for n in range(20)]
     assert storage.store.read_bytes(urls[7]) == bytes([7]) * 7
     assert storage.store.read_many(urls[::-1]) == [bytes([n]) * n for n in reversed(range(20))]
@@ -108,7 +108,7 @@ def test_read_of_a_missing_file_is_an_error(storage: Storage) -> None:
             read(absent)
 
 
-def test_open_gives_a_seekable_file(storage: Storage) -> None:
+def test_open_returns_a_seekable_file(storage: Storage) -> None:
     with storage.store.open(storage.write("00.json", b"0123456789")) as file:
         file.seek(-3, os.SEEK_END)
         assert file.read() == b"789"
@@ -143,7 +143,7 @@ def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
 
 
 @pytest.mark.spark
-def test_s3_is_asked_once_whether_a_file_is_there(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage("s3://lake/asked", s3_options)
     there = storage.write("00.json", b"12")
     filesystem, _ = fsspec.core.url_to_fs(storage.root, **s3_options)
@@ -167,13 +167,13 @@ def test_s3_is_asked_once_whether_a_file_is_there(s3_options: dict[str, Any], mo
     assert asked == ["head_object"] * 2
 
 
-def test_local_listing_leaves_out_what_cannot_be_read_as_a_file(tmp_path: Path) -> None:
+def test_local_listing_omits_folders_and_returns_broken_links_without_size(tmp_path: Path) -> None:
     (tmp_path / "00.json").write_bytes(b"1")
     (tmp_path / "01.json").symlink_to(tmp_path / "00.json")
     (tmp_path / "02.json").symlink_to(tmp_path / "gone")
     (tmp_path / "03.json").mkdir()
     files = list(FsspecLogStore().list_from(to_url(tmp_path) + "/0"))
-    assert [(file.name, file.size) for file in files] == [("00.json", 1), ("01.json", 1)]
+    assert [(file.name, file.size) for file in files] == [("00.json", 1), ("01.json", 1), ("02.json", 0)]
 
 
 def test_local_modification_time_is_in_whole_milliseconds(tmp_path: Path) -> None:

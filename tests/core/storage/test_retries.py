@@ -1,4 +1,4 @@
-"""Which errors of a storage are worth another try, and how many tries."""
+"""The storage errors that are retried, and the number of retries."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from deltasnap_core.storage.retries import ATTEMPTS, is_transient, retrying
 
 
 class HTTPClientError(Exception):
-    """As botocore names it."""
+    """Named as in botocore."""
 
 
 class HttpError(Exception):
-    """As gcsfs has it."""
+    """Like the error of gcsfs."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -22,7 +22,7 @@ class HttpError(Exception):
 
 
 class Storage:
-    """Refuses so many times with an error."""
+    """Fails this many times with an error."""
 
     def __init__(self, error: Exception, times: int) -> None:
         self.error, self.times, self.asked = error, times, 0
@@ -39,7 +39,7 @@ class Storage:
     [OSError(errno.EBUSY, "SlowDown"), TimeoutError(), ConnectionResetError(), HTTPClientError(), HttpError(503)],
     ids=["throttled", "timeout", "connection", "client", "http status"],
 )
-def test_error_that_passes_is_tried_again_after_growing_pauses(error: Exception) -> None:
+def test_transient_error_is_retried_after_increasing_pauses(error: Exception) -> None:
     storage, pauses = Storage(error, ATTEMPTS - 1), list[float]()
     assert retrying(storage.ask, pause=pauses.append) == "content"
     assert storage.asked == ATTEMPTS == 5
@@ -47,7 +47,7 @@ def test_error_that_passes_is_tried_again_after_growing_pauses(error: Exception)
         assert 0.75 * expected <= pause <= 1.25 * expected
 
 
-def test_error_that_does_not_pass_away_is_raised_in_the_end() -> None:
+def test_transient_error_is_raised_after_the_last_retry() -> None:
     storage = Storage(TimeoutError("slow"), 99)
     with pytest.raises(TimeoutError, match="slow"):
         retrying(storage.ask, pause=lambda _: None)
@@ -59,7 +59,7 @@ def test_error_that_does_not_pass_away_is_raised_in_the_end() -> None:
     [FileNotFoundError("x"), PermissionError("x"), OSError(errno.ENOSPC, "full"), ValueError("x"), HttpError(403)],
     ids=["not found", "forbidden", "full", "no storage error", "http status"],
 )
-def test_error_that_stays_is_raised_at_once(error: Exception) -> None:
+def test_permanent_error_is_raised_immediately(error: Exception) -> None:
     storage = Storage(error, 99)
     with pytest.raises(type(error)):
         retrying(storage.ask, pause=lambda _: None)

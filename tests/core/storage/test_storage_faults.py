@@ -1,4 +1,4 @@
-"""What is no file, cannot be read, or fails: never waited for, never a foreign exception."""
+"""Paths that are not files, cannot be read, or fail: no hangs, only our errors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from typing import Any
 import fsspec
 import pytest
 
-from deltasnap_core import TableLog
-from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, StorageError, VersionGapError
+from deltasnap_core import FaultKind, TableLog
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    StorageError,
+    VersionGapError,
+)
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
@@ -41,7 +47,7 @@ NO_FILES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 @pytest.mark.parametrize("name", ["_last_checkpoint", f"{2:020d}.crc", f"{2:020d}.checkpoint.parquet"])
-def test_what_is_no_file_in_place_of_a_hint_or_a_checkpoint_stops_no_load(
+def test_folder_or_link_in_place_of_a_hint_or_checkpoint_does_not_fail_a_load(
     tmp_path: Path, name: str, make: Callable[[Path], object]
 ) -> None:
     make(log_of(tmp_path) / name)
@@ -50,21 +56,37 @@ def test_what_is_no_file_in_place_of_a_hint_or_a_checkpoint_stops_no_load(
     assert TableLog.for_path(tmp_path).status().latest == 2
 
 
-@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
-def test_what_is_no_file_in_place_of_a_commit_is_a_missing_commit(
-    tmp_path: Path, make: Callable[[Path], object]
-) -> None:
+def test_folder_in_place_of_a_commit_is_a_missing_commit(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     (log / f"{1:020d}.json").unlink()
-    make(log / f"{1:020d}.json")
+    (log / f"{1:020d}.json").mkdir()
     with pytest.raises(VersionGapError) as error:
         TableLog.for_path(tmp_path).latest()
     assert tuple(error.value.missing) == (1,)
     assert TableLog.for_path(tmp_path).at(0).version == 0
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("make", [os.mkfifo, loop, dangling], ids=["FIFO", "link loop", "dangling link"])
+def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
+    log = log_of(tmp_path)
+    (log / f"{version:020d}.json").unlink()
+    make(log / f"{version:020d}.json")
+    with pytest.raises(CorruptLogError, match="expected a commit, found no file"):
+        _ = TableLog.for_path(tmp_path).latest().metadata
+    condition = TableLog.for_path(tmp_path).condition()
+    (fault,) = condition.faults
+    assert (fault.kind, fault.mark, fault.file) == (
+        FaultKind.CORRUPT_COMMIT,
+        "error",
+        f"{to_url(tmp_path)}/_delta_log/{version:020d}.json",
+    )
+    assert condition.loadable.text() == ("0" if version == 1 else "0 to 1")
+    assert TableLog.for_path(tmp_path).at(0).version == 0
+
+
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, dangling], ids=["file", "FIFO", "dangling link"])
-def test_log_that_is_no_folder_is_no_table(tmp_path: Path, make: Callable[[Path], object]) -> None:
+def test_log_that_is_not_a_folder_is_not_a_table(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "_delta_log")
     table = TableLog.for_path(tmp_path)
     for ask in (table.latest, table.status, table.history.get_history):
@@ -80,7 +102,7 @@ def test_log_that_is_a_link_to_itself_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "FIFO"])
-def test_reading_what_is_no_file_is_an_error_at_once(tmp_path: Path, make: Callable[[Path], object]) -> None:
+def test_reading_something_other_than_a_file_fails_immediately(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "x")
     store, url = FsspecLogStore(), to_url(tmp_path / "x")
     for read in (store.read_bytes, store.open, lambda path: store.read_many([path])):
@@ -97,7 +119,7 @@ def test_file_below_a_file_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x\0y", "x" * 5000, "\ud800"], ids=["NUL", "long", "surrogate"])
-def test_path_that_no_file_can_have_is_an_error_of_ours(tmp_path: Path, name: str) -> None:
+def test_invalid_path_is_our_error(tmp_path: Path, name: str) -> None:
     store, url = FsspecLogStore(), f"{to_url(tmp_path)}/{name}"
     for ask in (store.read_bytes, store.open, store.status):
         with pytest.raises(StorageError):
@@ -108,7 +130,7 @@ def refuse(*_: object, **__: object) -> Any:
     raise PermissionError(13, "Permission denied")
 
 
-def test_commit_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_without_read_permission_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_of(tmp_path)
     table = TableLog.for_path(tmp_path)
     monkeypatch.setattr(os, "open", refuse)
@@ -119,26 +141,26 @@ def test_commit_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
     assert "Permission denied" in str(error.value)
 
 
-def test_folder_that_may_not_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_without_list_permission_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log_of(tmp_path)
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(StorageError, match="_delta_log: Permission denied"):
         TableLog.for_path(tmp_path).status()
 
 
-def test_name_that_is_no_unicode_is_passed_over(tmp_path: Path) -> None:
+def test_name_that_is_not_unicode_is_ignored(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     Path(os.fsdecode(os.fsencode(log) + b"/00000000000000000009.\xff.json")).touch()
     assert TableLog.for_path(tmp_path).status().latest == 2
 
 
 class TimeoutOfTheirsError(Exception):
-    """As a client of a cloud storage has its own."""
+    """Like the error of a cloud storage client."""
 
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A remote folder whose client fails in a way of its own."""
+    """A remote folder whose client raises its own error."""
     root = f"memory://{tmp_path.name}"
     filesystem, path = fsspec.core.url_to_fs(root)
     filesystem.pipe_file(f"{path}/00.json", b"x")
@@ -151,7 +173,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return root
 
 
-def test_failure_of_a_remote_storage_is_an_error_of_ours_without_its_credentials(failing: str) -> None:
+def test_failure_of_remote_storage_becomes_our_error_without_credentials(failing: str) -> None:
     store, files = FsspecLogStore(), WritableFiles(failing)
     calls: list[Callable[[], object]] = [
         lambda: store.list_from(f"{failing}/0"),
@@ -172,9 +194,7 @@ def test_failure_of_a_remote_storage_is_an_error_of_ours_without_its_credentials
         assert "abc" not in str(error.value)
 
 
-def test_stream_that_fails_while_it_is_read_raises_an_error_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stream_that_fails_during_a_read_raises_our_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"memory://{tmp_path.name}/00.json"
     filesystem, path = fsspec.core.url_to_fs(url)
     filesystem.pipe_file(path, b"x")
@@ -191,6 +211,6 @@ def test_stream_that_fails_while_it_is_read_raises_an_error_of_ours(
         file.read()
 
 
-def test_storage_that_is_not_known_is_an_error_of_ours() -> None:
+def test_unknown_storage_is_our_error() -> None:
     with pytest.raises(StorageError, match="nowhere"):
         TableLog.for_path("nowhere://lake/events").latest()

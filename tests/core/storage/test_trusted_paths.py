@@ -1,4 +1,4 @@
-"""Which files that a log names may be opened, and which are refused before anything is."""
+"""The files of a log that may be opened, and those rejected before they are opened."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_path_inside_the_table_is_the_url_of_its_file(root: str, path: str, url:
         (S3, "s3://lake/events/../orders/x"),
     ],
 )
-def test_path_that_leads_elsewhere_is_refused_naming_the_file_that_has_it(root: str, path: str) -> None:
+def test_path_outside_the_roots_is_rejected_with_the_file_that_contains_it(root: str, path: str) -> None:
     with pytest.raises(CorruptLogError) as error:
         resolve_path(root, path, named_in=NAMED_IN)
     assert error.value.path == NAMED_IN
@@ -84,7 +84,7 @@ def test_relative_path_starts_at_its_base_and_may_not_leave_the_root() -> None:
         resolve_path(LOCAL, "../x.parquet", named_in=NAMED_IN, base=base)
 
 
-def test_absolute_path_below_an_allowed_root_is_taken() -> None:
+def test_absolute_path_below_an_allowed_root_is_accepted() -> None:
     allowed = ("/lake/source", "s3a://lake/source/")
     for path in ("/lake/source/x", "s3://lake/source/x"):
         assert resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=allowed).endswith("lake/source/x")
@@ -93,7 +93,7 @@ def test_absolute_path_below_an_allowed_root_is_taken() -> None:
             resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=allowed)
 
 
-def test_refusal_shows_neither_credentials_nor_what_a_terminal_would_interpret() -> None:
+def test_error_shows_neither_credentials_nor_control_characters() -> None:
     with pytest.raises(CorruptLogError) as error:
         resolve_path(LOCAL, "http://user:pass@host/\x1b[31m?sig=secret" + "x" * 10_000, named_in=NAMED_IN)
     assert "pass" not in str(error.value)
@@ -102,7 +102,7 @@ def test_refusal_shows_neither_credentials_nor_what_a_terminal_would_interpret()
     assert len(str(error.value)) < 600
 
 
-def test_long_path_is_told_by_its_beginning() -> None:
+def test_long_path_is_truncated_at_the_end() -> None:
     with pytest.raises(CorruptLogError) as raised:
         resolve_path("file:///lake/events", "../" + "a" * 1000, named_in="file:///lake/events/_delta_log/a.json")
     assert (

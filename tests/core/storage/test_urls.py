@@ -1,4 +1,4 @@
-"""What users type -> the URL that the core knows."""
+"""Conversion of user input to URLs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 
 
 class MountedFileSystem(LocalFileSystem):  # type: ignore[misc]
-    """A storage with folders that must be made and files that are renamed, as HDFS and SFTP have."""
+    """A storage with explicit folders and renames, like HDFS and SFTP."""
 
     protocol = "mounted"
 
@@ -57,13 +57,13 @@ def test_file_is_written_read_listed_and_deleted(root: str) -> None:
     assert names(files, root) == ["d.json"]
 
 
-def test_folder_that_is_not_there_is_empty(root: str) -> None:
+def test_missing_folder_is_empty(root: str) -> None:
     files = WritableFiles(root)
     assert (files.list_folder(f"{root}/no"), files.walk(f"{root}/no")) == ([], [])
     assert files.statuses([f"{root}/no"]) == [None]
 
 
-def test_write_replaces_in_one_piece(root: str) -> None:
+def test_write_replaces_atomically(root: str) -> None:
     files = WritableFiles(root)
     files.write(f"{root}/a.json", b"old")
     files.write(f"{root}/a.json", b"new")
@@ -71,7 +71,7 @@ def test_write_replaces_in_one_piece(root: str) -> None:
     assert names(files, root) == ["a.json"]
 
 
-def test_local_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_local_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = to_url(tmp_path)
     files = WritableFiles(root)
     files.write(f"{root}/a.json", b"old")
@@ -85,7 +85,7 @@ def test_local_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch:
     assert files.read(f"{root}/a.json") == b"old"
 
 
-def test_move_takes_the_place_of_a_file(root: str) -> None:
+def test_move_replaces_a_file(root: str) -> None:
     files = WritableFiles(root)
     files.write(f"{root}/a", b"1")
     files.write(f"{root}/b/c", b"2")
@@ -112,7 +112,7 @@ def test_file_moves_only_to_a_new_name(root: str) -> None:
     assert names(files, root) == ["below/target", "two"]
 
 
-def test_name_that_is_taken_after_the_check_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_created_after_the_check_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = to_url(tmp_path)
     files = WritableFiles(root)
     files.write_many({f"{root}/one": b"1", f"{root}/two": b"2"})
@@ -121,7 +121,7 @@ def test_name_that_is_taken_after_the_check_is_kept(tmp_path: Path, monkeypatch:
     assert (files.read(f"{root}/one"), files.read(f"{root}/two")) == (b"1", b"2")
 
 
-def test_file_moves_where_links_are_not_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_moves_without_link_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EPERM, "no links here")
 
@@ -134,9 +134,7 @@ def test_file_moves_where_links_are_not_supported(tmp_path: Path, monkeypatch: p
     assert names(files, root) == ["three", "two"]
 
 
-def test_s3_refuses_a_name_that_is_taken_after_the_check(
-    s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_s3_rejects_a_name_created_after_the_check(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     root = "s3://lake/move-new"
     files = WritableFiles(root, s3_options)
     files.write_many({f"{root}/one": b"1", f"{root}/two": b"2"})

@@ -28,7 +28,7 @@ def stored_table(folder: Path) -> StoredTable:
 
 
 def commit_actions(version: int, branch: str = "a") -> list[Action]:
-    """Return the actions of a version; commits of two branches have the same size."""
+    """Return the actions of a version; commits of both branches have the same size."""
     start = [protocol(), metadata()] if version == 0 else []
     return [*start, add(f"{branch}-{version:03d}", size=10)]
 
@@ -73,6 +73,6 @@ def store_versions(
 
 
 def compared(stored: StoredTable, store: LogStore, listing: LogListing | None = None) -> CommonVersion:
-    """Return up to which version the stored versions match a log."""
+    """Return the last stored version that matches a log."""
     log = table_log(store)
     return find_common_version(stored, stored.stored_versions().current(), log, listing or log.builder.list_versions(0))

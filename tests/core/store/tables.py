@@ -22,7 +22,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def live(path: Path, versions: int) -> Iterator[int]:
-    """Make a table, version after version: appends, deletes, an overwrite, compactions, a checkpoint."""
+    """Create a table version by version: appends, deletes, an overwrite, compactions, a checkpoint."""
     for version in range(versions):
         table = DeltaTable(str(path)) if version else None
         match version % 8:
@@ -41,7 +41,7 @@ def live(path: Path, versions: int) -> Iterator[int]:
 
 
 def make_table(path: Path, versions: int) -> int:
-    """Make a table. Return its latest version."""
+    """Create a table. Return its latest version."""
     return max(live(path, versions))
 
 

@@ -1,4 +1,4 @@
-"""Whether the log is still the one that was stored: told by its commits, never by the table id."""
+"""Whether the log is still the stored one: determined by its commits, never by the table id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stored(tmp_path: Path) -> StoredTable:
 
 
 def other_after(version: int, last: int, *, touched: int = 0) -> MemoryLogStore:
-    """The log restored up to a version and written on by others up to `last`, at other times."""
+    """The log restored up to a version, with different new commits up to `last`, at other times."""
     store = log_store(range(last + 1), dict.fromkeys(range(version + 1, last + 1), "b"))
     for file in commits(version + 1, last):
         known = store.statuses[file.path]
@@ -41,7 +41,7 @@ def other_after(version: int, last: int, *, touched: int = 0) -> MemoryLogStore:
     return store
 
 
-def test_nothing_stored_is_new(tmp_path: Path) -> None:
+def test_log_without_stored_versions_is_new(tmp_path: Path) -> None:
     common = compared(stored_table(tmp_path), log_store(range(3)))
     assert (common.relation, common.version, common.latest_stored, common.latest_in_log) == (
         LogRelation.NEW,
@@ -69,40 +69,40 @@ def test_log_copied_without_times_is_the_same_at_one_read(stored: StoredTable) -
 @pytest.mark.parametrize("fork", [0, 4, LAST - 1])
 @pytest.mark.parametrize("last", [LAST, LAST + 3])
 @pytest.mark.parametrize("touched", [0, 777], ids=["times kept", "times lost"])
-def test_log_restored_and_written_on_forked_at_the_last_common_version(
+def test_restored_log_with_new_commits_forked_at_the_last_common_version(
     stored: StoredTable, fork: int, last: int, touched: int
 ) -> None:
     common = compared(stored, other_after(fork, last, touched=touched))
     assert (common.relation, common.version, common.is_continued) == (LogRelation.FORKED, fork, False)
 
 
-def test_log_restored_and_written_on_for_fewer_versions_forked(stored: StoredTable) -> None:
+def test_restored_log_with_fewer_new_commits_forked(stored: StoredTable) -> None:
     common = compared(stored, other_after(3, 6))
     assert (common.relation, common.version) == (LogRelation.FORKED, 3)
     assert str(common) == "the log was forked: version 3 in common, stored up to 9"
 
 
 @pytest.mark.parametrize("last", [0, 5, LAST - 1])
-def test_log_that_ends_before_what_is_stored_was_rolled_back(stored: StoredTable, last: int) -> None:
+def test_log_that_ends_before_the_stored_versions_was_rolled_back(stored: StoredTable, last: int) -> None:
     common = compared(stored, log_store(range(last + 1)))
     assert (common.relation, common.version, common.latest_stored) == (LogRelation.ROLLED_BACK, last, LAST)
     assert not common.is_continued
 
 
-def test_log_rolled_back_between_stored_versions_has_the_one_before_in_common(tmp_path: Path) -> None:
+def test_log_rolled_back_between_stored_versions_shares_the_earlier_one(tmp_path: Path) -> None:
     found = stored_table(tmp_path)
     store_versions(found, table_log(log_store(range(LAST + 1))), [0, 3, 7])
     common = compared(found, log_store(range(6)))
     assert (common.relation, common.version) == (LogRelation.ROLLED_BACK, 3)
 
 
-def test_log_with_other_commits_from_the_start_was_recreated_though_the_id_is_the_same(stored: StoredTable) -> None:
+def test_log_with_different_commits_from_the_start_was_recreated_despite_the_same_id(stored: StoredTable) -> None:
     common = compared(stored, other_after(-1, LAST + 1))
     assert (common.relation, common.version) == (LogRelation.RECREATED, None)
 
 
 @pytest.mark.parametrize("first", [3, LAST], ids=["some stored versions left", "one left"])
-def test_log_that_lost_old_commits_is_told_by_what_remains(stored: StoredTable, first: int) -> None:
+def test_log_that_lost_old_commits_is_identified_by_the_remaining_ones(stored: StoredTable, first: int) -> None:
     same, other = log_store(range(LAST + 3)), other_after(5, LAST + 3)
     for store in (same, other):
         store.delete(*(store.statuses[file.path] for file in commits(0, first - 1)))
@@ -121,9 +121,9 @@ def test_log_that_lost_old_commits_is_told_by_what_remains(stored: StoredTable, 
         ("another", 0, LogRelation.RECREATED),
         ("table-id", -mtime_of(LAST), LogRelation.RECREATED),
     ],
-    ids=["later commits of the table", "another table", "commits older than those stored"],
+    ids=["later commits of the table", "another table", "commits older than the stored ones"],
 )
-def test_log_that_has_none_of_the_stored_versions_is_the_same_if_it_can_be(
+def test_log_without_stored_versions_is_the_same_if_possible(
     stored: StoredTable, table_id: str, touched: int, expected: LogRelation
 ) -> None:
     store = MemoryLogStore(checkpoint(LAST + 1))
@@ -134,13 +134,13 @@ def test_log_that_has_none_of_the_stored_versions_is_the_same_if_it_can_be(
     assert compared(stored, store).relation is expected
 
 
-def test_version_whose_manifest_is_broken_is_passed_over(stored: StoredTable) -> None:
+def test_version_with_a_broken_manifest_is_skipped(stored: StoredTable) -> None:
     stored.storage.write(stored.manifest_url(stored.stored_versions().current()[-1]), b"{")
     assert compared(stored, log_store(range(LAST + 1))).relation is LogRelation.SAME
     assert compared(stored, other_after(4, LAST)).version == 4
 
 
-def test_version_of_unknown_identity_is_known_by_size_and_time(tmp_path: Path) -> None:
+def test_version_of_unknown_identity_is_compared_by_size_and_time(tmp_path: Path) -> None:
     found = stored_table(tmp_path)
     store_versions(found, table_log(log_store(range(3))), range(3), identity=None, commit=None)
     assert compared(found, log_store(range(4))).relation is LogRelation.SAME
@@ -155,7 +155,7 @@ def test_many_versions_are_compared_by_halves(tmp_path: Path) -> None:
     assert len(store.reads) < 12
 
 
-def test_listing_that_begins_after_the_fork_is_made_whole(stored: StoredTable) -> None:
+def test_listing_that_starts_after_the_fork_is_completed(stored: StoredTable) -> None:
     store = CountingLogStore(other_after(2, LAST + 1))
     listing = table_log(store).list()
     late = replace(listing, commits={v: file for v, file in listing.commits.items() if v > 6}, first=7)
@@ -164,7 +164,7 @@ def test_listing_that_begins_after_the_fork_is_made_whole(stored: StoredTable) -
     assert len(store.lists) == 1
 
 
-def test_version_stored_from_its_checkpoint_is_known_by_that(tmp_path: Path) -> None:
+def test_version_stored_from_its_checkpoint_is_identified_by_it(tmp_path: Path) -> None:
     found, store = stored_table(tmp_path), log_store(range(4, 6))
     store.statuses |= {file.path: file for file in checkpoint(3)}
     store_versions(found, table_log(store), [3])

@@ -37,7 +37,7 @@ def in_force(stored: StoredTable) -> list[int]:
     return [name.version for name in stored.stored_versions().current()]
 
 
-def test_prune_removes_only_old_files_of_no_version(stored: StoredTable, tmp_path: Path) -> None:
+def test_prune_removes_only_old_unreferenced_files(stored: StoredTable, tmp_path: Path) -> None:
     old = write_unreferenced(tmp_path, "old.parquet", age_ms=DAY_MS + 60_000)
     young = write_unreferenced(tmp_path, "young.parquet", age_ms=DAY_MS - 60_000)
     before = usage(stored)
@@ -71,7 +71,7 @@ def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> No
 
 
 @pytest.mark.parametrize("arguments", [{"keep": 0}, {"keep_generations": 0}], ids=str)
-def test_prune_that_keeps_nothing_is_refused(stored: StoredTable, arguments: dict[str, int]) -> None:
+def test_prune_that_keeps_nothing_is_rejected(stored: StoredTable, arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be 1 or more"):
         prune(stored, **arguments)
     assert in_force(stored) == [0, 1, 2, 3]

@@ -72,18 +72,18 @@ def folder_of(store: SnapshotStore) -> Path:
 
 
 @pytest.mark.parametrize("version", range(LATEST + 1))
-def test_version_of_a_range_is_what_its_snapshot_is(stored: SnapshotStore, log: DeltaLog, version: int) -> None:
+def test_version_of_a_range_equals_its_snapshot(stored: SnapshotStore, log: DeltaLog, version: int) -> None:
     check_version(stored, "events", log, version)
 
 
-def test_all_files_are_those_of_delta_rs(stored: SnapshotStore, table: Path) -> None:
+def test_all_files_match_delta_rs(stored: SnapshotStore, table: Path) -> None:
     assert stored.versions("events") == list(range(LATEST + 1))
     for version in (0, 4, 5, 6, LATEST):
         found = stored.all_files("events", version)
         assert paths_and_sizes(found) == files_of_delta_rs(table, version)
 
 
-def test_tombstones_are_kept_by_the_time_of_the_commit(stored: SnapshotStore, log: DeltaLog) -> None:
+def test_tombstones_are_retained_by_the_time_of_the_commit(stored: SnapshotStore, log: DeltaLog) -> None:
     manifest = stored.manifest("events", LATEST)
     assert manifest.min_file_retention_timestamp == manifest.timestamp - 7 * 24 * 60 * 60 * 1000
     kept = as_rows(stored.tombstones("events", LATEST))
@@ -102,7 +102,7 @@ def test_range_is_one_base_and_one_set_of_changes(stored: SnapshotStore) -> None
     assert (changes.first, changes.last, len(changes.files)) == (1, LATEST, 1)
 
 
-def test_manifest_says_what_a_version_changed(stored: SnapshotStore) -> None:
+def test_manifest_contains_the_changes_of_a_version(stored: SnapshotStore) -> None:
     before = stored.computed_state("events", 0)
     for version in range(1, LATEST + 1):
         changes, state = stored.manifest("events", version).version_changes, stored.computed_state("events", version)
@@ -129,7 +129,7 @@ def test_version_written_again_writes_nothing(copied: SnapshotStore, log: DeltaL
 
 
 @pytest.mark.thorough
-def test_version_by_version_with_merges_and_bases_gives_the_same(
+def test_storing_version_by_version_with_merges_and_bases_gives_the_same_result(
     spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path, policy=EAGER)
@@ -173,7 +173,9 @@ def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
 
 
 @pytest.mark.parametrize("kind", ["base", "changes"])
-def test_lost_file_is_told_and_repaired(copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, kind: str) -> None:
+def test_lost_file_is_reported_and_repaired(
+    copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, kind: str
+) -> None:
     (lost,) = (folder_of(copied) / "events").glob(f"*/{kind}/*/*.parquet")
     lost.unlink()
     with pytest.raises(CorruptStoreError, match="found none") as error:
@@ -185,7 +187,7 @@ def test_lost_file_is_told_and_repaired(copied: SnapshotStore, stored: SnapshotS
         assert content(copied, "events", version) == content(stored, "events", version)
 
 
-def test_cut_off_file_is_told(copied: SnapshotStore) -> None:
+def test_truncated_file_is_reported(copied: SnapshotStore) -> None:
     (path,) = (folder_of(copied) / "events").glob("*/changes/*/*.parquet")
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(CorruptStoreError, match=r"expected \d+ bytes, found"):
@@ -194,7 +196,7 @@ def test_cut_off_file_is_told(copied: SnapshotStore) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 99}'], ids=["empty", "cut off", "newer"])
-def test_broken_manifest_is_told_and_repaired(
+def test_broken_manifest_is_reported_and_repaired(
     copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = next(p for p in (folder_of(copied) / "events" / "manifests").iterdir() if ".00000000000000000005." in p.name)
@@ -208,14 +210,14 @@ def test_broken_manifest_is_told_and_repaired(
     assert copied.computed_state("events", 5) == stored.computed_state("events", 5)
 
 
-def test_version_that_is_not_stored_is_told(stored: SnapshotStore) -> None:
+def test_missing_stored_version_is_reported(stored: SnapshotStore) -> None:
     with pytest.raises(StoredVersionNotFoundError, match=f"no version {LATEST + 1} of table events"):
         stored.all_files("events", LATEST + 1)
     with pytest.raises(StoredVersionNotFoundError, match="of table others"):
         stored.manifest("others", 0)
 
 
-def test_small_values_need_no_spark(stored: SnapshotStore) -> None:
+def test_small_values_do_not_need_spark(stored: SnapshotStore) -> None:
     store = SnapshotStore.open(None, folder_of(stored))
     assert store.versions("events") == list(range(LATEST + 1))
     assert store.computed_state("events", 3) == stored.computed_state("events", 3)
@@ -225,7 +227,7 @@ def test_small_values_need_no_spark(stored: SnapshotStore) -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (3, 2)])
-def test_range_that_cannot_be_is_refused(stored: SnapshotStore, log: DeltaLog, first: int, last: int) -> None:
+def test_invalid_range_is_rejected(stored: SnapshotStore, log: DeltaLog, first: int, last: int) -> None:
     with pytest.raises(ValueError, match="expected versions"):
         stored.write_range("events", log, first, last)
 
@@ -239,7 +241,7 @@ def test_version_beyond_the_log_changes_nothing(copied: SnapshotStore, log: Delt
 
 
 @pytest.mark.thorough
-def test_tables_are_one_folder_a_version(
+def test_plain_tables_have_one_folder_per_version(
     spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path)
@@ -260,7 +262,7 @@ def test_tables_are_one_folder_a_version(
     assert again.written == ()
 
 
-def test_log_that_was_cleaned_up_takes_nothing_from_the_store(
+def test_cleaned_up_log_removes_nothing_from_the_store(
     spark: SparkSession, tmp_path: Path, table: Path, stored: SnapshotStore
 ) -> None:
     shutil.copytree(table, tmp_path / "table")
@@ -278,7 +280,7 @@ def test_log_that_was_cleaned_up_takes_nothing_from_the_store(
     check_version(store, "events", log, LATEST)
 
 
-def test_table_created_again_is_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:
+def test_recreated_table_starts_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:
     path, store = tmp_path / "table", SnapshotStore.open(spark, tmp_path / "store")
     make_table(path, 5)
     store.write_range("events", DeltaLog.for_table(spark, path), 0, 4)
@@ -335,7 +337,7 @@ def test_prune_keeps_the_latest_versions(copied: SnapshotStore, stored: Snapshot
     assert copied.usage("events").num_versions == 3
 
 
-def test_damaged_commit_leaves_the_store_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_commit_does_not_change_the_store(spark: SparkSession, tmp_path: Path) -> None:
     path, store = tmp_path / "table", SnapshotStore.open(spark, tmp_path / "store")
     make_table(path, 4)
     commit = path / "_delta_log" / f"{2:020d}.json"
@@ -352,7 +354,7 @@ def test_damaged_commit_leaves_the_store_as_it_was(spark: SparkSession, tmp_path
     assert store.versions("events") == [0, 1, 2, 3]
 
 
-def test_table_that_moved_goes_on_where_it_was(
+def test_moved_table_continues_after_its_last_version(
     spark: SparkSession, tmp_path: Path, table: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path / "store")
@@ -363,7 +365,7 @@ def test_table_that_moved_goes_on_where_it_was(
     assert as_rows(store.all_files("events", LATEST)) == as_rows(stored.all_files("events", LATEST))
 
 
-def test_folder_without_a_table_is_told(spark: SparkSession, tmp_path: Path, copied: SnapshotStore) -> None:
+def test_folder_without_a_table_is_reported(spark: SparkSession, tmp_path: Path, copied: SnapshotStore) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         copied.write_range("nothing", DeltaLog.for_table(spark, tmp_path / "nothing"), 0, 1)
 

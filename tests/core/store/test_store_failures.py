@@ -1,4 +1,4 @@
-"""A run killed at any moment: readers see whole versions only, and the next run succeeds."""
+"""A run killed at any moment: readers see only complete versions, and the next run succeeds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def expected(whole: SnapshotStore) -> list[tuple[object, ...]]:
 
 
 def mortal(spark: SparkSession, root: Path, steps: int) -> SnapshotStore:
-    """Give a store whose process is killed after so many steps."""
+    """Return a store whose process is killed after this many steps."""
     files, spark_files = MortalFiles(to_url(root), steps), SparkFiles({}, partial(can_read, spark))
     engine = ReplayEngine(GivenSession(spark))
     return SnapshotStore(StoreReader(engine=engine, root=to_url(root), storage=files, spark_files=spark_files), EAGER)
@@ -62,7 +62,7 @@ def survives(work: Callable[[], object]) -> bool:
     return True
 
 
-def test_run_killed_at_any_step_leaves_whole_versions_and_the_next_run_succeeds(
+def test_run_killed_at_any_step_leaves_complete_versions_and_the_next_run_succeeds(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, expected: list[tuple[object, ...]]
 ) -> None:
     reader, kills, seen = SnapshotStore.open(spark, tmp_path), 0, set[tuple[int, ...]]()
@@ -81,7 +81,7 @@ def test_run_killed_at_any_step_leaves_whole_versions_and_the_next_run_succeeds(
         assert [content(reader, name, version) for version in range(LATEST + 1)] == expected
 
 
-def test_tables_killed_at_any_step_leave_the_versions_whole(
+def test_plain_tables_survive_a_kill_at_any_step(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, whole: SnapshotStore, expected: list[tuple[object, ...]]
 ) -> None:
     shutil.copytree(whole.root.removeprefix("file://"), tmp_path / "store")
@@ -97,7 +97,7 @@ def test_tables_killed_at_any_step_leave_the_versions_whole(
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files
 
 
-def test_store_whose_root_is_a_file_is_told_as_a_fault_of_the_storage(spark: SparkSession, tmp_path: Path) -> None:
+def test_store_with_a_file_as_root_is_a_storage_fault(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "events", 1)
     log = DeltaLog.for_table(spark, tmp_path / "events")
     root = tmp_path / "store"

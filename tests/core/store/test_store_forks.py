@@ -1,4 +1,4 @@
-"""A log that becomes another one: before a range is written, and while it is; and what a range asks of the storage."""
+"""A log that is replaced before or while a range is written, and the storage requests of a range."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.spark
 
 
 def write_branch(table: Path, last: int, *, after: int | None = None) -> Path:
-    """Write versions 0 to `last`; those after a version by other writers, at other times, of the same sizes."""
+    """Write versions 0 to `last`; after a version, with different commits of the same sizes at other times."""
     branch = {version: "a" if after is None or version <= after else "b" for version in range(last + 1)}
     folder = write_log(table, {version: commit_actions(version, name) for version, name in branch.items()})
     for version, name in branch.items():
@@ -46,7 +46,7 @@ def write_branch(table: Path, last: int, *, after: int | None = None) -> Path:
 
 
 def restore(table: Path, last: int, *, after: int | None = None) -> None:
-    """Put another log in the place of a table's."""
+    """Replace the log of a table."""
     shutil.rmtree(table, ignore_errors=True)
     write_branch(table, last, after=after)
 
@@ -76,7 +76,7 @@ def log_of(spark: SparkSession, table: Path, store: LogStore | None = None) -> D
 
 
 @pytest.mark.thorough
-def test_restored_and_written_on_keeps_what_is_common_and_stores_the_rest_anew(
+def test_restored_table_with_new_commits_keeps_common_versions_and_stores_the_rest_again(
     spark: SparkSession, table: Path, store: SnapshotStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = store.write_range("events", log_of(spark, table), 0, 6)
@@ -100,7 +100,7 @@ def test_restored_and_written_on_keeps_what_is_common_and_stores_the_rest_anew(
 
 
 @pytest.mark.thorough
-def test_fork_of_a_fork_is_pruned_to_what_counts(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
+def test_fork_of_a_fork_is_pruned_to_current_versions(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(spark, table), 0, 6)
     restore(table, 6, after=3)
     store.write_range("events", log_of(spark, table), 0, 6)
@@ -118,9 +118,7 @@ def test_fork_of_a_fork_is_pruned_to_what_counts(spark: SparkSession, table: Pat
     assert files_of(store, 5) == expected_files(5, after=4)
 
 
-def test_rolled_back_log_takes_the_later_versions_out_of_count(
-    spark: SparkSession, table: Path, store: SnapshotStore
-) -> None:
+def test_rolled_back_log_excludes_later_versions(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(spark, table), 0, 6)
     restore(table, 4)
     log = log_of(spark, table)
@@ -151,7 +149,7 @@ def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
 
 
 class SwappedLogStore:
-    """The log of a table that is replaced after so many listings and reads."""
+    """The log of a table that is replaced after this many listings and reads."""
 
     def __init__(self, swap: Callable[[], object], calls: int) -> None:
         self._store = FsspecLogStore()
@@ -189,7 +187,7 @@ class SwappedLogStore:
 @pytest.mark.thorough
 @pytest.mark.parametrize("calls", [1, 2], ids=["before the commits are read", "before the log is listed again"])
 @pytest.mark.parametrize(("last", "after"), [(6, -1), (8, 1), (1, None)], ids=["recreated", "restored", "rolled back"])
-def test_log_replaced_while_it_is_read_commits_nothing(
+def test_log_replaced_during_a_read_commits_nothing(
     spark: SparkSession, table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
 ) -> None:
     store.write_range("events", log_of(spark, table), 0, 1)
@@ -218,7 +216,7 @@ def test_log_replaced_at_any_step_commits_nothing(
     assert store.versions("events") == [0]
 
 
-def test_commits_that_come_and_old_ones_that_go_meanwhile_do_no_harm(
+def test_commits_added_and_cleaned_up_concurrently_are_handled(
     spark: SparkSession, table: Path, store: SnapshotStore
 ) -> None:
     def on_progress(what: str, done: int, total: int) -> None:
@@ -248,7 +246,7 @@ class CountingFiles(WritableFiles):
 
 
 def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, int]:
-    """What storing `count` versions after version 0 asks for, all but those stored before (`gaps`: first to last)."""
+    """The requests of storing `count` versions after version 0, except those stored before (`gaps`: first to last)."""
     write_branch(folder / "events", count)
     log_store = CountingLogStore(FsspecLogStore())
     files = CountingFiles(to_url(folder / "store"))
@@ -269,15 +267,15 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
     assert all(manifest.commit is not None and manifest.commit.sample for manifest in stored)
     reads = Counter(log_store.reads + log_store.opens)
     assert max(reads.values()) == 1
-    assert len(reads) == len(stored.written) + 1  # that of a stored version tells that the log is the same
+    assert len(reads) == len(stored.written) + 1  # the commit of a stored version shows that the log is the same
     return {"log": len(log_store.lists), "statuses": len(log_store.statuses), **files.asked}
 
 
-def test_range_costs_the_same_trips_whatever_the_number_of_versions(spark: SparkSession, tmp_path: Path) -> None:
+def test_range_costs_the_same_requests_for_any_number_of_versions(spark: SparkSession, tmp_path: Path) -> None:
     few = asked_for(spark, tmp_path / "few", 5, {})
     many = asked_for(spark, tmp_path / "many", 30, {})
     assert few.pop("reads") <= 4
-    assert many.pop("reads") <= 6  # the list of commits is a document of its own then
+    assert many.pop("reads") <= 6  # the list of commits is then a separate document
     assert few == many == {"log": 2, "lists": 2, "statuses": 0}
 
 

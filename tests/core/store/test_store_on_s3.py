@@ -1,4 +1,4 @@
-"""A store, and the table it is of, on S3, which pip's Spark does not reach by itself."""
+"""A store and its table on S3, which PySpark from pip cannot read without a connector."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ from tests.flaky_s3 import FlakyS3
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
-def test_store_on_s3_answers_as_the_snapshots_do(
-    spark: SparkSession, tmp_path: Path, s3_options: dict[str, Any]
-) -> None:
+def test_store_on_s3_matches_the_snapshots(spark: SparkSession, tmp_path: Path, s3_options: dict[str, Any]) -> None:
     latest = 6
     make_table(tmp_path / "events", latest + 1)
     filesystem = fsspec.filesystem("s3", **s3_options)
@@ -61,14 +59,14 @@ LATEST = 3
 
 @pytest.fixture
 def table(tmp_path: Path, s3_options: dict[str, Any]) -> str:
-    """A table of the versions 0 to LATEST on S3, in a folder of its own."""
+    """A table with the versions 0 to LATEST on S3, in a separate folder."""
     log = write_log(tmp_path / "small", {version: commit_actions(version) for version in range(LATEST + 1)})
     folder = f"lake/{tmp_path.name}"
     fsspec.filesystem("s3", **s3_options).put(str(log), f"{folder}/small/_delta_log", recursive=True)
     return f"s3://{folder}/small"
 
 
-def test_refresh_on_s3_asks_for_little_and_stands_throttling(
+def test_refresh_on_s3_makes_few_requests_and_survives_throttling(
     spark: SparkSession, table: str, tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]
 ) -> None:
     flaky, options = flaky_s3
@@ -103,7 +101,7 @@ def test_two_refreshes_at_once_on_s3_store_the_same(
         check_version(stores[0], "events", log, version)
 
 
-def test_run_killed_on_s3_is_put_right_by_the_next(
+def test_run_killed_on_s3_is_repaired_by_the_next(
     spark: SparkSession, table: str, tmp_path: Path, s3_options: dict[str, Any]
 ) -> None:
     log = DeltaLog.for_table(spark, table, storage_options=s3_options)

@@ -63,7 +63,7 @@ def test_listing_older_than_the_store_does_not_roll_back(
     assert store.versions("events") == list(range(7))
 
 
-def test_versions_of_a_generation_that_was_replaced_meanwhile_are_not_committed(
+def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(
     spark: SparkSession, table: Path, store: SnapshotStore
 ) -> None:
     store.write_range("events", log_of(spark, table), 0, 3)
@@ -77,7 +77,7 @@ def test_versions_of_a_generation_that_was_replaced_meanwhile_are_not_committed(
     assert store.versions("events") == [0, 1, 2]
 
 
-def test_versions_whose_base_was_pruned_meanwhile_are_not_committed(
+def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(
     spark: SparkSession, table: Path, store: SnapshotStore
 ) -> None:
     store.write_range("events", log_of(spark, table), 0, 1)
@@ -113,7 +113,7 @@ def test_unknown_column_is_a_value_error_for_every_kind_of_rows(
             store.read_arrow("events", 0, kind, ["nope"])
 
 
-def test_damaged_footer_of_a_stored_file_is_an_error_on_spark_too(
+def test_damaged_footer_of_a_stored_file_is_also_an_error_on_spark(
     spark: SparkSession, table: Path, store: SnapshotStore
 ) -> None:
     store.write_range("events", log_of(spark, table), 0, 0)

@@ -1,4 +1,4 @@
-"""What expires at a stored version depends on its commit alone, however it came into the store."""
+"""The tombstones that expire at a stored version depend only on its commit, not on how it was stored."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_tombstones_expire_by_the_time_of_the_commit(
         assert store.manifest("events", version).timestamp == mtime_of(version)
 
 
-def test_tables_hold_what_has_not_expired_at_each_version(
+def test_plain_tables_contain_only_unexpired_rows_of_each_version(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, states: list[OracleState]
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path)
@@ -105,7 +105,7 @@ def test_tables_hold_what_has_not_expired_at_each_version(
     assert [row.path for row in kept.collect()] == ["a"]
 
 
-def test_id_that_changes_within_a_log_begins_no_generation(spark: SparkSession, tmp_path: Path, log: DeltaLog) -> None:
+def test_id_that_changes_within_a_log_starts_no_generation(spark: SparkSession, tmp_path: Path, log: DeltaLog) -> None:
     store = SnapshotStore.open(spark, tmp_path)
     store.write_range("events", log, 4, 5)
     store.write_range("events", log, 6, 7)
@@ -134,7 +134,7 @@ def test_transactions_expire_by_the_time_of_the_commit(spark: SparkSession, tmp_
     assert in_state == found
 
 
-def test_in_commit_timestamps_count_from_where_they_are_enabled(spark: SparkSession, tmp_path: Path) -> None:
+def test_in_commit_timestamps_apply_from_the_enabling_version(spark: SparkSession, tmp_path: Path) -> None:
     enabled = {
         "delta.enableInCommitTimestamps": "true",
         "delta.inCommitTimestampEnablementVersion": "1",

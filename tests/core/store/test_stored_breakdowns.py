@@ -1,4 +1,4 @@
-"""The breakdown of the newest version in the store: counted once, updated by commits, and never that of another log."""
+"""The breakdown of the newest version in the store: computed once, updated by commits, never of another log."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_prune_keeps_breakdowns_of_versions_and_removes_others(stored: StoredTab
 
 
 class Counted:
-    """How often a version was counted in one pass."""
+    """The number of full passes over a version."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -164,7 +164,7 @@ def test_store_of_an_earlier_release_is_counted_and_then_updated(
 ) -> None:
     store, log, stored = store_of(spark, tmp_path, engine)
     store.write_range("t", log, 0, 2)
-    assert files(stored) == []  # as an earlier release leaves it
+    assert files(stored) == []  # as written by an earlier release
     store.write_range("t", log, 3, 3)
     assert files(stored) == []
     store.file_breakdown("t", 3)
@@ -191,7 +191,7 @@ def test_large_range_is_counted_again(
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_wrong_breakdown_is_found_by_the_state_and_counted_again(
+def test_wrong_breakdown_is_detected_by_the_state_and_computed_again(
     spark: SparkSession, tmp_path: Path, counted: Counted, caplog: pytest.LogCaptureFixture, engine: str
 ) -> None:
     store, log, stored = store_of(spark, tmp_path, engine)
@@ -208,9 +208,7 @@ def test_wrong_breakdown_is_found_by_the_state_and_counted_again(
 
 
 @pytest.mark.spark
-def test_log_that_was_rolled_back_has_a_breakdown_of_its_own(
-    spark: SparkSession, tmp_path: Path, counted: Counted
-) -> None:
+def test_rolled_back_log_has_a_separate_breakdown(spark: SparkSession, tmp_path: Path, counted: Counted) -> None:
     store, log, stored = store_of(spark, tmp_path, "auto")
     store.write_range("t", log, 0, 3)
     store.file_breakdown("t", 3)

@@ -1,16 +1,19 @@
-"""The file actions of stored versions without a log are those of a comparison of whole lists of files."""
+"""The file actions of stored versions without a log equal a comparison of the complete lists of files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
 from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.store.format.change_sets import ChangePolicy
@@ -49,27 +52,28 @@ def by_whole_lists(before: StoredVersion | None, versions: Sequence[StoredVersio
     for each in versions:
         earlier, files = files, by_key(each, "all_files")
         tombstones = by_key(each, "tombstones")
-        from_checkpoint = each.manifest.version_changes is None
         added = {key: row for key, row in files.items() if key not in earlier}
-        changes_data = {key: from_checkpoint or row["dataChange"] is not False for key, row in added.items()}
-        for key in earlier.keys() - files.keys():
-            known = None if from_checkpoint else tombstones.get(key, {}).get("dataChange")
-            guessed = not added or any(changes_data.values())
-            yield each.manifest.version, False, *key, earlier[key]["size"], guessed if known is None else known
+        gone = {key: tombstones.get(key, {}).get("dataChange") for key in earlier.keys() - files.keys()}
+        is_unknown = each.manifest.version_changes is None or None in gone.values()
+        for key, known in gone.items():
+            yield each.manifest.version, False, *key, earlier[key]["size"], is_unknown or known
         for key, row in added.items():
-            yield each.manifest.version, True, *key, row["size"], changes_data[key]
+            yield each.manifest.version, True, *key, row["size"], is_unknown or row["dataChange"] is not False
 
 
 def by_key(version: StoredVersion, kind: Any) -> Mapping[tuple[Any, ...], dict[str, Any]]:
-    rows = version.arrow(kind).to_pylist(maps_as_pydicts="strict")
-    return {(row["path"], *((row["deletionVector"] or {}).get(name) for name in KEY_FIELDS)): row for row in rows}
+    keeping = replace(version, manifest=replace(version.manifest, min_file_retention_timestamp=KEEPS_EVERYTHING))
+    rows = keeping.arrow(kind).to_pylist(maps_as_pydicts="strict")
+    return {
+        (unquote(row["path"]), *((row["deletionVector"] or {}).get(name) for name in KEY_FIELDS)): row for row in rows
+    }
 
 
 def found_by(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> Iterator[tuple[Any, ...]]:
     for each in _actions(before, versions):
         vector = each.vector
         key = (None, None, None) if vector is None else (vector.storage_type, vector.path_or_inline_dv, vector.offset)
-        yield each.version, each.is_add, each.path, *key, each.size, each.data_change
+        yield each.version, each.is_add, unquote(each.path), *key, each.size, each.data_change
 
 
 def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (0, 1, 5)) -> None:
@@ -88,7 +92,7 @@ def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (
     [("auto", ()), ("auto", (4,)), ("auto", (1, 2, 6, 7)), ("spark", (4,))],
     ids=["one write", "two writes", "many writes", "Spark reads"],
 )
-def test_actions_are_those_of_a_comparison_of_whole_lists(
+def test_changed_actions_equal_a_full_comparison_of_both_lists(
     spark: SparkSession, tmp_path: Path, engine: EngineUse, splits: Sequence[int]
 ) -> None:
     write_log(tmp_path / "t", dict(enumerate(COMMITS)))
@@ -104,7 +108,9 @@ def write_versions(store: SnapshotStore, log: DeltaLog, splits: Sequence[int]) -
 
 
 @pytest.mark.thorough
-def test_actions_are_those_of_a_comparison_of_whole_lists_with_new_bases(spark: SparkSession, tmp_path: Path) -> None:
+def test_changed_actions_with_new_bases_equal_a_full_comparison_of_both_lists(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     write_log(tmp_path / "t", dict(enumerate(COMMITS)))
     store = SnapshotStore.open(spark, tmp_path / "store", policy=ChangePolicy(base_fraction=0.3, least_rows=1))
     write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), range(1, len(COMMITS)))
@@ -113,9 +119,36 @@ def test_actions_are_those_of_a_comparison_of_whole_lists_with_new_bases(spark: 
     check(store, 0, len(COMMITS) - 1)
 
 
+@pytest.mark.parametrize("spelled", ["a%20b", "a%20%62"], ids=["as added", "in another spelling"])
+def test_a_file_that_was_only_moved_is_no_delete_although_its_tombstone_expired(
+    spark: SparkSession, tmp_path: Path, spelled: str
+) -> None:
+    at_once = metadata(configuration={"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    moved = [remove(spelled, dataChange=False), add("moved", dataChange=False), add("new")]
+    write_log(tmp_path / "t", {0: [protocol(), at_once, add("a%20b")], 1: moved})
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), (1,))
+    stored = [store._reader.version("t", version) for version in range(2)]
+    found = {each.path: each.data_change for each in _actions(stored[0], stored[1:])}
+    assert found == {"a%20b": False, "moved": False, "new": True}
+
+
+def test_rows_are_compared_if_the_store_no_longer_has_the_tombstone_of_a_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    at_once = metadata(configuration={"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    moved = [remove("a", dataChange=False), add("b", dataChange=False)]
+    write_log(tmp_path / "t", {0: [protocol(), at_once, add("a")], 1: moved})
+    store = SnapshotStore.open(spark, tmp_path / "store", policy=ChangePolicy(base_fraction=0.3, least_rows=1))
+    write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), (1,))
+    stored = [store._reader.version("t", version) for version in range(2)]
+    assert stored[1].manifest.base.last == 1
+    assert {each.path: each.data_change for each in _actions(stored[0], stored[1:])} == {"a": True, "b": True}
+
+
 @settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
 @given(made=random_logs())
-def test_actions_of_random_logs_are_those_of_a_comparison_of_whole_lists(
+def test_changed_actions_of_random_logs_equal_a_full_comparison_of_both_lists(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, made: RandomLog
 ) -> None:
     folder = tmp_path_factory.mktemp("random")
@@ -126,7 +159,7 @@ def test_actions_of_random_logs_are_those_of_a_comparison_of_whole_lists(
     check(store, made.versions.start, made.versions[-1])
 
 
-def test_actions_of_followed_versions_read_the_base_once_and_make_objects_only_of_changes(
+def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, versions = 500, 8

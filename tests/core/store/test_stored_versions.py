@@ -1,4 +1,4 @@
-"""Which stored versions count, from names alone."""
+"""The stored versions in force, from names alone."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def in_force(stored: StoredVersions) -> list[tuple[str, int]]:
     return [(name.generation[:6], name.version) for name in stored.current()]
 
 
-def test_nothing_stored_has_no_generation() -> None:
+def test_empty_store_has_no_generation() -> None:
     assert (StoredVersions(manifests=()).current_generation, StoredVersions(manifests=()).current()) == (None, ())
     assert StoredVersions(manifests=()).next_generation("id") == FIRST
 
 
-def test_generation_without_a_parent_counts_alone() -> None:
+def test_generation_without_a_parent_shares_no_versions() -> None:
     stored = versions_of(names(FIRST, 0, 1, 2), names("000002-other", 1))
     assert in_force(stored) == [("000002", 1)]
 
@@ -43,14 +43,14 @@ def test_fork_marker_alone_ends_the_versions_after_it() -> None:
     assert in_force(versions_of(names(FIRST, 4, 5, 6), forks=(FORKED,))) == [("000001", 4), ("000001", 5)]
 
 
-def test_fork_of_a_fork_shares_what_that_shared() -> None:
+def test_fork_of_a_fork_shares_earlier_common_versions() -> None:
     stored = versions_of(
         names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN)
     )
     assert in_force(stored) == [("000001", 4), ("000001", 5), ("000002", 6), ("000002", 7), ("000003", 8)]
 
 
-def test_version_stored_anew_goes_before_that_of_the_parent() -> None:
+def test_version_stored_again_is_preferred_to_the_parent() -> None:
     assert in_force(versions_of(names(FIRST, 4, 5), names(FORKED, 5))) == [("000001", 4), ("000002", 5)]
 
 
@@ -70,11 +70,21 @@ def test_fork_names_the_generation_that_has_its_version(version: int, expected: 
     assert stored.forked_generation(version) == expected
 
 
-def test_parent_that_was_pruned_shares_nothing() -> None:
+def test_versions_are_lost_until_a_fork_has_a_version_of_its_own() -> None:
+    assert tuple(versions_of(names(FIRST, 4, 5, 6, 7)).lost_after(5)) == (6, 7)
+    rolled_back = versions_of(names(FIRST, 4, 5, 6, 7), forks=(FORKED,))
+    assert tuple(rolled_back.lost_after(5)) == (6, 7)
+    twice = versions_of(names(FIRST, 4, 5, 6, 7), forks=(FORKED, "000003of000001at4-id"))
+    assert tuple(twice.lost_after(4)) == (5, 6, 7)
+    assert not versions_of(names(FIRST, 4, 5, 6, 7), names(FORKED, 6), forks=(FORKED,)).lost_after(6)
+    assert not StoredVersions(manifests=()).lost_after(0)
+
+
+def test_pruned_parent_shares_nothing() -> None:
     assert in_force(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
 
 
-def test_generation_that_names_itself_or_a_later_one_as_its_parent_has_none() -> None:
+def test_generation_with_an_invalid_parent_has_no_parent() -> None:
     assert in_force(versions_of(names("000002of000002at5-id", 1))) == [("000002", 1)]
 
 
@@ -88,5 +98,5 @@ def test_fork_is_read_from_the_name_of_its_generation_and_marker() -> None:
     assert ManifestName.parse(str(name)) == name
 
 
-def test_table_id_that_looks_like_a_fork_is_none() -> None:
+def test_table_id_that_resembles_a_fork_is_not_a_fork() -> None:
     assert fork_of("000001-000001of000001at5-id") is None

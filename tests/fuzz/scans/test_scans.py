@@ -25,7 +25,7 @@ pytestmark = pytest.mark.thorough
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(SEED, SEED + TABLES))
-def test_scan_gives_the_rows_of_the_whole_table_filtered_and_loses_no_file(seed: int, spark: SparkSession) -> None:
+def test_scan_returns_the_filtered_rows_of_the_table_and_loses_no_file(seed: int, spark: SparkSession) -> None:
     tried = trial.try_table(seed, spark, predicates=100, scans=2)
     assert tried.wrong == []
     assert tried.skipped > tried.chances / 10  # else nothing was tried
@@ -37,7 +37,7 @@ def test_lost_file_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch
     assert "lost" in " ".join(trial.try_table(SEED, spark, predicates=20, scans=0).wrong)
 
 
-def test_table_and_predicates_of_a_seed_are_always_the_same(tmp_path: Path) -> None:
+def test_table_and_predicates_of_a_seed_are_deterministic(tmp_path: Path) -> None:
     made = []
     for name in "ab":
         rng = Random(7)

@@ -1,4 +1,4 @@
-"""`deltasnap fleet`: all followed tables, from the store alone. Reads no log and starts no JVM."""
+"""`deltasnap fleet`: all followed tables. Reads only the store, no log, and starts no JVM."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _NUMBERS = ("rows", "files", "size", "7 days", "30 days", "small", "VACUUM")
 
 
 def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] = ()) -> tuple[list[Row], list[Row]]:
-    """Return the rows of all followed tables, and those to show, in order. only: of these conditions; empty: all."""
+    """Return the rows of all followed tables, and the rows to show, in order. only: conditions to show; empty: all."""
     rows: list[Row] = store_of(settings).fleet([table.name for table in settings.tables]).to_pylist()
     return rows, in_order((row for row in rows if not only or row["condition"] in only), order)
 
 
 def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> str:
-    """Return a fleet as JSON, or in the text format of Prometheus. rows: all. chosen: those to show."""
+    """Return a fleet as JSON, or in the text format of Prometheus. rows: all. chosen: the rows to show."""
     if how is FleetFormat.PROMETHEUS:
         return prometheus_text(rows, chosen)
     return json.dumps({"totals": totals_of(rows).numbers, "tables": [_json(row) for row in chosen]}) + "\n"
@@ -61,7 +61,7 @@ def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> 
         table.add_column(name, justify="right")
     for row in chosen:
         table.add_row(shown(row["table"]), _condition(row), age_text(row), version_text(row), *_numbers(row))
-    # Without a terminal, a line is as long as it needs to be.
+    # Without a terminal, lines are not wrapped.
     wide = console if console.is_terminal else Console(file=console.file, width=_WIDEST)
     wide.print(table)
     for row in chosen:

@@ -28,26 +28,32 @@ def _seconds(name: str) -> Callable[[Row], float | None]:
 
 
 _GAUGES = (
-    _Gauge(name="last_look_timestamp_seconds", help="When its log was last read.", value=_seconds("looked_at_ms")),
-    _Gauge(name="last_commit_timestamp_seconds", help="Time of its last commit.", value=_seconds("last_commit_ms")),
+    _Gauge(name="last_look_timestamp_seconds", help="When the log was last read.", value=_seconds("looked_at_ms")),
+    _Gauge(name="last_commit_timestamp_seconds", help="Time of the last commit.", value=_seconds("last_commit_ms")),
     _Gauge(
         name="usual_commit_interval_seconds",
-        help="Median time between its recent commits.",
+        help="Median time between recent commits.",
         value=_seconds("usual_pause_ms"),
     ),
-    _Gauge(name="latest_version", help="Latest version of its log at the last look.", value=_column("latest_version")),
+    _Gauge(
+        name="latest_version", help="Latest version in the log when it was last read.", value=_column("latest_version")
+    ),
     _Gauge(name="stored_version", help="Newest stored version.", value=_column("stored_version")),
     _Gauge(name="versions_behind", help="Versions that are not stored yet.", value=_column("versions_behind")),
     _Gauge(name="rows", help="Rows of the newest stored version.", value=_column("num_records")),
     _Gauge(name="files", help="Live files of the newest stored version.", value=_column("num_files")),
-    _Gauge(name="size_bytes", help="Bytes of its live files.", value=_column("size_in_bytes")),
+    _Gauge(
+        name="size_bytes", help="Bytes of the live files of the newest stored version.", value=_column("size_in_bytes")
+    ),
     _Gauge(name="growth_7d_bytes", help="Growth in the last seven days.", value=_column("growth_7d_bytes")),
     _Gauge(name="growth_30d_bytes", help="Growth in the last thirty days.", value=_column("growth_30d_bytes")),
-    _Gauge(name="small_files_ratio", help="Small files among all live files.", value=_column("small_file_ratio")),
-    _Gauge(name="vacuum_bytes", help="Bytes that VACUUM would free at least.", value=_column("vacuum_bytes")),
+    _Gauge(
+        name="small_files_ratio", help="Ratio of small files among all live files.", value=_column("small_file_ratio")
+    ),
+    _Gauge(name="vacuum_bytes", help="Minimum bytes that VACUUM would free.", value=_column("vacuum_bytes")),
     _Gauge(
         name="commits_since_checkpoint",
-        help="Commits since its last checkpoint.",
+        help="Commits since the last checkpoint.",
         value=_column("commits_since_checkpoint"),
     ),
 )
@@ -72,7 +78,7 @@ def _lines(rows: Sequence[Row], chosen: Sequence[Row]) -> Iterator[str]:
         count = sum(row["condition"] == level for row in rows)
         yield _sample("deltasnap_tables", {"condition": level.value}, count)
     name = "deltasnap_table_condition"
-    yield from _head(name, "1 for the condition in force, otherwise 0.")
+    yield from _head(name, "1 for the current condition, otherwise 0.")
     for row in chosen:
         for level in TableLevel:
             labels = {"table": row["table"], "condition": level.value}

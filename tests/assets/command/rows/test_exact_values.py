@@ -54,7 +54,7 @@ def test_value_keeps_everything(case: str) -> None:
 
 
 @given(st.integers(-290_000 * 365, 290_000 * 365))
-def test_day_outside_of_pythons_calendar_is_a_date_of_the_same_calendar(days: int) -> None:
+def test_day_outside_the_range_of_python_is_a_gregorian_date(days: int) -> None:
     (found,) = next(json_rows(pa.table({"x": pa.array([days], pa.date32())})))
     year, month, day = found.rsplit("-", 2)
     cycles = (int(year) - 2000) // 400

@@ -17,7 +17,7 @@ MAX_ROWS = 1_000  # a table of decimals has 1,000,000
 
 
 @pytest.mark.parametrize("expected", list(cases()))
-def test_rows_are_written_whole_in_each_format(expected: Path, tmp_path: Path) -> None:
+def test_rows_are_written_completely_in_each_format(expected: Path, tmp_path: Path) -> None:
     rows = pq.read_table(expected).slice(0, MAX_ROWS)
     few = rows.slice(0, 100)
     for form in RowFormat:

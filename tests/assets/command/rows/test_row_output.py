@@ -1,4 +1,4 @@
-"""What commands write for rows, byte for byte."""
+"""The output of rows, byte for byte."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def written(rows: pa.Table, form: RowFormat, tmp_path: Path) -> bytes:
     return (tmp_path / "rows").read_bytes()
 
 
-def test_csv_has_exact_values_and_tells_null_from_empty(tmp_path: Path) -> None:
+def test_csv_has_exact_values_and_distinguishes_null_from_empty(tmp_path: Path) -> None:
     assert written(ROWS, RowFormat.CSV, tmp_path) == b'id,text,tags\n1,"a,""b""\n",[1]\n,"",\n'
 
 
@@ -43,7 +43,7 @@ def test_csv_of_a_file_keeps_control_characters(tmp_path: Path) -> None:
     assert written(EVIL, RowFormat.CSV, tmp_path).decode() == "[red]x\n\x1b[31m[bold]red\u202e\n"
 
 
-def test_json_is_one_object_a_row_with_nulls(tmp_path: Path) -> None:
+def test_json_is_one_object_per_row_with_nulls(tmp_path: Path) -> None:
     lines = written(ROWS, RowFormat.JSON, tmp_path).splitlines()
     assert list(map(json.loads, lines)) == ROWS.to_pylist()
 
@@ -64,7 +64,7 @@ def test_parquet_has_the_rows_and_no_time_zone_of_the_session(tmp_path: Path) ->
     assert pq.read_table(tmp_path / "rows.parquet")["local"].to_pylist() == rows["local"].to_pylist()
 
 
-def test_table_in_a_file_has_a_line_a_row_and_no_control_characters(tmp_path: Path) -> None:
+def test_table_in_a_file_has_one_line_per_row_and_no_control_characters(tmp_path: Path) -> None:
     header, *lines = written(pa.concat_tables([EVIL] * 3), RowFormat.TABLE, tmp_path).decode().splitlines()
     assert header.rstrip() == "[red]x"
     assert [line.rstrip() for line in lines] == [r"\x1b[31m[bold]red\u202e"] * 3
@@ -104,7 +104,7 @@ def test_row_too_wide_for_the_terminal_is_a_list_of_values(terminal: Terminal) -
     assert len(lines) == 21
 
 
-def test_parquet_on_a_terminal_is_refused_before_anything_is_read(terminal: Terminal) -> None:
+def test_parquet_on_a_terminal_is_rejected_before_anything_is_read(terminal: Terminal) -> None:
     with redirect_stdout(terminal), pytest.raises(typer.BadParameter, match="Add -O FILE"):
         row_destination(RowFormat.PARQUET, None, None)
     assert row_destination(RowFormat.PARQUET, Path("x"), None).form is RowFormat.PARQUET
@@ -112,14 +112,14 @@ def test_parquet_on_a_terminal_is_refused_before_anything_is_read(terminal: Term
 
 
 @pytest.mark.parametrize("form", [RowFormat.JSON, RowFormat.PARQUET])
-def test_two_columns_of_one_name_are_refused_where_one_would_be_lost(form: RowFormat, tmp_path: Path) -> None:
+def test_duplicate_column_names_are_rejected_if_one_would_be_lost(form: RowFormat, tmp_path: Path) -> None:
     rows = pa.table([[1], [2]], names=["b", "b"])
     with pytest.raises(RepeatedNameError, match="Two columns are named b"):
         write_rows(rows, form, tmp_path / "rows")
     assert written(rows, RowFormat.CSV, tmp_path) == b"b,b\n1,2\n"
 
 
-def test_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_failure_does_not_change_the_file(tmp_path: Path) -> None:
     (tmp_path / "rows").write_text("before")
     with pytest.raises(Exception, match="duration"):
         write_rows(pa.table({"x": pa.array([1], pa.duration("us"))}), RowFormat.CSV, tmp_path / "rows")
@@ -146,7 +146,7 @@ def test_file_in_no_folder_is_wrong_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "limit", "is_default"), [(None, DEFAULT_LIMIT, True), (0, None, False), (5, 5, False)]
 )
-def test_limit_of_nought_is_no_limit(option: int | None, limit: int | None, is_default: bool) -> None:
+def test_limit_of_zero_is_no_limit(option: int | None, limit: int | None, is_default: bool) -> None:
     found = row_destination(RowFormat.CSV, None, option)
     assert (found.limit, found.is_default_limit) == (limit, is_default)
 
@@ -156,13 +156,13 @@ def test_table_has_a_maximum_of_rows(option: int | None, limit: int) -> None:
     assert row_destination(None, None, option).limit == limit
 
 
-def test_notice_tells_of_the_maximum_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notice_reports_the_maximum_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_collected(CollectedRows(rows=ROWS, is_cut=True), row_destination(None, tmp_path / "x", 0))
     assert "Only 1,000 rows are shown; there are more. --format csv --limit 0 shows all." in capsys.readouterr().err
 
 
 class Frame:
-    """A DataFrame, as far as it is used."""
+    """A fake DataFrame with the methods used."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -175,7 +175,7 @@ class Frame:
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, (2, False)), (2, (2, False)), (1, (1, True))])
-def test_rows_are_known_to_be_cut(limit: int | None, expected: tuple[int, bool]) -> None:
+def test_truncated_rows_are_detected(limit: int | None, expected: tuple[int, bool]) -> None:
     frame: Any = Frame(ROWS)
     found = collect_rows(frame, limit)
     assert (found.rows.num_rows, found.is_cut) == expected
@@ -184,7 +184,7 @@ def test_rows_are_known_to_be_cut(limit: int | None, expected: tuple[int, bool])
 @pytest.mark.parametrize(
     ("is_cut", "is_default", "told"), [(True, True, True), (True, False, False), (False, True, False)]
 )
-def test_notice_tells_of_the_default_limit_only(
+def test_notice_appears_only_for_the_default_limit(
     is_cut: bool, is_default: bool, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = RowDestination(form=RowFormat.CSV, out=tmp_path / "x", limit=2, is_default_limit=is_default)
@@ -192,7 +192,7 @@ def test_notice_tells_of_the_default_limit_only(
     assert ("Only 2 rows" in capsys.readouterr().err) is told
 
 
-def test_closed_pipe_is_no_error() -> None:
+def test_closed_pipe_is_not_an_error() -> None:
     script = (
         "import pyarrow as pa\n"
         "from deltasnap_assets.command.rows.row_output import write_rows, RowFormat\n"

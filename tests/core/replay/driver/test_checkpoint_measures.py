@@ -1,4 +1,4 @@
-"""The file actions of a checkpoint in short: how many are looked at together."""
+"""The measures of a checkpoint: how many file actions are read together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def checkpoint_with(store: MemoryLogStore, adds: list[dict[str, object]], *, row
 
 
 def records_of(**fields: object) -> list[int | None]:
-    """The numbers of records of a checkpoint of one file, whose add has these fields besides."""
+    """The record counts of a checkpoint with one file, whose add has these extra fields."""
     store = MemoryLogStore()
     contents = checkpoint_with(store, [{"path": "a", "size": 1, **fields}], rows_a_group=1)
     (found,) = map_measures(store, contents, lambda digest: digest["records"].to_pylist())
@@ -48,7 +48,7 @@ def sizes(digest: pa.Table) -> list[int]:
     return found
 
 
-def test_row_groups_too_small_for_a_look_of_their_own_are_looked_at_together() -> None:
+def test_small_row_groups_are_examined_together() -> None:
     files = MemoryLogStore()
     contents = checkpoint_of(files, 50, rows_a_group=5)
     store = CountingLogStore(files)
@@ -57,7 +57,7 @@ def test_row_groups_too_small_for_a_look_of_their_own_are_looked_at_together() -
     assert len(store.opens) == 1
 
 
-def test_rows_too_wide_to_be_read_at_once_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_rows_are_examined_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_shares, "_BATCH_BYTES", 1)
     files = MemoryLogStore()
 
@@ -75,9 +75,9 @@ def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pyte
     assert max(map(len, found)) <= 8
 
 
-def test_json_is_not_read_for_a_number_of_records_that_every_file_has_as_a_value() -> None:
+def test_json_is_not_read_if_every_file_has_a_struct_record_count() -> None:
     assert records_of(stats="damaged", stats_parsed={"numRecords": 7}) == [7]
 
 
-def test_number_of_records_comes_from_the_json_where_a_file_has_no_value() -> None:
+def test_number_of_records_comes_from_json_if_a_file_has_no_struct_value() -> None:
     assert records_of(stats='{"numRecords":7}', stats_parsed={"numRecords": None}) == [7]

@@ -1,4 +1,4 @@
-"""The live files of a version, read whole by the driver, are those of the oracle."""
+"""The live files of a version, read completely by the driver, match the oracle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.without_spark import log_without_spark
 
 @PROPERTY
 @given(made=random_logs())
-def test_live_files_of_every_version_are_those_of_the_oracle(made: RandomLog) -> None:
+def test_live_files_of_every_version_match_the_oracle(made: RandomLog) -> None:
     states = replay(made.commits)
     read = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The computed state without Spark: what the golden tables and the oracle say, and what is held of the files."""
+"""The computed state without Spark, compared with the golden tables and the oracle, and its cached files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_states_of_every_version_agree_with_the_oracle(made: RandomLog) -> None:
 
 @PROPERTY
 @given(made=random_logs())
-def test_following_a_log_gives_what_the_oracle_says(made: RandomLog) -> None:
+def test_following_a_log_matches_the_oracle(made: RandomLog) -> None:
     states = replay(made.commits)
     with tempfile.TemporaryDirectory() as folder:
         log = log_at(Path(folder), FixedClock(EXPIRED + 7 * 24 * 60 * 60 * 1000))
@@ -114,7 +114,7 @@ def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
     assert held_files.MEMORY_BUDGET.free == before
 
 
-def test_files_that_there_is_no_room_for_are_read_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_beyond_the_cache_limit_are_read_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_files, "MEMORY_BUDGET", MemoryBudget(0))
     log = log_at(table)
     assert log.update().computed_state.num_of_files == 2
@@ -123,7 +123,7 @@ def test_files_that_there_is_no_room_for_are_read_again(table: Path, monkeypatch
     assert held_files.MEMORY_BUDGET.free == 0
 
 
-def test_tombstones_that_expire_meanwhile_no_longer_count(table: Path) -> None:
+def test_tombstones_that_expire_in_the_meantime_no_longer_count(table: Path) -> None:
     week = 7 * 24 * 60 * 60 * 1000
     clock = FixedClock(EXPIRED + week - 1)
     log = log_at(table, clock)
@@ -133,13 +133,13 @@ def test_tombstones_that_expire_meanwhile_no_longer_count(table: Path) -> None:
     assert log.update().computed_state.num_of_removes == 0
 
 
-def test_damaged_page_of_a_checkpoint_leads_to_the_commits(table: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_page_of_a_checkpoint_falls_back_to_the_commits(table: Path, caplog: pytest.LogCaptureFixture) -> None:
     with_damaged_paths(table)
     assert log_at(table).update().computed_state.num_of_files == 2
     assert "cannot be used" in caplog.text
 
 
-def test_damaged_page_is_an_error_that_names_the_file_where_nothing_replaces_it(table: Path) -> None:
+def test_damaged_page_without_fallback_raises_an_error_that_names_the_file(table: Path) -> None:
     path = with_damaged_paths(table)
     (table / file_names.LOG_FOLDER / file_names.commit_file(0)).unlink()
     with pytest.raises(CorruptLogError, match=path.name):
@@ -164,9 +164,7 @@ def test_damaged_page_is_an_error_that_names_the_file_where_nothing_replaces_it(
         ("", None),
     ],
 )
-def test_number_of_records_is_found_wherever_statistics_have_it(
-    tmp_path: Path, stats: str, records: int | None
-) -> None:
+def test_number_of_records_is_found_in_any_form_of_statistics(tmp_path: Path, stats: str, records: int | None) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a", stats=stats)]})
     assert log_at(tmp_path).update().computed_state.num_records == records
 

@@ -1,4 +1,4 @@
-"""What Arrow replays in this process is what Spark's queries say: keys of paths, measures, groups."""
+"""The replay with Arrow matches Spark's queries: keys of paths, measures, groups."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def keys(rows: pa.Table) -> list[str]:
 
 
 @pytest.mark.spark
-def test_measures_and_their_groups_are_those_of_the_query(spark: SparkSession) -> None:
+def test_measures_and_groups_match_the_query(spark: SparkSession) -> None:
     actions = [add(f"s{i}", stats=stats) for i, stats in enumerate(STATISTICS)]
     actions += [add(f"z{size}", size=size) for size in SIZES]
     counts = (None, -1, 0, 1, 9, 10, 2**31 - 1, 2**40)
@@ -74,7 +74,7 @@ def test_groups_cancel_each_other_out_by_their_sign() -> None:
     assert FileTotals([*groups_of(rows), *groups_of(rows, sign=-1)]) == FileTotals()
 
 
-def test_newest_action_of_a_file_is_that_of_the_last_commit_and_an_add_before_a_remove() -> None:
+def test_newest_action_of_a_file_is_in_the_last_commit_and_an_add_wins_over_a_remove() -> None:
     commits = pa.concat_tables(
         [
             measured(add("a%20b", size=1), add("c", size=1), remove("d")),
@@ -90,18 +90,18 @@ def test_newest_action_of_a_file_is_that_of_the_last_commit_and_an_add_before_a_
     ]
 
 
-def test_nothing_among_no_commits_is_newest() -> None:
+def test_empty_batch_has_no_newest_action() -> None:
     assert newest_file_actions(measured()).num_rows == 0
 
 
-def test_only_the_logical_files_that_changed_are_taken_out() -> None:
+def test_only_changed_logical_files_are_removed() -> None:
     rows = measured(add("a"), add("a", deletionVector=VECTOR), add("b"))
     assert keys(without_keys_of(rows, measured(remove("a")))) == ["a", "b"]
     assert keys(without_keys_of(rows, measured(remove("c")))) == ["a", "a", "b"]
     assert keys(without_keys_of(rows, measured(add("a"), add("a", deletionVector=VECTOR), add("b")))) == []
 
 
-def test_tombstones_expire_up_to_a_time_and_are_looked_up_when_they_do() -> None:
+def test_expired_tombstones_are_found_by_time() -> None:
     rows = measured(add("a"), remove("b", deletion_timestamp=5), remove("c", deletion_timestamp=6))
     assert keys(unexpired(rows, Retention.after(5))) == ["a", "c"]
     assert keys(unexpired(rows, Retention.after(0))) == ["a", "b", "c"]

@@ -1,4 +1,4 @@
-"""A pass of Spark counts what the driver counts, also beyond the limits."""
+"""Spark and the driver return the same breakdown, even beyond the limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def expected(retention: Retention = KEEP_ALL) -> FileBreakdown:
     )
 
 
-def test_pass_of_spark_counts_as_the_driver_does(frame: DataFrame) -> None:
+def test_spark_and_driver_return_the_same_counts(frame: DataFrame) -> None:
     from deltasnap_core.replay.spark.file_breakdowns import file_breakdown
 
     assert file_breakdown(frame, KEEP_ALL) == expected()
@@ -57,7 +57,7 @@ def test_pass_of_spark_counts_as_the_driver_does(frame: DataFrame) -> None:
     assert file_breakdown(None, KEEP_ALL) == FileBreakdown.of(())
 
 
-def test_groups_beyond_the_limit_are_counted_apart(frame: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_beyond_the_limit_are_counted_separately(frame: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_core.replay.spark import file_breakdowns
 
     monkeypatch.setattr(file_breakdowns, "_MAX_GROUPS", 10)

@@ -1,4 +1,4 @@
-"""What of Spark's failures is damage, and how it is told; without Spark."""
+"""The failures of Spark that are damage, and their messages; without Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Caused by: java.io.IOException: FAILED_TO_UNCOMPRESS(5)
 
 
 class JavaError(Py4JJavaError):  # type: ignore[misc]
-    """Py4J asks the JVM for its text; there is none here."""
+    """Py4J gets the text from the JVM, which is missing here."""
 
     def __init__(self, text: str) -> None:
         super().__init__("An error occurred while calling o1.collectToPython.", Mock(_target_id="o2"))
@@ -58,7 +58,7 @@ def test_file_that_spark_cannot_read_is_named(named: str, path: str, kind: type[
     assert error.reason == "Spark cannot read it: IOException: FAILED_TO_UNCOMPRESS(5)"
 
 
-def test_failure_while_planning_and_one_of_a_copy_are_damage_too() -> None:
+def test_failures_of_planning_and_of_a_copy_are_also_damage() -> None:
     gone = AnalysisException(f"[PATH_NOT_FOUND] Path does not exist: {CHECKPOINT}. SQLSTATE: 42K03")
     assert raised(gone).path == CHECKPOINT
     assert raised(FileNotFoundError(f"No such file: {SIDECAR}")).path == SIDECAR
@@ -74,7 +74,7 @@ def test_failure_while_planning_and_one_of_a_copy_are_damage_too() -> None:
     ],
     ids=["raised by a query", "a stopped session", "a cancelled job"],
 )
-def test_other_failures_stay_as_they_are(error: Exception) -> None:
+def test_other_failures_are_unchanged(error: Exception) -> None:
     with pytest.raises(type(error)), translated([CHECKPOINT]):
         raise error
 
@@ -95,7 +95,7 @@ def test_failure_is_condensed_to_one_short_line() -> None:
     assert spark_cause(ValueError()) == "ValueError"
 
 
-def test_value_that_no_dictionary_has_is_damage_of_the_first_file() -> None:
+def test_value_missing_in_the_dictionary_is_damage_of_the_first_file() -> None:
     text = """org.apache.spark.SparkException: Job aborted due to stage failure
 \tat org.apache.spark.sql.execution.datasources.parquet.ParquetDictionary.decodeToBinary(ParquetDictionary.java:71)
 Caused by: java.lang.ArrayIndexOutOfBoundsException: Index 64 out of bounds for length 1"""

@@ -1,4 +1,4 @@
-"""Which URLs Spark is given, and when files are copied for it. No Spark needed: whether it can read is a function."""
+"""The URLs passed to Spark, and when files are copied. Needs no Spark: a function decides what it can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltasnap_core.storage.urls import local_path, to_url
 
 
 class Probe:
-    """A Spark that can read some schemes, and what it was asked."""
+    """A fake Spark that can read some schemes and records its requests."""
 
     def __init__(self, *schemes: str) -> None:
         self.schemes = schemes
@@ -34,7 +34,7 @@ def write(url: str, data: bytes) -> str:
     return url
 
 
-def test_readable_gives_the_url_itself_where_spark_can_read_it() -> None:
+def test_readable_returns_the_url_if_spark_can_read_it() -> None:
     probe = Probe("s3a", "gs")
     files = SparkFiles(None, probe)
     assert files.readable(["file:///a b%20c", "s3://lake/a b", "gs://lake/a", "s3://lake/c"]) == [
@@ -46,7 +46,7 @@ def test_readable_gives_the_url_itself_where_spark_can_read_it() -> None:
     assert sorted(url.rpartition("/")[0] for url in probe.asked) == ["gs://lake", "s3a://lake"]
 
 
-def test_readable_copies_a_file_once_where_spark_cannot_read_it(memory_folder: str) -> None:
+def test_readable_copies_a_file_once_if_spark_cannot_read_it(memory_folder: str) -> None:
     files = SparkFiles({}, Probe())
     url = write(f"{memory_folder}/part 1%20.parquet", b"first")
     (copy,) = files.readable([url])
@@ -67,7 +67,7 @@ def test_readable_copies_a_file_that_was_replaced_again(memory_folder: str) -> N
     )
 
 
-def test_readable_asks_nothing_of_a_file_whose_status_is_known(memory_folder: str) -> None:
+def test_readable_costs_no_request_for_a_file_with_known_status(memory_folder: str) -> None:
     files = SparkFiles({}, Probe())
     status = FileStatus(path=write(f"{memory_folder}/a.parquet", b"x"), size=1, modification_time=7)
     (copy,) = files.readable([status])
@@ -77,7 +77,7 @@ def test_readable_asks_nothing_of_a_file_whose_status_is_known(memory_folder: st
         files.readable([status.path])
 
 
-def test_upload_copies_what_spark_wrote_without_its_own_files(tmp_path: Path, memory_folder: str) -> None:
+def test_upload_copies_only_data_files_of_spark(tmp_path: Path, memory_folder: str) -> None:
     for name in ["_SUCCESS", "._SUCCESS.crc", "part-0.parquet", ".part-0.parquet.crc", "_day=1/x=a b/part-1.parquet"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(name.encode())

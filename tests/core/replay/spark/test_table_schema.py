@@ -53,7 +53,7 @@ def parse_one(data_type: Any, **metadata: Any) -> T.StructField:
         ("varchar(10)", T.VarcharType(10)),
     ],
 )
-def test_parse_schema_gives_each_type_by_name(name: str, expected: T.DataType) -> None:
+def test_parse_schema_returns_each_type_by_name(name: str, expected: T.DataType) -> None:
     parsed = parse_one(name)
     assert parsed.dataType == expected
     assert parsed.metadata == {}
@@ -162,7 +162,7 @@ def test_parse_schema_of_something_else_is_an_error(text: str) -> None:
         parse_schema(text)
 
 
-def test_parse_schema_of_every_golden_table_gives_its_schema_again(golden: Path) -> None:
+def test_parse_schema_of_every_golden_table_round_trips(golden: Path) -> None:
     texts: set[str] = set()
     for path in golden.glob("tables/*/_delta_log/*.json"):
         for line in path.read_text(encoding="utf-8").split("\n"):

@@ -1,4 +1,4 @@
-"""The fleet of a store: one row a table, from the store alone."""
+"""The fleet of a store: one row per table, using only the store."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_schema_is_the_documented_one(tmp_path: Path) -> None:
     assert opened(tmp_path / "nothing").fleet().schema == FLEET_SCHEMA
 
 
-def test_table_at_which_nobody_looked_is_unknown(tmp_path: Path) -> None:
+def test_table_without_a_look_is_unknown(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     row = row_of(opened(tmp_path))
     assert (row["condition"], row["reason"]) == ("unknown", "deltasnap has not read the log of this table yet.")
@@ -83,7 +83,7 @@ def test_table_at_which_nobody_looked_is_unknown(tmp_path: Path) -> None:
     assert (row["num_files"], row["growth_7d_bytes"], row["age_ms"]) == (41, 7 * FILE_BYTES, 0)
 
 
-def test_table_that_no_run_checked_is_unknown_unless_it_is_broken(tmp_path: Path) -> None:
+def test_unchecked_table_is_unknown_unless_it_is_broken(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.looks.write("events", look(checked_version=None))
     assert row_of(store)["condition"] == "unknown"
@@ -93,7 +93,7 @@ def test_table_that_no_run_checked_is_unknown_unless_it_is_broken(tmp_path: Path
     assert row_of(store)["condition"] == "broken"
 
 
-def test_table_at_which_nobody_looked_for_a_day_is_unknown(tmp_path: Path) -> None:
+def test_table_without_a_look_for_a_day_is_unknown(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look())
@@ -110,7 +110,7 @@ def test_table_at_which_nobody_looked_for_a_day_is_unknown(tmp_path: Path) -> No
         ((WARNING, ERROR), "broken", "Version 3 is lost.", "Restore it."),
     ],
 )
-def test_condition_is_that_of_the_last_look(
+def test_condition_comes_from_the_last_look(
     tmp_path: Path, problems: tuple[TableProblem, ...], condition: str, reason: str, advice: str
 ) -> None:
     store_table(tmp_path, "events", COMMITS)
@@ -120,7 +120,7 @@ def test_condition_is_that_of_the_last_look(
     assert (row["condition"], row["reason"], row["advice"]) == (condition, reason, advice)
 
 
-def test_look_from_the_future_says_nothing(tmp_path: Path) -> None:
+def test_look_from_the_future_is_ignored(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look(looked_at_ms=NOW + HOUR))
@@ -129,7 +129,7 @@ def test_look_from_the_future_says_nothing(tmp_path: Path) -> None:
     assert (row["condition"], row["reason"]) == ("unknown", reason)
 
 
-def test_broken_table_stays_broken_however_long_ago_it_was_looked_at(tmp_path: Path) -> None:
+def test_broken_table_stays_broken_without_further_looks(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.looks.write("events", look(problems=(ERROR,)))
     row = row_of(store, now_ms=NOW + 9 * DAY)
@@ -158,7 +158,7 @@ def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> Non
     assert (row["condition"], row["age_ms"], row["versions_behind"]) == ("healthy", None, 1)
 
 
-def test_damaged_manifest_is_the_condition_of_its_table_alone(tmp_path: Path) -> None:
+def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store_table(tmp_path, "others", COMMITS)
     store = opened(tmp_path)
@@ -172,7 +172,7 @@ def test_damaged_manifest_is_the_condition_of_its_table_alone(tmp_path: Path) ->
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
 
 
-def test_damaged_look_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_look_counts_as_missing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look())
@@ -190,7 +190,7 @@ def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:
     assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["c", "e", "b", "a", "d"]
 
 
-def test_table_that_is_not_stored_has_a_row_if_it_is_named(tmp_path: Path) -> None:
+def test_table_without_stored_versions_has_a_row_if_requested(tmp_path: Path) -> None:
     row = row_of(opened(tmp_path))
     assert (row["condition"], row["num_versions"], row["stored_version"]) == ("unknown", 0, None)
 
@@ -200,7 +200,7 @@ def test_number_beyond_64_bits_is_null(tmp_path: Path) -> None:
     assert row_of(opened(tmp_path))["size_in_bytes"] is None
 
 
-def test_table_with_a_look_is_read_with_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_with_a_look_costs_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look())
@@ -234,7 +234,7 @@ def test_pruning_keeps_the_last_look_and_the_history(tmp_path: Path) -> None:
     assert store.usage("events").num_unreferenced_files == 0
 
 
-def test_kept_fleets_are_read_back_in_order(tmp_path: Path) -> None:
+def test_stored_fleets_are_read_back_in_order(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     fleets = [store.fleet(now_ms=NOW + hour * HOUR, keep=True) for hour in (2, 0, 1)]
@@ -246,7 +246,7 @@ def test_kept_fleets_are_read_back_in_order(tmp_path: Path) -> None:
     assert opened(tmp_path / "nothing").fleet_history().num_rows == 0
 
 
-def test_history_is_no_table_of_the_store(tmp_path: Path) -> None:
+def test_history_is_not_a_table_of_the_store(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.fleet(now_ms=NOW, keep=True)
@@ -255,7 +255,7 @@ def test_history_is_no_table_of_the_store(tmp_path: Path) -> None:
         store.versions("@fleet")
 
 
-def test_fleet_on_s3_is_that_of_a_local_store(tmp_path: Path, s3_options: dict[str, Any]) -> None:
+def test_fleet_on_s3_matches_a_local_store(tmp_path: Path, s3_options: dict[str, Any]) -> None:
     local = opened(tmp_path)
     for name in ("events", "orders"):
         store_table(tmp_path, name, COMMITS)

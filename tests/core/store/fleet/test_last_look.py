@@ -1,4 +1,4 @@
-"""The document with what the last look at a table found."""
+"""The document with the result of the last look at a table."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
         ({"staleRule": 1}, "staleRule"),
     ],
 )
-def test_damaged_document_is_refused_with_a_reason(changed: dict[str, object], reason: str) -> None:
+def test_damaged_document_is_rejected_with_a_reason(changed: dict[str, object], reason: str) -> None:
     values = {**json.loads(LOOK.to_bytes()), **changed}
     with pytest.raises(ValueError, match=reason):
         LastLook.from_bytes(json.dumps(values).encode())
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000], ids=repr)
-def test_bytes_that_are_no_document_are_refused(content: bytes) -> None:
+def test_bytes_that_are_not_a_document_are_rejected(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         LastLook.from_bytes(content)

@@ -16,7 +16,7 @@ def name(version: int) -> ManifestName:
 
 
 class Store:
-    """Points by version, and how many of them were read."""
+    """Points by version, and the number of reads."""
 
     def __init__(self, points: dict[int, tuple[int, int]]) -> None:
         self.points = {name(version): VersionPoint(*point) for version, point in points.items()}
@@ -30,7 +30,7 @@ class Store:
         return Timeline(sorted(self.points) if names is None else names, known or {}, self.load)
 
 
-def test_growth_is_the_size_of_now_minus_that_of_the_version_in_force_then() -> None:
+def test_growth_is_the_current_size_minus_the_size_at_that_time() -> None:
     store = Store({0: (100, 10), 1: (200, 25), 2: (300, 18)})
     assert [store.timeline().growth_since(at) for at in (100, 199, 200, 299, 300, 999)] == [8, 8, -7, -7, 0, 0]
 
@@ -78,7 +78,7 @@ def test_known_points_of_another_generation_are_not_used() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_growth_is_the_same_whatever_is_known(seed: int) -> None:
+def test_growth_does_not_depend_on_known_versions(seed: int) -> None:
     dice = random.Random(seed)
     times = sorted(dice.choices(range(1000), k=dice.randint(1, 60)))
     store = Store({version: (time, dice.randint(0, 99)) for version, time in enumerate(times)})

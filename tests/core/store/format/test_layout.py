@@ -35,7 +35,7 @@ def test_generation_name_is_a_safe_folder(table_id: str, expected: str) -> None:
     assert ManifestName.parse(str(ManifestName(generation=name, version=0))) is not None
 
 
-def test_generation_names_of_ids_that_look_alike_differ() -> None:
+def test_generation_names_of_similar_ids_differ() -> None:
     assert layout.generation_name(1, "a/b") != layout.generation_name(1, "a_b")
 
 
@@ -44,11 +44,11 @@ def test_folders_of_two_writes_differ() -> None:
 
 
 @pytest.mark.parametrize("table", ["", "a/b", "..", ".hidden", "a b", "-x", "a\n"])
-def test_table_name_that_is_no_folder_is_refused(table: str) -> None:
+def test_table_name_that_is_not_a_folder_name_is_rejected(table: str) -> None:
     with pytest.raises(ValueError, match="expected a table name"):
         layout.check_table_name(table)
 
 
 @pytest.mark.parametrize("table", ["events", "a.b", "A-1_x"])
-def test_table_name_is_given_back(table: str) -> None:
+def test_table_name_is_returned(table: str) -> None:
     assert layout.check_table_name(table) == table

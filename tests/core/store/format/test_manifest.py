@@ -48,12 +48,12 @@ FROM_CHECKPOINT = VersionIdentity(commit=None, checkpoint_files={"12.checkpoint.
     [MANIFEST, BARE, replace(BARE, identity=FROM_CHECKPOINT, commit=CommitSummary())],
     ids=["full", "bare", "commit lost"],
 )
-def test_manifest_comes_back_from_its_bytes(manifest: VersionManifest) -> None:
+def test_manifest_is_parsed_back_from_its_bytes(manifest: VersionManifest) -> None:
     assert VersionManifest.from_bytes(manifest.to_bytes()) == manifest
 
 
 def values_of(manifest: VersionManifest) -> dict[str, Any]:
-    """The document as formats before the digest had it."""
+    """The document in the formats without a digest."""
     values: dict[str, Any] = {**json.loads(manifest.to_bytes()), "format": 2}
     del values["digest"]
     return values
@@ -65,7 +65,7 @@ def test_manifest_of_format_1_has_no_identity() -> None:
     assert VersionManifest.from_bytes(json.dumps(old).encode()) == replace(MANIFEST, identity=None, commit=None)
 
 
-def test_manifest_says_what_it_needs() -> None:
+def test_manifest_lists_its_files() -> None:
     assert MANIFEST.change_rows == 4
     assert MANIFEST.documents == {"abc"}
     assert [file.path for file in MANIFEST.data_files] == [
@@ -90,19 +90,19 @@ def test_manifest_says_what_it_needs() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_manifest_that_is_not_lawful_is_refused(change: dict[str, Any], message: str) -> None:
+def test_invalid_manifest_is_rejected(change: dict[str, Any], message: str) -> None:
     content = json.dumps({**values_of(MANIFEST), **change}).encode()
     with pytest.raises(ValueError, match=message):
         VersionManifest.from_bytes(content)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff"])
-def test_bytes_that_are_no_manifest_are_refused(content: bytes) -> None:
+def test_bytes_that_are_not_a_manifest_are_rejected(content: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         VersionManifest.from_bytes(content)
 
 
-def test_manifest_with_any_bit_flipped_is_refused() -> None:
+def test_manifest_with_any_flipped_bit_is_rejected() -> None:
     content = MANIFEST.to_bytes()
     for place in range(len(content)):
         flipped = bytearray(content)
@@ -111,6 +111,6 @@ def test_manifest_with_any_bit_flipped_is_refused() -> None:
             VersionManifest.from_bytes(bytes(flipped))
 
 
-def test_manifest_nested_without_end_is_refused() -> None:
+def test_manifest_nested_too_deeply_is_rejected() -> None:
     with pytest.raises(ValueError, match="expected a manifest"):
         VersionManifest.from_bytes(b'{"format":' + b"[" * 100_000)

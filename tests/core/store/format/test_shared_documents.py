@@ -34,7 +34,7 @@ def test_unchanged_object_shares_the_document_of_the_version_before() -> None:
     assert (found.part, found.document) == (Part(shared=BIG_DIGEST), None)
 
 
-def test_small_difference_is_kept_beside_the_shared_document() -> None:
+def test_small_difference_is_stored_next_to_the_shared_document() -> None:
     value = {**BIG, "key00001": {"version": -1}, "new": 1}
     del value["key00002"]
     found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
@@ -42,7 +42,7 @@ def test_small_difference_is_kept_beside_the_shared_document() -> None:
     assert found.part == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
 
 
-def test_large_difference_begins_a_new_document() -> None:
+def test_large_difference_starts_a_new_document() -> None:
     value = {key: {"version": -1} for key in BIG}
     found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found.document == value
@@ -53,12 +53,12 @@ def test_object_that_became_small_leaves_its_document() -> None:
     assert found.part == Part(entries={"a": 1})
 
 
-def test_document_that_is_not_at_hand_is_not_built_upon() -> None:
+def test_missing_document_is_not_used_as_a_base() -> None:
     found = split_document(BIG, Part(shared="gone"), {})
     assert found.part == Part(shared=BIG_DIGEST)
 
 
-def test_bytes_a_version_stay_bounded_while_a_large_object_grows() -> None:
+def test_bytes_per_version_stay_bounded_while_a_large_object_grows() -> None:
     value: dict[str, Any] = dict(BIG)
     documents: dict[str, JsonObject] = {}
     previous, in_manifests, shared_bytes = None, 0, 0
@@ -81,7 +81,7 @@ OBJECTS = st.dictionaries(st.text(max_size=3), st.text(max_size=400), max_size=1
 
 
 @given(st.lists(OBJECTS, max_size=8))
-def test_object_comes_back_whatever_it_shares(values: list[dict[str, str]]) -> None:
+def test_object_is_restored_from_shared_documents(values: list[dict[str, str]]) -> None:
     documents: dict[str, JsonObject] = {}
     previous = None
     for value in values:

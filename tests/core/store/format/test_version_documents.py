@@ -1,4 +1,4 @@
-"""What a manifest holds of computed state and log segment, and what it shares with the versions before."""
+"""The parts of computed state and log segment in a manifest, and the parts shared with earlier versions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ SEGMENTS = {
 
 
 @pytest.mark.parametrize("segment", SEGMENTS.values(), ids=SEGMENTS)
-def test_state_and_segment_come_back_from_a_manifest(segment: LogSegment) -> None:
+def test_state_and_segment_are_read_back_from_a_manifest(segment: LogSegment) -> None:
     state, documents = state_of(), VersionDocuments(None, {})
     found = documents.added_to(manifest_of(segment.version), state, segment)
     stored = VersionManifest.from_bytes(found.to_bytes())
@@ -98,7 +98,7 @@ def test_version_without_metadata_has_none() -> None:
     assert computed_state_of(found, {}) == state
 
 
-def test_versions_share_what_is_large_and_keep_what_differs() -> None:
+def test_versions_share_large_objects_and_store_differences() -> None:
     segments = {version: segment_of(version, commits(0, version)) for version in (400, 401, 402)}
     documents, manifests = VersionDocuments(None, {}), []
     for version, segment in segments.items():
@@ -110,7 +110,7 @@ def test_versions_share_what_is_large_and_keep_what_differs() -> None:
         assert computed_state_of(manifest, documents.new) == state_of(900 + manifest.version)
 
 
-def test_version_after_a_stored_one_needs_no_document_of_its_own() -> None:
+def test_version_after_a_stored_one_needs_no_separate_document() -> None:
     first = VersionDocuments(None, {})
     before = first.added_to(manifest_of(400), state_of(), SEGMENTS["many commits"])
     after = VersionDocuments(before, first.new)
@@ -119,7 +119,7 @@ def test_version_after_a_stored_one_needs_no_document_of_its_own() -> None:
     assert manifest.documents == before.documents
 
 
-def test_manifest_that_lacks_a_document_is_not_read() -> None:
+def test_manifest_with_a_missing_document_is_not_read() -> None:
     manifest = VersionDocuments(None, {}).added_to(manifest_of(400), state_of(), SEGMENTS["many commits"])
     with pytest.raises(KeyError):
         log_segment_of(manifest, {})
@@ -135,7 +135,7 @@ def test_files_elsewhere_keep_their_urls() -> None:
     assert log_segment_of(found, {}) == elsewhere
 
 
-def test_non_file_actions_are_those_of_the_state() -> None:
+def test_non_file_actions_match_the_state() -> None:
     actions = non_file_actions_of(state_of())
     assert (list(actions.transactions), list(actions.domains)) == (["app00000", "app00001"], ["d"])
     assert actions.metadata == state_of().metadata

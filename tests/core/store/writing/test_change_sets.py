@@ -14,7 +14,9 @@ POLICY = ChangePolicy(base_fraction=0.25, least_rows=100, fan_in=4)
     ("base_rows", "change_rows", "expected"),
     [(0, 99, False), (0, 100, True), (1000, 249, False), (1000, 250, True), (100, 100, True)],
 )
-def test_base_is_due_at_the_fraction_and_not_below_the_least(base_rows: int, change_rows: int, expected: bool) -> None:
+def test_base_is_due_at_the_fraction_but_not_below_the_minimum(
+    base_rows: int, change_rows: int, expected: bool
+) -> None:
     assert POLICY.is_base_due(base_rows=base_rows, change_rows=change_rows) is expected
 
 
@@ -35,7 +37,7 @@ def test_sets_of_one_size_are_merged(earlier: list[int], new: int, expected: int
     assert POLICY.sets_to_merge(earlier, new) == expected
 
 
-def test_sets_and_rows_written_again_grow_with_the_logarithm_only() -> None:
+def test_rewritten_sets_and_rows_grow_only_logarithmically() -> None:
     policy, sets, written, versions = ChangePolicy(fan_in=8), list[int](), 0, 5000
     most = 0
     for _ in range(versions):
@@ -61,7 +63,7 @@ def test_bases_cost_each_changed_row_a_constant() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"fan_in": 1}, {"base_fraction": 0}, {"least_rows": -1}])
-def test_policy_that_cannot_work_is_refused(arguments: dict[str, float]) -> None:
+def test_invalid_policy_is_rejected(arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected a positive fraction"):
         ChangePolicy(**arguments)  # type: ignore[arg-type]
 
