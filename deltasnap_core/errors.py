@@ -9,7 +9,7 @@
     ├── UnsupportedProtocolError      a version needs features that deltasnap does not support
     ├── UnsupportedWriterError        a checkpoint needs writer features that deltasnap does not support
     ├── ProtectedVersionError         the table forbids a checkpoint of that version
-    ├── CheckpointMismatchError       a new checkpoint, read back, is not the state of its version
+    ├── CheckpointMismatchError       a new checkpoint differs from its version when read back
     ├── CorruptLogError               a file of the log is damaged
     ├── StorageError                  a file or folder cannot be reached, read or written (also an OSError)
     │   └── NoFilesystemError         fsspec does not support the protocol, or its package is missing
@@ -22,7 +22,7 @@
     ├── StoreChangedError             another run changed the snapshot store during a write
     ├── CorruptStoreError             a file of the snapshot store is damaged
     ├── SparkRequiredError            the operation needs Spark, and there is no session
-    └── UnsupportedServerError        the Spark Connect server lacks what the operation needs
+    └── UnsupportedServerError        the Spark Connect server does not support the operation
 
 Messages and reasons never contain credentials: the base class removes them (`redaction`). Other attributes, such as
 paths, are not changed.
@@ -54,7 +54,7 @@ class DeltaSnapError(Exception):
 
 def _restore(cls: type[DeltaSnapError], args: tuple[Any, ...], attributes: dict[str, Any]) -> DeltaSnapError:
     error = cls.__new__(cls)
-    error.args = args  # not through __new__: that of OSError leaves them to __init__
+    error.args = args  # set here, because OSError.__new__ does not set them
     vars(error).update(attributes)
     return error
 
@@ -110,8 +110,8 @@ class TimestampNotFoundError(DeltaSnapError):
 class VersionGapError(DeltaSnapError):
     """Loading `version` of the table at `path` needs the commits `missing`, which are not in its log.
 
-    missing: a sequence of versions, ascending, stored as ranges (`missing.runs`). Use the ranges or a slice: a gap may
-             be 2**62 versions wide, because a file name decides its width.
+    missing: the versions, ascending, stored as ranges (`missing.runs`). Use the ranges or a slice: file names alone
+             determine the width of a gap, which may be 2**62 versions.
     """
 
     def __init__(self, *, path: str, version: int, missing: Iterable[int]) -> None:
@@ -190,7 +190,7 @@ class ProtectedVersionError(DeltaSnapError):
 
 
 class CheckpointMismatchError(DeltaSnapError):
-    """A new checkpoint of the table at `path` was read back and is not the state of `version`. It was deleted.
+    """A new checkpoint of the table at `path` differs from `version` when read back. It was deleted.
 
     differences: each as `name: expected ..., found ...`.
     """
@@ -229,7 +229,7 @@ class StorageError(DeltaSnapError, OSError):
 
 
 class NoFilesystemError(StorageError):
-    """No filesystem supports URLs such as `path`: fsspec does not know the protocol, or its package is missing."""
+    """No filesystem supports URLs such as `path`: fsspec lacks the protocol, or its package is not installed."""
 
 
 class LogChangedError(DeltaSnapError):
@@ -337,7 +337,7 @@ class CorruptStoreError(DeltaSnapError):
 
 
 class SparkRequiredError(DeltaSnapError):
-    """The operation needs Spark, and no session was given. reason: what needs it."""
+    """The operation needs Spark, and no session was given. reason: the operation."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -362,7 +362,7 @@ _MAX_SHOWN = 2_000
 
 
 def _marked(text: str, position: int | None) -> str:
-    """Return the text with a caret below the character at a position. Of a long text, only the part around it."""
+    """Return a text with a caret below the character at a position; of a long text, only the part around it."""
     if len(text) > _MAX_SHOWN:
         first = max((position or 0) - _MAX_SHOWN // 2, 0)
         text = text[first : first + _MAX_SHOWN]

@@ -39,7 +39,7 @@ class once(Generic[T]):  # noqa: N801 - a decorator, named as `property` is
         return cast("T", values[self._name])
 
     def is_computed(self, instance: object) -> bool:
-        """Return whether the value is computed. In: `Owner.name.is_computed(instance)`."""
+        """Return whether the value is computed. Usage: `Owner.name.is_computed(instance)`."""
         return self._name in vars(instance)
 
     def value_if_computed(self, instance: object) -> T | None:

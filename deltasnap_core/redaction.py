@@ -1,4 +1,4 @@
-"""Removes credentials from texts. The single place that does so, for every error, log record and `repr`.
+"""Removes credentials from texts. Every error, log record and `repr` uses this module.
 
 It replaces credentials in URLs, and the known secrets of this process: those in its URLs and storage options, and in
 environment variables with a secret name. A storage may repeat secrets in its own messages
@@ -74,7 +74,7 @@ def learn_options(options: Mapping[str, Any]) -> None:
 
 
 def learn_secret(secret: str) -> None:
-    """Add a text to the secrets of this process. Of a URL, its path and query too: some errors show only these."""
+    """Add a text to the secrets of this process. For a URL, add its path and query too: some errors show only these."""
     path = secret.partition("://")[2].partition("/")[2]
     _learned.add(iter([secret, path] if len(path) >= _SHORTEST_PATH else [secret]))
 

@@ -102,7 +102,7 @@ def _by_name(actions: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
 
 
 def _comparable_files(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
-    """Return files sorted by key, without what is not part of the state: dataChange, spelling of statistics."""
+    """Return files sorted by key, without differences outside the state: dataChange, spelling of statistics."""
     plain = [replace(file, data_change=False, stats=_canonical_json(file.stats)) for file in files]
     return tuple(sorted(plain, key=lambda file: (file.path, file.key[1] or "")))
 

@@ -26,8 +26,8 @@ class LoadedLog:
     """Everything needed to replay a log segment, except the file actions of the checkpoint.
 
     segment:  the loaded segment, as the listing showed it.
-    contents: the checkpoint where the replay starts; older than the segment's checkpoint if that is unreadable; None:
-              the replay starts without a checkpoint.
+    contents: the checkpoint from which the replay starts; an older one than the segment's if that is unreadable; None:
+              no checkpoint.
     batch:    every commit after that checkpoint, up to the segment's version.
     non_file: the non-file actions in force.
     unreadable: names of checkpoint files that were found damaged and are not used.
@@ -65,7 +65,7 @@ class LogLoader:
     builder: LogSegmentBuilder
 
     def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
-        """Return a loaded segment. Reads only what `known`, of the same table, has not read.
+        """Return a loaded segment. Data that `known`, of the same table, has read is reused.
 
         If a checkpoint cannot be read, it logs a warning and falls back to an older checkpoint or to the commits.
         Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.

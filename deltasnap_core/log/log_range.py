@@ -46,8 +46,9 @@ class LogRange:
         return loaded
 
     def read_commits(self, first: int, last: int) -> CommitBatch:
-        """Return the commits of the versions first to last. File actions of large commits are checked but not held.
+        """Return the commits of the versions first to last.
 
+        File actions of large commits are checked, but not kept in memory.
         Errors: CorruptLogError naming file and line.
         """
         commits = [self.segments[version].last_commit_file for version in range(first, last + 1)]

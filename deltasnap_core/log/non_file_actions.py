@@ -87,7 +87,7 @@ class NonFileActions:
 def load_non_file_actions(store: LogStore, contents: CheckpointContents | None, batch: CommitBatch) -> NonFileActions:
     """Return the newest non-file actions of a checkpoint and the commits after it.
 
-    Of the checkpoint, it reads only the row groups that hold such actions.
+    Reads only the row groups of the checkpoint that contain such actions.
     Errors: CorruptLogError naming file and line.
     """
     found = NonFileActions()

@@ -1,4 +1,4 @@
-"""Checks whether a version can be replayed."""
+"""Checks whether deltasnap supports the protocol of a version, so that a replay gives its state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logger_of(__name__)
 
 
 def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None:
-    """Raise unless a replay of the log gives the state of the version.
+    """Raise an error unless a replay of the log gives the state of the version.
 
     validate_state: whether protocol and metadata must exist.
     Errors: UnsupportedProtocolError naming the features; ActionNotFoundError.
@@ -35,7 +35,7 @@ def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None
 
 
 def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> None:
-    """Log a warning if only a catalog knows the commits of the table and no catalog was queried.
+    """Log a warning if the table is managed by a catalog and no catalog was queried.
 
     Source: PROTOCOL.md, Catalog-managed tables.
     """

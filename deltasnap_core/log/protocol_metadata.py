@@ -1,4 +1,4 @@
-"""Reads the protocol and metadata of a version without a replay: newest first, no further than needed."""
+"""Reads the protocol and metadata of a version without a replay, from the newest commit backwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMMITS_AT_ONCE = 64
 def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[Protocol | None, Metadata | None]:
     """Return the newest protocol and metadata of a segment; None: the log has none.
 
-    Reads commits from the newest on until both are found. Reads the checkpoint only if the commits do not hold both.
+    Reads commits from the newest on until both are found. Reads the checkpoint only if the commits do not contain both.
     Errors: CorruptLogError naming file and line.
     Source: PROTOCOL.md, Protocol Evolution; Change Metadata.
     """

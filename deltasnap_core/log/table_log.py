@@ -1,4 +1,4 @@
-"""TableLog: the entry point to everything that the log of a table shows without a replay and without Spark."""
+"""TableLog: the entry point to everything that can be read from a log without a replay and without Spark."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class TableLog:
         )
 
     def new_commits(self, since: LogCursor) -> LogStatus | None:
-        """Return what is new after a cursor; None: nothing.
+        """Return the new commits after a cursor; None: there are none.
 
         The cost of an idle poll does not depend on the length of the log. It is one listing from the commit of the
         cursor on. If the storage can only list whole folders, it is three small requests: that commit, the next one,

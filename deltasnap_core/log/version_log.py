@@ -36,7 +36,7 @@ class VersionLog:
     Errors of any member: CorruptLogError and StorageError (both name the file), ActionNotFoundError.
 
     now_ms:       the current time (ms), used for expiry.
-    known:        the log of the same table as read before.
+    known:        an earlier loaded log of the same table, whose data is reused.
     is_catalog_queried: whether a catalog was queried for the segment; if not, a catalog-managed table gets a warning.
     """
 
@@ -69,7 +69,7 @@ class VersionLog:
     def loaded(self) -> LoadedLog:
         """Return the loaded log: every commit, and the footers and non-file actions of the checkpoint."""
         loaded = self._loader.load(self.segment, self._known)
-        self._known = None  # the new log holds its useful parts: free the rest
+        self._known = None  # the new log has its reusable parts: free the rest
         return loaded
 
     @once
@@ -180,7 +180,7 @@ class VersionLog:
 
     @once
     def in_commit_timestamp(self) -> int | None:
-        """The in-commit timestamp (ms) in the commit of the version; None: it has none, or the commit no longer exists.
+        """The in-commit timestamp (ms) of the version; None: the commit has none, or no longer exists.
 
         Source: PROTOCOL.md, In-Commit Timestamps.
         """

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 MAX_NESTING = 500
-"""The maximum depth of nesting: Python's parser is recursive, and Spark's fails from 1,000 levels on."""
+"""The maximum depth of nesting. Python's parser is recursive, and Spark's fails above 1,000 levels."""
 
 _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

@@ -1,4 +1,4 @@
-"""Whether the schema of a table suffices to read its rows."""
+"""Checks whether the rows of a table can be read with its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses the JSON text of a schema, as far as all readers need it."""
+"""Parses and checks the JSON text of a schema, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks whether a table can be read, by its protocol.
+"""Checks whether the protocol of a table is supported for reading.
 
 Source: PROTOCOL.md, Table Features; Reader Version Requirements.
 """
@@ -26,14 +26,14 @@ SUPPORTED_READER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
-"""The reader features with which the log can be read."""
+"""The supported reader features."""
 
 CATALOG_MANAGED = "catalogManaged"
 ADAPTIVE_METADATA = "adaptiveMetadata"
 
 MANIFEST_COMMIT_ACTION = "checkpoint"
-"""The action that a commit of a table with an adaptive metadata tree may hold in place of all other actions, even
-protocol and metadata. If it were ignored, as other unknown actions are, the table would be misread.
+"""The action that a commit of a table with an adaptive metadata tree may have instead of all others, even protocol
+and metadata. If a reader ignored it as an unknown action, it would misread the table.
 """
 
 

@@ -1,4 +1,4 @@
-"""Checks whether deltasnap may write a checkpoint of a table, by its protocol.
+"""Checks whether the protocol of a table allows deltasnap to write a checkpoint.
 
 Source: PROTOCOL.md, Table Features; Writer Version Requirements.
 """
@@ -40,16 +40,16 @@ CHECKPOINT_WRITER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
-"""The writer features that are known to add nothing to a checkpoint beyond the actions and fields that deltasnap keeps.
+"""The supported writer features: a checkpoint needs no actions or fields for them beyond those that deltasnap writes.
 
-A feature that is not listed may define new actions, new fields, or who may write checkpoints, as `catalogManaged` does.
+Other features may define new actions or fields, or restrict who may write checkpoints, as `catalogManaged` does.
 """
 
 
 def check_writable(protocol: Protocol, *, path: str, version: int) -> None:
     """Raise UnsupportedWriterError unless a checkpoint of a table with `protocol` can be written.
 
-    path, version: for the error. Features count in both lists and below writer version 7 too.
+    path, version: for the error. The features of both lists are checked, below writer version 7 too.
     """
     named = (*(protocol.writer_features or ()), *(protocol.reader_features or ()))
     unknown = tuple(sorted({name for name in named if name not in CHECKPOINT_WRITER_FEATURES}))

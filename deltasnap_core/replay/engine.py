@@ -1,7 +1,7 @@
 """Chooses the engine for each question, Spark or the driver, with a reason. This module has all limits.
 
 **Spark reconstructs**: it materializes versions from a checkpoint or from version 0, and everything large. **The driver
-follows**: it applies a few commits to a known version; it reads commits anyway. **The driver answers interactive
+follows**: it applies a few commits, which it reads anyway, to a known version. **The driver answers interactive
 requests** about small tables: counts, pages, pandas and Arrow inputs, the planning of a scan. With `use="spark"`, Spark
 does everything.
 
@@ -38,7 +38,7 @@ class Question(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """The limit up to which the driver answers: `most` of `unit`. driver, spark: the costs of each engine."""
+    """The largest input for the driver: `most`, in `unit`. driver, spark: the cost on each engine."""
 
     most: int
     unit: str
@@ -70,7 +70,7 @@ LIMITS: Mapping[Question, Limit] = {
 
 
 class UnusualError(Exception):
-    """Raised for a form that Spark may read differently from Arrow and Python."""
+    """Raised for an action in a form that Spark may read differently from Arrow and Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class ReplayEngine:
         """Return the answer of the chosen engine, or of Spark if the driver raises UnusualError.
 
         sizes: by question, as for `choose`; the driver answers only if it may answer all of them.
-        work:  what the driver does, for example `12 actions applied to version 40`.
+        work:  the work of the driver, for example `12 actions applied to version 40`.
         Errors: those of the answer; SparkRequiredError if Spark must answer and there is no session.
         """
         choice = self.choose(sizes)

@@ -48,7 +48,7 @@ class KnownState:
     computed_by: str
 
     def can_advance_to(self, log: LoadedLog, retention: Retention) -> bool:
-        """Return whether `files.delta` applies and is worth it.
+        """Return whether `files.delta` can be applied and is cheaper than counting again.
 
         The log must continue this one, and no expired tombstone may come back. The commits since the version of `files`
         must be small.

@@ -16,7 +16,7 @@ class SparkProvider(Protocol):
     def session(self, reason: str) -> SparkSession:
         """Return the session, always the same one.
 
-        Start it on first use. reason: what it is needed for, in a few words.
+        Start it on first use. reason: its purpose, in a few words.
         """
         ...
 

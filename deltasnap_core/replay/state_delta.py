@@ -21,8 +21,8 @@ from deltasnap_core.rules.file_breakdown import FileGroup
 class StateDelta:
     """The changes to the computed state from one version to a later one.
 
-    begun:    totals of files and tombstones that begin to count, including files added again with other metadata.
-    ended:    totals, negative, of files and tombstones that no longer count.
+    begun:    totals of new files and tombstones, including files that were added again with other metadata.
+    ended:    totals, negative, of files and tombstones that are no longer in force.
     non_file: the non-file actions in force at the later version.
     groups:   the same files and tombstones in the groups of a FileBreakdown, the ended ones negative; None: not
               requested.

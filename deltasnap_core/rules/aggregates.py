@@ -1,7 +1,8 @@
-"""The aggregates of the computed state: what a group of files adds to each field. In SQL and in Arrow.
+"""The aggregates of the computed state: the contribution of a group of files to each field. In SQL and in Arrow.
 
 One query groups the measures of files by GROUPED_BY and sums SUMS. Each row of the result is a Group. AGGREGATES and
-HISTOGRAMS have one entry for each field: what a Group adds to it. All are sums, so they can be added and subtracted.
+HISTOGRAMS have one entry for each field: the value that a Group adds to it. All are sums, so they can be added and
+subtracted.
 Delta's `aggregationsToComputeState` (SnapshotState.scala).
 A new aggregate is one entry. If it needs another field of the action, it also needs an entry in `measures`.
 """
@@ -52,7 +53,7 @@ SUMS: Mapping[str, str] = {
     **{f"high_{name}": f"shiftright({name}, 32)" for name in _SUMMED},
     **{f"low_{name}": f"{name} & {_LOW_BITS}L" for name in _SUMMED},
 }
-"""SQL for what each row adds to the sums of its group.
+"""SQL for the values of a row that are summed in its group.
 
 A measure is summed in two halves of 32 bits, so that the sum cannot overflow.
 """
@@ -103,7 +104,7 @@ AGGREGATES: Mapping[str, Callable[[Group], int]] = {
     "num_deleted_records": lambda group: group.deleted if group.has_vector else 0,
     "num_of_removes": lambda group: 0 if group.is_live else group.rows,
 }
-"""What a group adds to each number of the computed state."""
+"""The value that a group adds to each number of the computed state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +193,7 @@ def _summed(rows: pa.Table) -> dict[str, pa.Array]:
 
 
 class MissingSizeError(ValueError):
-    """Raised for a live file without a size. No log may have one: the checkpoint that holds it is damaged."""
+    """Raised for a live file without a size. The protocol requires it, so the checkpoint with the file is damaged."""
 
 
 class FileTotals:

@@ -1,8 +1,8 @@
 """FileBreakdown: files by size and by partition, tombstones by time, the largest and smallest files of a version.
 
-Counts and bytes are sums, so commits update them: FileGroups of what begins and ends are added to a breakdown. The
-largest and smallest files are lists of all files up to a bound, so that they can lose files and stay exact.
-The rules (the bin of a size, what is grouped and summed) are here alone, in SQL and in Python.
+Counts and bytes are sums, so commits can update them: the FileGroups of added and removed files are added to a
+breakdown. The largest and smallest files are complete lists up to a bound, so they stay exact when files are removed.
+All rules (the bin of a size, the groups and sums) are in this module, in SQL and in Python.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_PARTITIONS = 5_000
 """With more partitions, a breakdown has only the largest. It cannot be updated then."""
 
 MAX_TIMES = 5_000
-"""With more times of deletion, a breakdown has none of them."""
+"""With more distinct deletion times, a breakdown has none of them."""
 
 NEGATIVE_SIZE = -1
 """The bin of negative sizes, which only a damaged log has."""
@@ -45,14 +45,14 @@ class InconsistentBreakdownError(ValueError):
 
 
 class FileSums(NamedTuple):
-    """Number and bytes of some live files."""
+    """The number and the bytes of some live files."""
 
     files: int
     size: int
 
 
 class TombstoneSums(NamedTuple):
-    """Number of some tombstones, bytes of those with a size, number of those without."""
+    """The number of some tombstones, the bytes of those with a size, and the number of those without a size."""
 
     files: int
     size: int
@@ -103,7 +103,7 @@ class FileGroup:
 
     @classmethod
     def of_tombstone(cls, deleted_at: int, size: int | None, *, sign: int = 1) -> FileGroup:
-        """Return one tombstone. size: None: not stated."""
+        """Return one tombstone. size: None: unknown."""
         return cls(deleted_at=deleted_at, files=sign, size=sign * (size or 0), without_size=sign * (size is None))
 
 
@@ -166,7 +166,7 @@ class FileBreakdown:
     sizes:          by bin, ascending; only bins with files. -1: negative sizes, which only a damaged log has.
     partitions:     by values, the partitions with files, at most MAX_PARTITIONS, those with the most bytes.
     num_partitions: the number of all partitions with files.
-    deletions:      by time of deletion (ms; 0: not stated), ascending, the tombstones that the version keeps; None:
+    deletions:      by time of deletion (ms; 0: unknown), ascending, the tombstones that the version keeps; None:
                     more than MAX_TIMES times.
     largest, smallest: path and bytes, the largest or smallest first; at least MIN_RANKED_FILES, if there are as many.
     """
@@ -229,7 +229,8 @@ class FileBreakdown:
     def updated(self, groups: Iterable[FileGroup]) -> FileBreakdown | None:
         """Return the breakdown after changes; None: it must be counted again.
 
-        groups: what begins and what ends, with `file` for each live file.
+        groups: the added files and tombstones, and the removed ones with negative numbers; `file` is set for live
+        files.
         Errors: InconsistentBreakdownError.
         """
         changes = list(groups)

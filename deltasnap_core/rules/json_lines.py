@@ -15,14 +15,11 @@ from deltasnap_core.protocol.json_text import MAX_NESTING
 BLANK = " \t\r"
 """White space that may surround the object of a line."""
 
-# A null after an object crashes the process, and NaN is read as a number. These patterns also match inside strings.
-# That is
-# harmless: a match means an exact parse, not an error.
+# Arrow's reader crashes the process on a null after an object, and reads NaN as a number. These patterns also match
+# inside strings, which is harmless: a match leads to an exact parse, not to an error.
 _NULL_AFTER_OBJECT = r"\}[ \t\r]*null"
-_MAYBE_NO_NUMBER = (
-    "NaN",
-    "Inf[^o]",
-)  # searched for first, because a fixed first letter is fast; `commitInfo` does not match
+# Searched for first, because patterns with a fixed first letter are fast. `commitInfo` does not match.
+_MAYBE_NO_NUMBER = ("NaN", "Inf[^o]")
 _NO_NUMBER = r'(?:[^\\]"[ \t\r]*:|[,\[])[ \t\r]*-?(?:NaN|Inf)'
 _BLOCK_BYTES = 4 << 20
 
@@ -53,7 +50,7 @@ def parse_lines(texts: pa.ChunkedArray, schema: pa.Schema, *, is_all: bool = Fal
 
 
 def parse_texts(texts: pa.StringArray, schema: pa.Schema) -> pa.Table | None:
-    """Return a row for each text, as `parse_lines`. Texts may be anything, and have no line feed at the end.
+    """Return a row for each text, as `parse_lines`. Texts are unchecked, and have no line feed at the end.
 
     None: as in `parse_lines`, or some text contains a line feed.
     """

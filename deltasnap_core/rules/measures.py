@@ -1,8 +1,8 @@
 """The measures of a file action: the values that count towards the computed state. In SQL and in Arrow.
 
 size:       bytes of a live file; null for a tombstone.
-records:    number of rows by its statistics, before deletion vectors (`num_records`); null: not stated.
-deleted:    number of rows that its deletion vector deletes; null: it has no vector.
+records:    number of rows from its statistics, before deletion vectors (`num_records`); null: unknown.
+deleted:    number of rows that its deletion vector deletes; null: no deletion vector.
 deleted_at: when (ms) a tombstone was deleted, 0 without a time; null for a live file.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """

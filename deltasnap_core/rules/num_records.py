@@ -1,7 +1,8 @@
-"""The number of rows by the statistics of a file, before deletion vectors. In SQL and in Arrow.
+"""The number of rows from the statistics of a file, before deletion vectors. In SQL and in Arrow.
 
-Writers put `numRecords` first. Then it is cut out of the text, at a tenth of the cost of a JSON parser. Other texts are
-parsed. A number written as a string counts. The result is null for invalid JSON, or without a 64-bit integer.
+Most writers put `numRecords` first. Then the number is extracted from the text, at a tenth of the cost of a JSON
+parser. Other texts are parsed. A number written as a string is accepted. The result is null for invalid JSON, or
+without a 64-bit integer.
 Source: PROTOCOL.md, Per-file Statistics.
 """
 

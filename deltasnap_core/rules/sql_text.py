@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The session decides what the SQL type `timestamp` means.
+# The meaning of the SQL type `timestamp` depends on the session.
 SQL_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "timestamp": "timestamp_ltz"}
 
 

@@ -26,9 +26,8 @@ _KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "d
 class ChangeSummary:
     """The numbers of added and removed files, with bytes.
 
-    rearranged_files: added files with `dataChange` false: their rows were there before, in other files.
-    files_with_other_vector: files whose path was already there, with another deletion vector: rows were deleted, none
-                             added.
+    rearranged_files: added files with `dataChange` false: their rows were in other files before.
+    files_with_other_vector: files that got another deletion vector: rows were deleted, none were added.
     """
 
     added_files: int
@@ -40,7 +39,7 @@ class ChangeSummary:
 
     @property
     def is_append_only(self) -> bool:
-        """Whether the rows of the added files are the only change: then a scan of them is the increment."""
+        """Whether the rows of the added files are the only change, so that a scan of them is the increment."""
         return self.removed_files == 0 and self.rearranged_files == 0
 
     @property
@@ -48,9 +47,9 @@ class ChangeSummary:
         """Why the rows of the added files are not exactly the new rows; empty if they are."""
         rewritten = self.removed_files - self.files_with_other_vector
         reasons = (
-            (rewritten, "files went: rows were deleted, updated or moved, and what replaces them is among those added"),
-            (self.files_with_other_vector, "files have another deletion vector: their rows are not new"),
-            (self.rearranged_files, "files only rearrange rows that were there, or that came meanwhile"),
+            (rewritten, "files were removed: rows were deleted, or rewritten into added files"),
+            (self.files_with_other_vector, "files have a new deletion vector: their rows are not new"),
+            (self.rearranged_files, "files only rearrange rows that existed before or were added in between"),
         )
         return tuple(f"{count} {reason}" for count, reason in reasons if count)
 
@@ -144,7 +143,7 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True)
 class _AddedFiles:
-    """The added files, as `ScannedFiles`. read_files: what Spark reads for them, of a log and of a store."""
+    """The added files, as `ScannedFiles`. read_files: the files of a log and of a store that Spark reads for them."""
 
     added: DataFrame
     read_files: tuple[Sequence[str], Sequence[str]]

@@ -38,11 +38,11 @@ _PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
 """Columns of a row: the file that contains it, and its index in the file."""
 
 _NAME, _HASH, _NUMBER, _VALUE = "__deltasnap_name", "__deltasnap_hash", "__deltasnap_number", "__deltasnap_value"
-"""Columns of a file: its name and the hash of it, its number, its partition values (with a number appended)."""
+"""Columns of a file: its name and the hash of the name, its number, its partition values (with a number appended)."""
 
 _TAG, _LISTED = "__deltasnap_tag", "__deltasnap_listed"
 _DELETED, _CHOSEN = "left_anti", "left_semi"
-"""What listed rows of files mean, as the join that applies it: they are deleted, or only they are read."""
+"""The join of rows with the listed rows of files: listed rows are deleted, or they are the only ones to read."""
 
 _NONE = "null"
 _ROW_BITS = 40
@@ -54,7 +54,7 @@ _MAX_BROADCAST_ROWS = 2_000_000
 class DataFile:
     """A data file: its URL, the name that Spark reads it by, its partition values, its deletion vector.
 
-    only: the indexes of the rows to read, whatever the vector says; None: all that the vector does not delete.
+    only: the indexes of the rows to read, even if the vector deletes them; None: all rows that it does not delete.
     tags: a number for each of `RowReader.tags`.
     """
 
@@ -67,7 +67,7 @@ class DataFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that `_metadata.file_path` may have for it: Hadoop decides on the form of a local file's URL."""
+        """The possible values of `_metadata.file_path` for it: Hadoop has two forms for the URL of a local file."""
         name = spark_name(self.readable)
         path = name.removeprefix("file:").lstrip("/")
         return (f"file:/{path}", f"file:///{path}") if name.startswith("file:") else (name,)
@@ -77,8 +77,8 @@ class DataFile:
 class RowReader:
     """Reads the rows of files of one version of a table.
 
-    A file may be given several times, with other rows or tags: it is opened once, or twice if only chosen rows are read
-    and all rows too.
+    A file may be given several times, with different rows or tags: it is opened once, or twice if both chosen rows and
+    all rows are read.
     """
 
     COLUMNS = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
@@ -136,7 +136,8 @@ class RowReader:
             for url, add in zip(urls, adds, strict=True)
         ]
         if statuses and self.table.spark_files.copies_all:
-            self._parquet(self._readable(statuses[:1]))  # a server that refuses to read rows gets no other copy
+            # Fail early if the server cannot read rows, before more files are copied.
+            self._parquet(self._readable(statuses[:1]))
         return [
             DataFile(
                 url=url,
@@ -174,7 +175,7 @@ class RowReader:
         url = self.table.url_of(path)
         if is_hidden(url):
             raise DataPathError(
-                path=path, table=redacted(self.table.table_path), reason="Spark passes over files of such a name"
+                path=path, table=redacted(self.table.table_path), reason="Spark skips files with such a name"
             )
         return url
 
@@ -227,7 +228,7 @@ class RowReader:
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
             rows = reader.parquet(*paths)
-            # Without this column no plan can tell the rows of two files apart.
+            # Without this column, no plan can distinguish the rows of two files.
             _ = rows.select("*", rows.metadataColumn("_metadata")["row_index"].alias(_ROW)).schema
         except UnsupportedOperationException as error:
             reason = "it has no column _metadata with the file and the index of a row"
@@ -239,9 +240,9 @@ class RowReader:
         return reduce(DataFrame.where, self.pushed, rows)
 
     def _of_listed(self, rows: DataFrame, files: list[DataFile], listed: str) -> DataFrame:
-        """Return rows, joined to their files, without those that the deletion vectors delete; or only the chosen ones.
+        """Return rows joined with their files, without those that deletion vectors delete, or only the chosen rows.
 
-        File and row are combined to one number: Spark joins by numbers several times as fast as by names.
+        File and row are combined into one number: Spark joins by numbers several times as fast as by names.
         """
         found = map_concurrently(self._listed_rows, files)
         indexes = pa.array([pa.array(each) for each in found], pa.list_(pa.int64()))

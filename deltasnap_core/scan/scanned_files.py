@@ -27,4 +27,4 @@ class ScannedFiles(Protocol):
         """
 
     def totals(self) -> tuple[int, int] | None:
-        """Return their number and bytes; None: unknown without a query."""
+        """Return the number and the bytes of the files; None: unknown without a query."""

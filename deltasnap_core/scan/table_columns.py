@@ -26,7 +26,7 @@ class TableColumn:
     path:             the name of the column, followed by the names of the fields that lead to this one.
     physical_path:    the same path in data files, statistics and partition values.
     data_type:        the type name as in the schema, such as `long` or `decimal(10,2)`; for a struct, array or map only
-                      that word; `collated` for a string with a collation; `unknown` for what is not the name of a type.
+                      that word; `collated` for a string with a collation; `unknown` for an invalid type name.
     is_partition:     whether its values are in `partitionValues`.
     in_nullable:      whether it is inside a nullable struct.
     was_float:        whether older files may have it as a `float`, whose decimal text is another number as a `double`.

@@ -78,7 +78,7 @@ class DeltaLog:
     ) -> DeltaLog:
         """Return the DeltaLog of a table and session. The same arguments return the same object.
 
-        spark:              a session, or a provider of one; None: only what the driver can answer.
+        spark:              a session, or a provider of one; None: only operations without Spark.
         path:               folder or URL of the table.
         storage_options:    for fsspec, passed to the URL's filesystem.
         clock:              returns the current time in ms since the epoch; default: the system clock.
@@ -86,7 +86,7 @@ class DeltaLog:
                             cached snapshot. None: the session's `spark.databricks.delta.stalenessLimit`, otherwise 0.
         options:            None, and fields that are None: use the session's properties, see SnapshotOptions.
         store:              reads the log instead of fsspec.
-        The last hundred tables stay cached, with everything read of them, even if nobody uses them any more.
+        The last hundred tables stay cached, with all data read from them, even if they are no longer used.
         Errors: ValueError for an invalid session property.
         """
         url = to_url(path)
@@ -114,7 +114,7 @@ class DeltaLog:
 
     @classmethod
     def clear_cache(cls) -> None:
-        """Remove every DeltaLog from the cache, and release what Spark caches for them.
+        """Remove every DeltaLog from the cache, and release the data that Spark caches for them.
 
         Existing objects keep working.
         """
@@ -208,13 +208,13 @@ class DeltaLog:
 
         timestamp:                    a datetime (without a zone: local time) or ms since the epoch.
         last_checkpoint_hint:         a checkpoint to start the listing from; None: that of the current snapshot.
-        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: by the
+        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none have; None: use the
                                       table's property.
         can_return_last_commit:       return the last version for a time after it; otherwise that is an error.
         can_return_earliest_commit:   return the earliest version for a time before it; otherwise that is an error.
         log_tail, max_catalog_version: the commits of the catalog of a catalog-managed table; see CatalogCommits.
         Errors: ValueError unless exactly one of version and timestamp is given; DeltaTableNotFoundError,
-        VersionNotFoundError, TimestampNotFoundError (both state what exists), VersionGapError.
+        VersionNotFoundError, TimestampNotFoundError (both state the existing range), VersionGapError.
         Delta's `getSnapshotAt`.
         """
         if (version is None) == (timestamp is None):
@@ -239,13 +239,13 @@ class DeltaLog:
 
         This writes to the table: the checkpoint, and `_last_checkpoint` unless that names a newer one. It deletes no
         commit. The checkpoint is written under a temporary name, read back and compared with the version before it is
-        put in place, and only if the version has none. Of several writers at once, one writes it; the others return
-        the existing one (`is_new` False), as does a call for a version that has a checkpoint already.
+        put in place. If the version has a checkpoint already, or another writer is faster, the existing one is returned
+        (`is_new` False).
         Classic, or V2 with sidecars if `delta.checkpointPolicy` is `v2`. It follows `delta.checkpoint.writeStatsAsJson`
-        and `writeStatsAsStruct`, and leaves out what has expired. It needs Spark, and fsspec to write: `store` is not
-        used for that.
+        and `writeStatsAsStruct`, and leaves out expired tombstones and transactions. It needs Spark, and writes through
+        fsspec: `store` only reads.
         Errors: as get_snapshot_at; UnsupportedWriterError naming the features, ProtectedVersionError,
-        CheckpointMismatchError, LogChangedError and StorageError, after which the table is as it was.
+        CheckpointMismatchError, LogChangedError and StorageError. After an error, the table is unchanged.
         Source: PROTOCOL.md, Checkpoints. Delta's `Checkpoints.checkpoint`, without the cleanup of the log.
         """
         newest = self.update()
@@ -328,7 +328,7 @@ class DeltaLog:
         )
 
     def close(self) -> None:
-        """Release what Spark caches for this table. The next use loads it again."""
+        """Release the data that Spark caches for this table. The next use loads it again."""
         self._management.close()
 
 

@@ -84,7 +84,7 @@ def read_row_changes(
 
 
 def _non_file_actions_before(context: TableContext, listing: LogListing, first: int) -> NonFileActions | None:
-    """Return the non-file actions before a version; None if the log no longer has the earlier version."""
+    """Return the non-file actions before a version; None: the log no longer has the previous version."""
     if first == 0:
         return NonFileActions()
     if listing.has_version(first - 1):

@@ -47,7 +47,7 @@ class Snapshot:
     first, and fall back from a damaged checkpoint or raise CorruptLogError naming it.
 
     log:         the log of the version.
-    min_file_retention_timestamp: see the member; None: by the table's property.
+    min_file_retention_timestamp: see the member; None: use the table's property.
     known_state: the computed state of an earlier version, used if the log continues that version.
     keep_state:  whether Spark caches `state` after its first computation, until `close`; and whether the counted files
                  are kept to compute the state of the next version, in this process or, for a large table, in Spark.
@@ -117,7 +117,7 @@ class Snapshot:
 
     @property
     def min_file_retention_timestamp(self) -> int:
-        """Tombstones of this time (ms) or before have expired; 0: none has.
+        """Tombstones of this time (ms) or before have expired; 0: none have.
 
         Default: the time at which the snapshot was loaded, minus `delta.deletedFileRetentionDuration`.
         """
@@ -194,7 +194,7 @@ class Snapshot:
 
     @property
     def computed_by(self) -> str:
-        """What computed `computed_state`: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`."""
+        """How `computed_state` was computed: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`."""
         return self._counts.computed.computed_by
 
     @property
@@ -281,7 +281,7 @@ class Snapshot:
         )
 
     def close(self, successor: Snapshot | None = None) -> None:
-        """Release what Spark caches for the state, except what a successor needs. The snapshot keeps working."""
+        """Release the data that Spark caches, except data that a successor needs. The snapshot keeps working."""
         if self._cache is None:
             return
         self._cache.release()
@@ -289,7 +289,7 @@ class Snapshot:
 
     @property
     def log(self) -> VersionLog:
-        """The log of the version: everything that needs no replay."""
+        """The log of the version, for everything that needs no replay."""
         return self._log
 
     @property

@@ -34,7 +34,7 @@ class SnapshotCounts:
 
     @once
     def computed(self) -> KnownState:
-        """The computed state, and what computed it."""
+        """The computed state, with the engine that computed it."""
         self._known_state = computed = self._frames.on_ladder(self._compute)
         return computed
 

@@ -28,11 +28,11 @@ T = TypeVar("T")
 
 
 class SnapshotFrames:
-    """The file actions of one version, each DataFrame made once. See `Snapshot` for their rows and errors.
+    """The file actions of one version, each DataFrame created once. See `Snapshot` for their rows and errors.
 
-    They are made from one rung of the log. If a query finds its checkpoint damaged, all of them are forgotten.
+    They read the log from one rung. If a query finds its checkpoint damaged, all of them are dropped.
 
-    min_file_retention_timestamp: None: by the table's property.
+    min_file_retention_timestamp: None: use the table's property.
     cache: of `state`; None: Spark does not cache it.
     """
 
@@ -51,7 +51,7 @@ class SnapshotFrames:
 
     @property
     def min_file_retention_timestamp(self) -> int:
-        """Tombstones of this time (ms) or before have expired; 0: none has."""
+        """Tombstones of this time (ms) or before have expired; 0: none have."""
         chosen = self._chosen_retention_timestamp
         return self._log.min_file_retention_timestamp if chosen is None else chosen
 
@@ -111,7 +111,7 @@ class SnapshotFrames:
         return on_ladder(self._log.replayable, query, self._next_rung)
 
     def forget(self) -> None:
-        """Drop the DataFrames. The next read makes them again."""
+        """Drop the DataFrames. The next access creates them again."""
         forget_all(self)
 
     def _next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:

@@ -1,4 +1,4 @@
-"""Creates a snapshot from a log segment. The snapshot reuses what the previous one has read and computed."""
+"""Creates a snapshot from a log segment. The snapshot reuses the data of the previous one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SnapshotLoader:
     ) -> Snapshot:
         """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
 
-        predecessor: a snapshot of any version of the same table; what it has read is not read again.
+        predecessor: a snapshot of any version of the same table, whose data is reused.
         checksum:    the version's checksum, if known already.
         min_file_retention_timestamp: see Snapshot.
         is_current:  whether it is the current snapshot, the only one whose state Spark may cache.

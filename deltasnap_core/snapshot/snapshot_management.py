@@ -159,7 +159,7 @@ class SnapshotManagement:
         )
 
     def close(self) -> None:
-        """Release what Spark caches for the current snapshot, and drop it."""
+        """Release the data that Spark caches for the current snapshot, and drop the snapshot."""
         with self._update_lock:
             captured, self._captured = self._captured, None
             if captured is not None:

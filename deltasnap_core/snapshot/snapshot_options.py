@@ -16,12 +16,12 @@ class SnapshotOptions:
 
     load_stats:     whether `all_files` and `state` have the statistics of each file. False: they are null, which avoids
                     reading the largest column of a log. `computed_state` counts records in both cases.
-    validate_state: whether a state without protocol or metadata is an error (ActionNotFoundError). False: read what a
-                    damaged log still has; the protocol is checked only if there is one.
+    validate_state: whether a state without protocol or metadata is an error (ActionNotFoundError). False: read as much
+                    of a damaged log as possible; the protocol is checked only if there is one.
                     None: `spark.databricks.delta.stateReconstructionValidation.enabled`, otherwise True.
     check_pages:    whether `all_files`, `state` and `tombstones` first read every page that they scan, in a separate
                     Spark job. If a checkpoint is damaged, they then fall back to an older one or to the commits, as
-                    `computed_state` does. If False, the damage shows when the caller runs the frame, as Spark's
+                    `computed_state` does. If False, running such a frame on a damaged checkpoint raises Spark's
                     exception.
     cache_state:    whether Spark caches the `state` of the current snapshot after its first computation, and whether
                     the measures of its files are kept to compute the state of the next version: 130 bytes a file in

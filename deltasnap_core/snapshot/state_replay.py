@@ -25,7 +25,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 
 
 class StateReplay:
-    """Replays the log of one snapshot. Later snapshots reuse what it keeps."""
+    """Replays the log of one snapshot. Later snapshots reuse the files that it keeps."""
 
     def __init__(self, context: TableContext, name: str, *, keep: bool) -> None:
         """Create a replay. name: of Spark's cache. keep: keep the counted files to follow later versions."""
@@ -52,7 +52,7 @@ class StateReplay:
     def files_to_query(
         self, log: LoadedLog, statistics: frozenset[StatisticPath], frame: Callable[[], DataFrame]
     ) -> DataFrame:
-        """Return the live files for a query that runs now. frame: returns them as Spark reconstructs them.
+        """Return the live files for a query that runs now. frame: returns them as reconstructed by Spark.
 
         Columns: those of AddFile, and PARSED if a checkpoint has the requested statistics as values.
         """

@@ -25,7 +25,7 @@ class TableContext:
     options: SnapshotOptions
 
     def session(self, reason: str) -> SparkSession:
-        """Return the Spark session. reason: what it is needed for. Errors: SparkRequiredError."""
+        """Return the Spark session. reason: its purpose, for errors. Errors: SparkRequiredError."""
         return self.engine.sessions.session(reason)
 
     def reader(

@@ -16,7 +16,7 @@ from deltasnap_core.storage.local_files import list_local_from, local_status, op
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
 from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
-from deltasnap_core.storage.storage_errors import reading, storage_errors
+from deltasnap_core.storage.storage_errors import storage_errors, translated_stream
 from deltasnap_core.storage.urls import is_local, join_url, split_url
 
 # Only Parquet footers and short columns are read from the middle of a file: s3fs would fetch 50 MiB for each.
@@ -38,8 +38,8 @@ def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.
 class FsspecLogStore:
     """A LogStore over fsspec. `storage_options` are passed to the filesystem of every URL that is not local.
 
-    It hides differences between filesystems: cached and unsorted listings, missing schemes, and names for the
-    modification time. Temporary failures of a remote storage are retried (`retries`).
+    It hides the differences between filesystems: cached or unsorted listings, missing schemes, and different keys for
+    the modification time. Temporary failures of a remote storage are retried (`retries`).
     """
 
     def __init__(self, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -102,7 +102,7 @@ class FsspecLogStore:
         with storage_errors(path):
             filesystem, fs_path = filesystem_of(path, self._storage_options)
             filesystem.invalidate_cache(fs_path)
-            return reading(path, retrying(lambda: filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES)))
+            return translated_stream(path, retrying(lambda: filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES)))
 
 
 def _list_whole_from(

@@ -39,8 +39,8 @@ def local_status(url: str) -> FileStatus | None:
 def local_entries(folder: str) -> Iterator[FileStatus | str]:
     """Yield the regular files below a folder (a `file:` URL), and the path of each symbolic link.
 
-    Links are not followed.
-    In any order. Yields nothing if there is no such folder. Skips files that disappear in the meantime.
+    Links are not followed. The order is undefined. Yields nothing if there is no such folder. Skips files that
+    disappear in the meantime.
     """
     folders = [folder]
     while folders:

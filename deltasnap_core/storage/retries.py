@@ -56,7 +56,7 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
         except Exception as error:
             if not is_transient(error):
                 raise
-            # Random, so that clients that were refused together do not retry together.
+            # Jitter, so that clients that failed together do not retry together.
             seconds = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
             _log.info("The storage failed (%s: %s). Retrying in %.1f s", type(error).__name__, error, seconds)
             pause(seconds)

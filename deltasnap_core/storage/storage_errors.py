@@ -45,7 +45,7 @@ def write_errors(path: str) -> Iterator[None]:
         raise StorageError(path=path, reason="nothing can be written there: no such folder") from error
 
 
-def reading(path: str, stream: Any) -> BinaryIO:
+def translated_stream(path: str, stream: Any) -> BinaryIO:
     """Return a stream over the remote file at `path` that raises as `storage_errors` does, also while it is read."""
     return cast(BinaryIO, io.BufferedReader(_Stream(path, stream), _BUFFER_BYTES))
 

@@ -42,17 +42,17 @@ def resolve_path(
         decoded = unquote(path, errors="strict")
         decoded.encode()
     except UnicodeError as error:
-        raise _refused(named_in, path, "is no UTF-8") from error
+        raise _refused(named_in, path, "is not UTF-8") from error
     if not decoded or "\0" in decoded:
         raise _refused(named_in, path, "cannot be the path of a file")
     if "::" in decoded and not (by_spark and is_local(root) and ":/" not in decoded):
         # fsspec treats it as a chain of protocols, the last of which may be anything
-        raise _refused(named_in, path, "holds '::'")
+        raise _refused(named_in, path, "contains '::'")
     if ".." in re.split(r"[/\\]", decoded):
-        raise _refused(named_in, path, "leads out of its folder by '..'")
+        raise _refused(named_in, path, "leaves its folder through '..'")
     url = _absolute(root, base or root, decoded)
     if not any(url.startswith(join_url(folder, "")) for folder in (root, *map(to_url, allowed_roots))):
-        raise _refused(named_in, path, f"lies outside {redacted(root)}")
+        raise _refused(named_in, path, f"is outside {redacted(root)}")
     return url
 
 
@@ -68,4 +68,4 @@ def _absolute(root: str, base: str, path: str) -> str:
 def _refused(named_in: str, path: str, problem: str) -> CorruptLogError:
     shown = ascii(redacted(path))
     shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
-    return CorruptLogError(path=named_in, reason=f"the path {shown} {problem}, and is not opened")
+    return CorruptLogError(path=named_in, reason=f"the path {shown} {problem}, so the file is not opened")

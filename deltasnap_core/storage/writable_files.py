@@ -134,11 +134,12 @@ class WritableFiles:
             filesystem.mv(source_path, target_path)
 
     def move_new(self, source: str, target: str) -> bool:
-        """Move a file to a name that no file has. Return whether it did; False: a file has that name.
+        """Move a file to an unused name. Return whether the file was moved; False: the name is taken.
 
-        Of two callers at once, one succeeds. Where the storage cannot refuse an existing name (local filesystems
-        without hard links; remote ones other than object stores), the name is checked right before the move.
-        If the storage fails after the move, this may return False. A caller for whom that matters compares contents.
+        If several callers try at once, one succeeds. Where the storage cannot refuse an existing name (local
+        filesystems without hard links; remote ones other than object stores), the name is checked right before the
+        move. If the storage fails after the move, this may return False. If that matters, compare the contents of both
+        files.
         """
         with storage_errors(target):
             if self.status(target) is not None:
@@ -169,7 +170,7 @@ class WritableFiles:
         return True
 
     def _put_new(self, source: str, target: str) -> bool:
-        """Copy a file of an object store to a name that no file has. Return whether it did."""
+        """Copy a file of an object store to an unused name. Return whether the file was copied."""
         with tempfile.TemporaryDirectory(prefix="deltasnap-") as folder, storage_errors(target):
             filesystem, target_path = self._filesystem(target)
             copy = f"{folder}/file"
@@ -177,7 +178,8 @@ class WritableFiles:
             try:
                 retrying(lambda: filesystem.put_file(copy, target_path, mode="create"))
             except Exception:
-                # Clients name a refused condition differently. The name decides: it is taken, or the storage failed.
+                # Clients raise different errors if the name is taken. So check for the file: if there is none, the
+                # storage failed.
                 if self.status(target) is not None:
                     return False
                 raise

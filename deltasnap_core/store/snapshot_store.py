@@ -6,7 +6,7 @@ The files below the root, for a table `events`:
       manifests/
         000001-<table id>.00000000000000000012.json     one a version: the commit point
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
-      last_look.json                                    what the last look at the log found; of no version
+      last_look.json                                    the result of the last look at the log; of no version
       000001-<table id>/                                a generation: all versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
@@ -28,15 +28,15 @@ A table that is dropped and created again starts a new generation. A table that 
 back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
 `stored_versions` decides which versions are current, `generations` finds a fork.
 
-A breakdown belongs to the version whose log it names, and can be counted again. `write_range` removes that of the
-version that it continues.
+A breakdown names the log of its version, and can be counted again. `write_range` removes the breakdown of the version
+that it continues.
 
 Manifests are written last, each atomically, and only if the log did not change since it was read. Names of data files
 are unique. So a killed run leaves only files that no manifest names (`prune` removes them when they are old). Two runs
 at once store the same versions twice, and the last written manifest counts: both have the same content.
 
-`change_sets` decides when changes are merged and when a new base is written; `shared_documents` has what manifests
-share.
+`change_sets` decides when changes are merged and when a new base is written; `shared_documents` stores the parts that
+manifests share.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class SnapshotStore:
     """Stored versions of tables, by table name. Threads and processes may share a store.
 
     Only current versions can be read: those of the newest generation, and those shared with the generations it forked
-    off. A version is given by its number, or by its manifest if that is read already: then the manifest is not read
-    again. Errors of all methods that read a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
+    off. A version is given by its number or by its manifest, which is then not read again. Errors of all methods that
+    read a version: StoredVersionNotFoundError; CorruptStoreError naming the file.
 
     `state`, `all_files` and `tombstones` are DataFrames that the caller runs. All their files exist and have the right
     size. If such a DataFrame fails on a file of the store, its pages are damaged. A store opened with
@@ -192,7 +192,7 @@ class SnapshotStore:
     def common_version(self, table: str, log: TableLog, listing: LogListing | None = None) -> CommonVersion:
         """Return the last version that the store and the current log of a table have in common.
 
-        Needs no Spark, stores nothing.
+        Needs no Spark, and stores nothing.
         listing: of the log, to its end, starting below the last stored version; None: list the log.
         If the log is still the stored one, this takes one listing of the store, one of the log, and one manifest.
         Errors: DeltaTableNotFoundError, CorruptLogError.
@@ -222,7 +222,7 @@ class SnapshotStore:
     def state(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
         """Return the reconciled state of a version as actions, as Snapshot.state.
 
-        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none has; None: the
+        min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none have; None: the
         commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
         found = self._reader.version(table, version)
@@ -412,8 +412,8 @@ class SnapshotStore:
         materialize_as: "table": also write `all_files` and `tombstones` of each version as plain Parquet.
         on_progress:    called with a description of the step, the number of versions done, and their total number.
         listing:        of the log, to its end, from which all versions can be loaded; None: list the log.
-        Errors: ValueError for an invalid range or name; those of reading the log; LogChangedError if the log became
-        another one during the run; StoreChangedError if another run replaced or pruned what this one builds on;
+        Errors: ValueError for an invalid range or name; those of reading the log; LogChangedError if the log was
+        replaced during the run; StoreChangedError if another run replaced or pruned versions that this one builds on;
         CorruptStoreError. On an error, the stored versions are not changed.
         """
         if not 0 <= first <= last:
@@ -458,8 +458,8 @@ class SnapshotStore:
     def fleet(self, tables: Sequence[str] | None = None, *, now_ms: int | None = None, keep: bool = False) -> pa.Table:
         """Return one row for each table, the worst first, then by name, with the columns of `FLEET_SCHEMA`.
 
-        It reads the store alone: no log, no Spark. `FleetRow` describes the columns. The condition is that of the last
-        look at the log (`looks`): `unknown` if nobody looked, or not within a day.
+        It reads only the store: no log, no Spark. `FleetRow` describes the columns. The condition is derived from the
+        last look at the log (`looks`): `unknown` without a look in the last day.
 
         tables: None: all tables of the store. now_ms: None: the clock. keep: also keep the rows for `fleet_history`.
         """
@@ -479,7 +479,7 @@ class SnapshotStore:
 
     @property
     def looks(self) -> LastLooks:
-        """What the last look at the log of each table found: read or replaced by whoever looks. No Spark."""
+        """The result of the last look at the log of each table, to read and to replace. No Spark."""
         return LastLooks(storage=self._reader.storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:

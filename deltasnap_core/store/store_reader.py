@@ -1,4 +1,4 @@
-"""StoreReader: opens what a store has of a table: its folder, its manifests, a version with its files and rows."""
+"""StoreReader: opens the stored data of a table: its folder, its manifests, a version with its files and rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class StoreReader:
     def row_changes(self, table: str, first: int, last: int, options: ScanOptions) -> RowChanges:
         """Return the row changes of the stored versions first to last."""
         in_force = self.table(table).names_in_force()
-        self.manifests(table, [last], in_force)  # not a range that may have 2**62 versions
+        self.manifests(table, [last], in_force)  # first, because the range may have 2**62 versions
         found = self.manifests(table, range(first, last + 1), in_force)
         stored = [self.version(table, manifest) for manifest in found.values()]
 

@@ -110,7 +110,7 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
 
 
 def _is_in_log(table: ScannedTable, manifests: Sequence[VersionManifest]) -> bool:
-    """Return whether the log still has the commits of the stored versions, and what their replay needs."""
+    """Return whether the log still has the commits of the stored versions, and can replay the versions."""
     log = TableLog(table.store, manifests[-1].log_path)
     try:
         listing = log.list()
@@ -135,14 +135,14 @@ def _metadata(version: StoredVersion, path: str) -> Metadata:
 def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> list[FileAction]:
     """Return the file actions of versions.
 
-    A version on the base of the version before it differs from it only in files that its changes since the base name.
-    Without the same base, all files of both are compared.
+    Two consecutive versions with the same base differ only in files that their changes since that base name. Otherwise,
+    all files of both are compared.
     """
     found: list[FileAction] = []
     last_on_base = {_base_of(each): each for each in versions}
     earlier, changes, base_files = before, None, None
     for each in versions:
-        # Without `version_changes`, it was stored as a base: its rows do not say what it changed.
+        # Without `version_changes`, it was stored as a base, whose rows do not show what it changed.
         is_followed = each.manifest.version_changes is not None
         if earlier is None or not is_followed or _base_of(earlier) != _base_of(each):
             files = None if earlier is None else earlier.arrow("all_files", _COLUMNS)
@@ -192,7 +192,7 @@ class _Changes:
         return pa.concat_tables([self.live.select(_IDENTITY), self.gone.select(_IDENTITY)])
 
     def files(self, base_files: pa.Table, *, of: _Changes) -> pa.Table:
-        """Return those live files of the version that later changes, on the same base, name."""
+        """Return the live files of the version that later changes on the same base name."""
         unchanged = _without(base_files, self.touched, self.log_path)
         return pa.concat_tables([self.live, _among(unchanged, of.touched, self.log_path)])
 
@@ -202,7 +202,7 @@ def _base_of(version: StoredVersion) -> tuple[str, DataSet]:
 
 
 def _base_files(version: StoredVersion, changes: _Changes) -> pa.Table:
-    """Return those live files of a version's base that its changes since then name."""
+    """Return the live files of a version's base that its later changes name."""
     base = version.manifest.base
     only_base = replace(version.manifest, version=base.last, changes=(), plain_parquet=None)
     files = replace(version, manifest=only_base).arrow("all_files", _COLUMNS)

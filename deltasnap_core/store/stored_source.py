@@ -1,4 +1,4 @@
-"""StoredSource: what the metadata tables of a stored version read. Its log may be deleted."""
+"""StoredSource: the data that the metadata tables of a stored version read. Its log may be deleted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class StoredSource:
         return list_below(self.table.table_path, self.table.spark_files.storage_options)
 
     def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
-        """Return the files that the table's log names now. The log may have been replaced or deleted."""
+        """Return the files that the table's current log references. It may have been replaced or deleted."""
         log = TableLog(self.table.store, self.version.manifest.log_path)
         engine = ReplayEngine(self.table.sessions)
         context = TableContext(engine=engine, log=log, files=self.table.spark_files, options=SnapshotOptions())

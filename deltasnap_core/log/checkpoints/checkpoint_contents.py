@@ -38,7 +38,7 @@ FOOTER_READERS = 8
 class CheckpointFile:
     """A Parquet file of a checkpoint with its parsed footer.
 
-    has_stats:    whether every add has its statistics as JSON; if not, `stats_parsed` holds them as a struct.
+    has_stats:    whether every add has its statistics as JSON; if not, `stats_parsed` has them as a struct.
     stats_parsed: the Arrow type of `add.stats_parsed`; None: no such column.
     """
 
@@ -65,7 +65,7 @@ class CheckpointContents:
     """An opened checkpoint. It is reconciled already, so its rows need no shuffle.
 
     top_level:  the Parquet files of the checkpoint itself; empty for a JSON checkpoint.
-    sidecars:   the files that a V2 checkpoint names; they hold file actions only.
+    sidecars:   the files that a V2 checkpoint references; they contain only file actions.
     lines:      the actions of a JSON checkpoint (LINES_SCHEMA); empty for a Parquet checkpoint.
     lines_path: URL of the JSON checkpoint; None: the checkpoint is Parquet.
     Source: PROTOCOL.md, Checkpoints; V2 Checkpoint Table Feature.
@@ -155,7 +155,7 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
 def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[str, dict[str, Any]]]:
     """Return the column and the value of each non-file action. Reads only the row groups that have some.
 
-    Errors: CorruptLogError if the file cannot be read, or if a row holds a non-file action and another action.
+    Errors: CorruptLogError if the file cannot be read, or if a row has a non-file action and another action.
     """
     wanted = [(group, leaves) for group, leaves in enumerate(leaves_of_groups(part.metadata)) if leaves]
     if not wanted:

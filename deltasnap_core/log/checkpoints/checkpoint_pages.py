@@ -1,4 +1,4 @@
-"""Reads every page of a checkpoint: only this detects damaged pages."""
+"""Reads every page of a checkpoint: the only way to detect damaged pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules for Parquet files of checkpoints: columns of actions, fields that are set, one action a row.
+"""The rules for Parquet files of checkpoints: the columns, the required fields, one action a row.
 
 Errors: CorruptLogError naming the file.
 Source: PROTOCOL.md, Checkpoints; Checkpoint Schema.
@@ -23,7 +23,7 @@ NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "ap
 """Each column of non-file actions, and a field that is set whenever the action is."""
 
 _WITNESSES = {"add": "path", "remove": "path", "sidecar": "path", **NON_FILE_COLUMNS, "checkpointMetadata": "version"}
-"""Each column of a checkpoint, and the field that is set in the rows that hold its action."""
+"""Each column of a checkpoint, and a field that is set in each row with its action."""
 
 _KNOWN_COLUMNS = set(_WITNESSES)
 _EXPECTED = {
@@ -80,7 +80,7 @@ def check_columns(path: str, schema: pa.Schema) -> None:
 
 
 def check_footer(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:
-    """Raise CorruptLogError if, by the statistics, an action lacks a field or a row holds two actions.
+    """Raise CorruptLogError if, according to the statistics, an action lacks a field or a row has two actions.
 
     metadata: `checked`. The statistics do not detect every such row: see `check_rows`.
     """
@@ -95,7 +95,7 @@ def check_footer(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> Non
 
 
 def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
-    """Return, for each row group, the columns that may hold actions, each with a leaf that is set in the rows that do.
+    """Return, for each row group, the columns that may have actions, each with a leaf that is set for each action.
 
     Row groups with only file actions have an empty entry: the reader of file actions checks those.
     """
@@ -109,7 +109,7 @@ def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
 
 
 def check_rows(path: str, rows: pa.Table, leaves: Mapping[str, str]) -> None:
-    """Raise CorruptLogError if a row of a row group holds two actions. leaves: from `leaves_of_groups`."""
+    """Raise CorruptLogError if a row of a row group has two actions. leaves: from `leaves_of_groups`."""
     holds = {column: _holds(rows, leaf) for column, leaf in leaves.items()}
     for one, other in combinations(holds, 2):
         if (holds[one] & holds[other]).any():
@@ -123,7 +123,7 @@ def _holds(rows: pa.Table, leaf: str) -> NDArray[np.bool_]:
 
 
 def _leaf(metadata: pq.FileMetaData, column: str, group: int) -> str:
-    """Return the leaf of a column that is set in the rows that hold its action. Avoids `path`: it is large."""
+    """Return a leaf of a column that is set for each of its actions. Avoids `path`, which is large."""
     witness, small = f"{column}.{_WITNESSES[column]}", f"{column}.dataChange"
     counts, others = null_counts(metadata, witness), null_counts(metadata, small)
     return small if counts and others and counts[group][1] is not None and counts[group] == others[group] else witness
@@ -134,7 +134,7 @@ def _counts(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int | None]]
 
 
 def _check_always_set(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:
-    """Raise CorruptLogError if a required field is missing, or if, by the statistics, an action lacks it."""
+    """Raise CorruptLogError if a required field is missing, or if, according to the statistics, an action lacks it."""
     for column in _ALWAYS_SET.keys() & set(schema.names):
         fields = _ALWAYS_SET[column]
         if missing := [field for field in fields if schema.field(column).type.get_field_index(field) < 0]:

@@ -1,4 +1,4 @@
-"""Reads column statistics from a Parquet footer in a way that a damaged footer cannot crash the process.
+"""Reads column statistics from a Parquet footer, such that a damaged footer cannot crash the process.
 
 If the footer is damaged, pyarrow (26.0.1) crashes the process on access to a column of a row group or to its
 statistics: its C++ code throws an exception that nothing catches.
@@ -20,7 +20,7 @@ def checked(metadata: pq.FileMetaData, size: int) -> pq.FileMetaData:
     """
     if not metadata.num_row_groups or not metadata.num_columns:
         return metadata
-    # Before it reads, pyarrow locates every column of every row group. Here it does catch exceptions.
+    # Before it reads, pyarrow locates every column of every row group. In this step, it catches exceptions.
     parquet = pq.ParquetFile(pa.PythonFile(_NothingToRead(size), "r"), metadata=metadata, pre_buffer=True)
     groups = list(range(metadata.num_row_groups))
     try:

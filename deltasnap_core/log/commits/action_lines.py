@@ -1,4 +1,4 @@
-"""The single authority on parsing lines of a commit: it decides which action a line holds.
+"""The single authority on parsing lines of a commit: it determines the action of each line.
 
 Arrow's JSON reader parses whole batches, with a schema of all fields that the replay reads. Spark reads regular lines
 in the same way. Batches with irregular lines are parsed again line by line: each line is rewritten in the usual form or
@@ -200,7 +200,7 @@ def classify_lines(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
 
 
 def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
-    """Return the lines (LINES_SCHEMA) that hold one of these actions."""
+    """Return the lines (LINES_SCHEMA) with one of these actions."""
     return lines.filter(pc.is_in(lines["action"], pa.array(actions)))
 
 
@@ -261,7 +261,7 @@ def known_action(path: str, number: int, line: str) -> dict[str, Any]:
 def _lines_of(content: bytes) -> pa.StringArray:
     """Return the lines of a text, each with its line feed, without copying. Errors: pa.ArrowInvalid."""
     if len(content) > _MAX_TEXT_BYTES:
-        raise pa.ArrowInvalid("more text than can be held")
+        raise pa.ArrowInvalid("more than 2 GiB of text")
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
     offsets = np.concatenate([[0], ends]).astype(np.int32)
     return pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(content))
@@ -294,7 +294,7 @@ def _regular_actions(texts: pa.ChunkedArray, *, are_json: bool = False) -> pa.Ta
 
 
 def _fields_of(*samples: str) -> pa.Schema | None:
-    """Return the fields of some lines that hold only file actions; None: other actions or unknown fields.
+    """Return the fields of some lines with only file actions; None: there are other actions or unknown fields.
 
     Most lines of a large commit have the same fields. For Arrow, searching for a missing field costs as much as reading
     a present one. So a schema of only these fields saves time.
@@ -380,4 +380,4 @@ def _no_utf8(path_of: Mapping[int, str], contents: Mapping[int, bytes], first_li
                 decode_utf8(path_of[version], number, line)
             except CorruptLogError as error:
                 return error
-    return CorruptLogError(path=path_of[next(iter(contents))], reason="more text than can be held")
+    return CorruptLogError(path=path_of[next(iter(contents))], reason="more than 2 GiB of text")

@@ -26,7 +26,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
 
 LARGE_COMMIT_BYTES = 16 << 20
-"""Larger commits are not held in memory: Spark reads them by path."""
+"""Larger commits are not kept in memory: Spark reads them by path."""
 
 SAMPLE_FILES = 20
 """The number of added or removed files that can be shown for any commit."""
@@ -59,8 +59,8 @@ class ReadCommit:
 
     digest:       SHA-256 of its bytes, in hex.
     file_actions: the number of files that it adds and removes.
-    sample:       the first SAMPLE_FILES of these files, for a commit that is not held in memory; otherwise empty.
-    is_large:     whether its file actions are not held in memory.
+    sample:       the first SAMPLE_FILES of these files, for a large commit; otherwise empty.
+    is_large:     whether its file actions are not kept in memory.
     """
 
     file: FileStatus
@@ -156,7 +156,7 @@ class CommitBatch:
         return pa.concat_tables([held, self.large_measures])
 
     def lines_with(self, *actions: str) -> pa.Table:
-        """Return the lines that hold one of these actions (LINES_SCHEMA).
+        """Return the lines with one of these actions (LINES_SCHEMA).
 
         File actions of large commits are not included.
         """
@@ -230,7 +230,7 @@ def commit_info(path: str, number: int, values: Any) -> CommitInfo:
 def in_one_piece(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Return one table from several, with a limited number of chunks: Spark takes one batch for each chunk."""
     joined = pa.concat_tables([schema.empty_table(), *tables])
-    # Combine chunks only now and then, so that an update does not copy all rows.
+    # Combine chunks only occasionally, so that an update does not copy all rows.
     return joined.combine_chunks() if joined.column(0).num_chunks > _MAX_PIECES else joined
 
 

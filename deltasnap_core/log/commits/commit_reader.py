@@ -1,4 +1,4 @@
-"""Reads commits, each once and many at a time. It parses some lines while it reads the next ones."""
+"""Reads commits, each once and many at a time. Lines are parsed while the next ones are read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 IN_MEMORY_BYTES = 128 << 20
-"""The maximum size of the commits of a batch that are held in memory. Of the others, only measures are kept."""
+"""The maximum size of the commits of a batch that are kept in memory. For the others, only measures are kept."""
 
 MEASURED_BYTES = 512 << 20
 """The maximum size of the measures of these other commits: about three million file actions."""
@@ -61,11 +61,11 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
     unusual = [file for file in streamed if commit_version(file.path) in parts.unusual]
     if unusual:
         parts = parts.without({commit_version(file.path) for file in unusual})
-        whole = whole.joined(_read(store, [_holdable(file, parts) for file in unusual], is_held=True))
+        whole = whole.joined(_read(store, [_keepable(file, parts) for file in unusual], is_held=True))
     commits_read = [*whole.commits, *parts.commits]
     return CommitBatch(
         commits=tuple(sorted(commits_read, key=lambda commit: commit.version)),
-        lines=_in_order_of_the_log(in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)),
+        lines=_in_log_order(in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)),
         large_measures=parts.measures,
     )
 
@@ -106,8 +106,8 @@ class _Piece:
 class _Classified:
     """The parsed lines of a piece.
 
-    Of commits that are not held, only measures and samples of the file actions are kept.
-    unusual: by version, the first line that was rewritten; only for commits that are not held.
+    For commits that are not kept in memory, only measures and samples of the file actions are kept.
+    unusual: by version, the first line that was rewritten; only for commits that are not kept in memory.
     """
 
     lines: pa.Table
@@ -147,7 +147,7 @@ class _Parts:
 
 
 def _divided(commits: Sequence[FileStatus]) -> tuple[list[FileStatus], list[FileStatus]]:
-    """Return the commits to hold in memory, and the others."""
+    """Return the commits to keep in memory, and the others."""
     held: list[FileStatus] = []
     streamed: list[FileStatus] = []
     size = 0
@@ -158,17 +158,17 @@ def _divided(commits: Sequence[FileStatus]) -> tuple[list[FileStatus], list[File
     return held, streamed
 
 
-def _in_order_of_the_log(lines: pa.Table) -> pa.Table:
+def _in_log_order(lines: pa.Table) -> pa.Table:
     versions = lines["commit_version"].to_numpy()
     if (versions[1:] >= versions[:-1]).all():
         return lines
     return lines.sort_by([("commit_version", "ascending"), ("line_number", "ascending")])
 
 
-def _holdable(file: FileStatus, parts: _Parts) -> FileStatus:
-    """Return a commit that must be held whole, because Spark would misread its lines of an unusual form.
+def _keepable(file: FileStatus, parts: _Parts) -> FileStatus:
+    """Return a commit that must be kept in memory, because Spark would misread its lines of an unusual form.
 
-    Errors: CorruptLogError if it is too large to hold.
+    Errors: CorruptLogError if it is too large for that.
     """
     if file.size <= IN_MEMORY_BYTES:
         return file

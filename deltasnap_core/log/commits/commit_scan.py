@@ -1,4 +1,4 @@
-"""Reads the first action of one kind from each of many commits, and no further."""
+"""Reads the first action of one kind from each of many commits, and stops there."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _shortened(file: ChangedFile) -> ChangedFile:
 
 
 def _bounded(info: CommitInfo | None) -> CommitInfo | None:
-    """Return a commitInfo of at most some kilobytes, whatever the writer put into it."""
+    """Return a commitInfo limited to some kilobytes: a writer may store anything in it."""
     if info is None:
         return None
     shown: dict[str, Any] = {name: getattr(info, name) for name in _NUMBERS}

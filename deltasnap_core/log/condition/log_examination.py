@@ -70,7 +70,7 @@ def examine_log(
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
 
     listing:     of the whole log; None: list it here.
-    first:       the first version whose commit is read; None: read only what the latest version needs.
+    first:       the first version whose commit is read; None: read the commits that the latest version needs.
     sound_until: the commits up to this version are known to be sound and are not read.
     read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     """
@@ -102,7 +102,7 @@ def storage_fault(error: StorageError, versions: VersionRanges | None = None) ->
 
 def _no_table(store: LogStore, table: str) -> Fault:
     if table.rstrip("/").endswith(f"/{LOG_FOLDER}"):
-        found, advice = "the path names a log folder", f"Give the table's folder, without {LOG_FOLDER}."
+        found, advice = "the path names a log folder", f"Use the table's folder, without {LOG_FOLDER}."
     elif _is_folder(store, join_url(table, LOG_FOLDER)):
         found = f"its {LOG_FOLDER} has neither a commit nor a checkpoint"
         advice = "Restore the log from a backup, or correct the path."

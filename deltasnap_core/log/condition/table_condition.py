@@ -48,14 +48,14 @@ _MAY_HAVE_FALLBACK = (
 class Fault:
     """One fault of a log.
 
-    text:         the fault in full sentences: where, what, and what is read instead.
+    text:         the fault in full sentences: where it is, what is wrong, and what is read instead.
     advice:       what to do.
     file, line:   URL of the file, without credentials, and the line in it, from 1; None: the fault concerns no single
                   file, or no single line.
-    reason:       what was expected and what was found, without the file.
+    reason:       the expected and the found content, without the file.
     versions:     the versions that cannot be loaded because of it; empty for a fault with a fallback.
     missing:      the versions whose commits are missing; only for MISSING_COMMIT.
-    read_instead: what deltasnap reads in place of a damaged checkpoint; None: nothing can replace it.
+    read_instead: the files that deltasnap reads in place of a damaged checkpoint; None: nothing can replace it.
     """
 
     kind: FaultKind
@@ -225,8 +225,8 @@ def empty_commits(table: str, empty: VersionRanges) -> Fault:
     word, they = ("commit of version", "is") if len(empty) == 1 else ("commits of versions", "are")
     return Fault(
         kind=FaultKind.EMPTY_COMMIT,
-        text=f"The {word} {empty.text()} {they} empty (0 bytes) in the log of {redacted(table)}. A writer records at "
-        "least who committed: an upload failed, or a file was truncated. deltasnap treats it as a "
+        text=f"The {word} {empty.text()} {they} empty (0 bytes) in the log of {redacted(table)}. A writer always "
+        "records at least a commitInfo, so an upload failed, or the file was truncated. deltasnap treats it as a "
         "commit without changes.",
         advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
         reason="a commit of 0 bytes",

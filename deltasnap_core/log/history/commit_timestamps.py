@@ -19,8 +19,8 @@ from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
-_COMMITS_ASKED = 10
-"""So many of the latest commits show whether a table has in-commit timestamps."""
+_COMMITS_CHECKED = 10
+"""The number of latest commits to read to find out whether a table has in-commit timestamps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,8 @@ class InCommitTimestamps:
 def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
     """Return the modification time (ms) by version, ascending.
 
-    A time not after the previous one becomes 1 ms later than it.
-    So every timestamp means one version, even after files were copied or touched. Source: Delta's
-    `DeltaHistoryManager.monotonizeCommitTimestamps`.
+    A time that is not after the previous one is set to 1 ms after it. So every timestamp belongs to one version, even
+    if files were copied or touched. Source: Delta's `DeltaHistoryManager.monotonizeCommitTimestamps`.
     """
     timestamps: dict[int, int] = {}
     previous: int | None = None
@@ -99,7 +98,7 @@ def version_timestamps(
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
-    """Return where in-commit timestamps start, by the latest version's properties; None: not enabled."""
+    """Return where in-commit timestamps start, from the properties of the latest version; None: not enabled."""
     if not in_commit_timestamps_enabled(configuration):
         return None
     since = in_commit_timestamp_enablement(configuration)
@@ -112,11 +111,10 @@ _ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
     """Return the properties of the latest version that concern timestamps.
 
-    It reads the `.crc` file first, then the latest commits. If the latest has an in-commit timestamp, it searches the
-    commits for the newest metadata. If no commit has metadata, in-commit timestamps were enabled before the earliest
-    commit that still exists.
-    If only earlier ones of these commits have it, the latest may lack what it should have: the properties in force
-    decide. They are empty if the log is too damaged to have any.
+    It reads the `.crc` file first, then the latest commits. If the latest one has an in-commit timestamp, it searches
+    the commits for the newest metadata. If no commit has metadata, in-commit timestamps were enabled before the
+    earliest commit that still exists. If only earlier commits have one, the latest commit may lack a required
+    timestamp: then the properties in force are returned, which are empty if the log is too damaged to read them.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:
@@ -124,7 +122,7 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
     if checksum is not None and checksum.metadata is not None:
         return checksum.metadata.configuration
-    infos = _readable_infos(store, newest_first[:_COMMITS_ASKED])
+    infos = _readable_infos(store, newest_first[:_COMMITS_CHECKED])
     has_own_time = (info is not None and info.in_commit_timestamp is not None for info in infos)
     if not next(has_own_time, False):
         return _properties_in_force(store, listing) if any(has_own_time) else {}

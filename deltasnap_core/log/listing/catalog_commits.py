@@ -1,4 +1,4 @@
-"""The commits that the catalog of a catalog-managed table knows."""
+"""The commits that the catalog of a catalog-managed table has ratified."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from deltasnap_core.storage.log_store import FileStatus
 class CheckpointProvider:
     """A complete checkpoint.
 
-    version: the version whose state it holds.
-    files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint names them.
+    version: the version whose state it contains.
+    files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint references them.
     kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
     format:  the format of the top-level files.
     Source: PROTOCOL.md, Checkpoints.

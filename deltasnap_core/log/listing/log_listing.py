@@ -21,7 +21,7 @@ _AFTER_DIGITS = ":"
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableCheckpoint:
-    """A checkpoint that the listing alone shows to be damaged. files: its existing files. reason: why it is damaged."""
+    """A checkpoint that the listing shows to be damaged. files: its existing files. reason: why it is damaged."""
 
     version: int
     files: tuple[FileStatus, ...]
@@ -31,7 +31,7 @@ class UnusableCheckpoint:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """The log files of a range of versions. Unknown files are left out, and so are empty files, except commits.
+    """The log files of a range of versions. Unknown files and empty files, except commits, are left out.
 
     commits:     by version, ascending.
     checkpoints: complete checkpoints, the best first.

@@ -125,7 +125,7 @@ class LogSegment:
 
 
 def is_within(compaction: FileStatus, after: int, version: int) -> bool:
-    """Return whether a compaction holds only commits of `(after, version]`."""
+    """Return whether a compaction contains only commits of `(after, version]`."""
     parsed = ParsedLogPath.parse(compaction.name)
     return (
         parsed is not None and parsed.end_version is not None and after < parsed.version < parsed.end_version <= version

@@ -45,9 +45,9 @@ class LogSegmentBuilder:
     def read_hint(self) -> LastCheckpointInfo | None:
         """Return the parsed `_last_checkpoint`; None: it is missing, or not usable (with a warning).
 
-        It never stops a load. A broken or too large file, a folder, a FIFO and a file that the storage refuses are no
-        hint.
-        Errors: NoFilesystemError, as no file of the log can be read then.
+        A broken hint never stops a load: a broken or too large file, a folder, a FIFO or a file that the storage
+        refuses counts as missing.
+        Errors: NoFilesystemError, because then no file of the log can be read.
         Source: PROTOCOL.md, Last Checkpoint File. Delta's `getCheckpointInfo`, `readLastCheckpointFile`.
         """
         try:
@@ -96,7 +96,7 @@ class LogSegmentBuilder:
         if hint and start == hint.version:
             path = redacted(self.log_path)
             _log.warning("The hint in %s is ignored: there is no checkpoint at version %d or later", path, start)
-        return search.segment(version) or search.refuse(version)
+        return search.segment(version) or search.raise_not_found(version)
 
     def update(
         self,
@@ -141,7 +141,7 @@ class LogSegmentBuilder:
     def segment_of(self, listing: LogListing, version: int) -> LogSegment:
         """Return the segment of a version from a listing of `list_versions`. Errors: as `build`."""
         if not listing.has_version(version):
-            _Search(self, NO_CATALOG, frozenset()).refuse(version)
+            _Search(self, NO_CATALOG, frozenset()).raise_not_found(version)
         return LogSegment.from_listing(listing, version)
 
 
@@ -170,14 +170,14 @@ class _Search:
         if target is None:
             return None
         if not listing.has_version(target):
-            self.refuse(target)
+            self.raise_not_found(target)
         checkpoint = _checkpoint_for(target, listing, prefer)
         if checkpoint.is_empty and first > 0:
             return None
         return LogSegment.from_listing(listing, target, checkpoint)
 
-    def refuse(self, version: int | None) -> NoReturn:
-        """Raise for a version that does not exist. Lists the whole log to state the existing versions."""
+    def raise_not_found(self, version: int | None) -> NoReturn:
+        """Raise the error for a version that does not exist. Lists the whole log to state the existing versions."""
         path = table_path(self._builder.log_path)
         listing = self.list(0, None)
         if version is None or listing.latest_version is None:

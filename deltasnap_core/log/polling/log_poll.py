@@ -1,4 +1,4 @@
-"""The values of polling a log: how far it was followed, and what a poll found."""
+"""The values of polling a log: LogCursor, the position in the log, and LogStatus, the result of a poll."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_BYTES = 16 << 20
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCursor:
-    """A position in a log. It can later show whether the log is still the same.
+    """A position in a log. It identifies the commit there, so that a replaced log is detected.
 
     generation: the table id.
     size, modification_time (ms), sha256 (hex): of the commit file of `version`. None: the file no longer exists; for
@@ -85,7 +85,7 @@ class LogStatus:
 def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> LogCursor:
     """Return the cursor to store after all versions up to `version` are processed.
 
-    One request for its commit, one read.
+    Takes one request for its commit, and one read.
     """
     commit = commit_of(store, log_path, version)
     if commit is None:
@@ -102,8 +102,8 @@ def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> 
 def continues_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None, latest: int) -> bool:
     """Return whether a log continues from a cursor. commit: the commit of the cursor's version now; None: it is gone.
 
-    Copying a table changes the times of its commits, and a cleanup deletes commits. Neither makes it another log. So
-    the content of the commit decides; it is read only if its time has changed.
+    Copying a table changes the times of its commits, and a cleanup deletes commits. In both cases,
+    it is the same log. So the content of the commit decides; it is read only if its time has changed.
     """
     if latest < cursor.version:
         return False

@@ -15,7 +15,7 @@ from deltasnap_core.protocol.json_text import decode_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCheckpointInfo:
-    """The last checkpoint that a writer created, as stated in the file.
+    """The last checkpoint that a writer created, according to the file.
 
     size:              number of actions in the checkpoint (None or -1: unknown).
     parts:             of a multi-part checkpoint; otherwise None.

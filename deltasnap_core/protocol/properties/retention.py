@@ -10,7 +10,7 @@ KEEPS_EVERYTHING = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Tombstones deleted at `expired_until` (ms since the epoch) or before have expired; None: none has.
+    """Tombstones deleted at `expired_until` (ms since the epoch) or before have expired; None: none have expired.
 
     A tombstone without a deletion time counts as one of 1970.
     `rules/expiry.py` has the same rule for rows, in SQL and in Arrow.
@@ -42,7 +42,7 @@ class Retention:
         )
 
     def later_of(self, other: Retention) -> Retention:
-        """Return the one of the two that keeps less: an expired tombstone never comes back."""
+        """Return the stricter of the two retentions: an expired tombstone never comes back."""
         return self if self.is_within(other) else other
 
 

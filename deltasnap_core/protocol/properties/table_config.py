@@ -1,7 +1,7 @@
 """The `delta.*` properties that a reader needs, with their units and defaults.
 
 Each function takes a table's `configuration` (Metadata.configuration). An invalid value counts as absent, with a
-warning: a reader must not reject a table for it. Source: Delta's `DeltaConfigs`.
+warning: a reader must not reject a table because of it. Source: Delta's `DeltaConfigs`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
 
 
 def check_column_mapping_mode(configuration: Configuration) -> None:
-    """Raise ValueError if the property has another value. Then nobody knows the names of the columns in data files."""
+    """Raise ValueError for an unknown mode, with which the column names in data files would be unknown."""
     text = configuration.get(_COLUMN_MAPPING_MODE)
     if text is not None:
         try:

@@ -19,8 +19,8 @@ class SnapshotState:
 
     size_in_bytes, num_of_files: of the live files.
     num_of_removes:              tombstones that have not expired.
-    num_known_records:           rows, before deletion vectors, of the live files that state their number.
-    num_files_without_records:   live files that do not state it.
+    num_known_records:           rows of the live files with a known number of rows, before deletion vectors.
+    num_files_without_records:   live files with an unknown number of rows.
     num_deletion_vectors, num_deleted_records: files with a deletion vector, and the rows that these delete.
     set_transactions, domain_metadata: ascending by application id and by domain; removed domains are left out.
     protocol, metadata:          None only if the snapshot's validation was turned off and the log has none.
@@ -45,7 +45,7 @@ class SnapshotState:
 
     @property
     def num_records(self) -> int | None:
-        """Rows of the live files before deletion vectors; None: a file does not state its number."""
+        """Rows of the live files before deletion vectors; None: unknown for some file."""
         return None if self.num_files_without_records else self.num_known_records
 
     def to_json(self) -> dict[str, Any]:

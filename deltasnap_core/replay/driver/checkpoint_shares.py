@@ -101,9 +101,9 @@ def shares_of(part: CheckpointFile, columns: Iterable[str]) -> Iterator[Share]:
 
 
 def map_shares(shares: Sequence[S], function: Callable[[S, bool], T]) -> list[T]:
-    """Return `function` of each share, in order, run in several threads. An item may also stand for a share.
+    """Return `function` of each share, in order, run in several threads.
 
-    The second argument of `function` tells it to read in threads itself: it is True if there are few shares.
+    shares: of any type. The second argument of `function` is True if there are few shares: it may then use threads too.
     """
     threads = min(os.cpu_count() or 1, _MAX_THREADS, len(shares))
     use_threads = len(shares) < 2 * threads

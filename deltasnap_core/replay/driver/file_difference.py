@@ -26,8 +26,9 @@ class FileDifference:
 
     added, removed: path (text, as in the log), vector_id (text, empty: no deletion vector), size (int64, bytes; null:
                     the log does not state it). In any order.
-    assumed:        why the files of the earlier version cannot be read; None: they were read. Then the commits decide
-                    alone: a file was there before if the first of them that names it removes it.
+    assumed:        the error of reading the files of the earlier version; None: they were read. After an error, the
+                    result is derived from the commits alone: the earlier version has a file if the first commit
+                    that names the file removes it.
     """
 
     added: pa.Table
@@ -36,9 +37,9 @@ class FileDifference:
 
 
 def file_difference(store: LogStore, log_path: str, before: VersionLog, commits: CommitBatch) -> FileDifference | None:
-    """Return what commits after a version change in its files; None: they change too many to compare in memory.
+    """Return the files that commits after a version add and remove; None: too many to compare in memory.
 
-    Of the version, it keeps only the files that the commits name.
+    Keeps only those files of the version in memory that the commits name.
     """
     measures = commits.measures
     if measures is None:
@@ -48,7 +49,7 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
     live, assumed = _first_removed(actions), None
     try:
         live = _live_among(store, log_path, before, changed) if changed.num_rows else live
-    except DeltaSnapError as error:  # whatever the reason: the commits can be read
+    except DeltaSnapError as error:  # the commits can be read nevertheless
         assumed = error
     is_live = changed["deleted_at"].is_null()
     added, gone = changed.filter(is_live), changed.filter(pc.invert(is_live))
@@ -70,7 +71,7 @@ def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -
     """Return the live files of a loaded log whose keys are in `wanted`."""
     measures = log.batch.measures
     if measures is None:
-        raise CorruptLogError(path=log_path, reason="the commits before are too large for the memory of this process")
+        raise CorruptLogError(path=log_path, reason="the earlier commits are too large for the memory of this process")
     own = _among(newest_file_actions(_keyed(measures, log_path)), wanted).drop_columns(
         ["commit_version", "line_number"]
     )

@@ -58,7 +58,7 @@ def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = (
     """Return the newest line of each logical file among commits (LINES_SCHEMA with `path_key` in place of the path).
 
     within: return the newest line of each (*within, logical file) instead.
-    Errors: UnusualError if the lines of some commit are not held in memory.
+    Errors: UnusualError if the lines of some commit are not kept in memory.
     """
     if batch.large:
         raise UnusualError("a large commit")

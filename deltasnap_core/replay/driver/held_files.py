@@ -1,4 +1,4 @@
-"""Counts the files of a version on the driver, and holds them in memory to follow later versions."""
+"""Counts the files of a version on the driver, and keeps them in memory to follow later versions."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class HeldFiles:
         return Answer(value=change, computed_by=f"driver: {work}")
 
     def release(self) -> None:
-        """Free the held files."""
+        """Free the files in memory."""
         self._rows = None
         if self._release_memory is not None:
             self._release_memory()

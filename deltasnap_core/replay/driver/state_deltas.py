@@ -80,7 +80,7 @@ def deltas_of_range(
     known = unexpired(touched_or_expiring(files, commits, retentions[first], retentions[last]), retentions[first])
     changed = newest_file_actions(commits, within=("commit_version",))
     rows = pa.concat_tables([known, changed.select(known.column_names)])
-    # A row is in force from its version on, until another row replaces it or it expires. Some expire before they begin.
+    # A row is in force from its version until another row replaces it or it expires. Some expire before they begin.
     begins = np.concatenate([np.full(known.num_rows, first), changed["commit_version"].to_numpy()]).astype(np.int64)
     ends = np.minimum(_replaced_at(rows, begins, last + 1), _expired_at(rows, retentions, last + 1))
     is_begun, is_ended = (begins > first) & (ends > begins), (ends > begins) & (ends <= last)

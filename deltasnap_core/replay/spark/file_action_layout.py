@@ -19,13 +19,13 @@ from deltasnap_core.rules.measures import DELETED_AT, MEASURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileActionLayout:
-    """The facts about a frame's columns that the replay needs.
+    """The columns of a frame, as the replay needs them.
 
     columns:     all columns.
     key:         the columns that identify a logical file.
-    is_add:      SQL: whether a row is a live file.
-    deleted_at:  SQL: when (ms) a tombstone was deleted; null for a live file.
-    is_same:     SQL: whether a row has the same logical file as a row of another frame, whose key columns start with
+    is_add:      SQL for whether a row is a live file.
+    deleted_at:  SQL for the deletion time (ms) of a tombstone; null for a live file.
+    is_same:     SQL for whether a row has the same logical file as a row of another frame, whose key columns start with
                  `other_`.
     shuffle_key: the key columns that Spark shuffles by to compare rows with `is_same`.
     """

@@ -88,7 +88,7 @@ class ActionReader:
         return StructType([StructField("add", self.add_schema), StructField("remove", self.remove_schema)])
 
     def checkpoint_actions(self, contents: CheckpointContents) -> DataFrame | None:
-        """Return the file actions of a checkpoint (FULL), which are reconciled already. None: it holds none.
+        """Return the file actions of a checkpoint (FULL), which are reconciled already. None: it has none.
 
         Statistics are JSON even if the checkpoint has them only as a struct.
         """
@@ -100,7 +100,7 @@ class ActionReader:
         return self._keyed(frames) if frames else None
 
     def commit_actions(self, batch: CommitBatch) -> DataFrame | None:
-        """Return the file actions of commits (FULL, commit_version, line_number) in any order. None: they hold none."""
+        """Return the file actions of commits (FULL, commit_version, line_number) in any order. None: there are none."""
         frames = []
         lines = batch.lines_with(*FILE_ACTIONS)
         if lines.num_rows:
@@ -114,7 +114,7 @@ class ActionReader:
         return self._keyed(frames, *_PLACE)
 
     def commit_measures(self, batch: CommitBatch) -> DataFrame | None:
-        """Return the measured file actions of commits (commit_version, line_number, MEASURED). None: they hold none."""
+        """Return the measured file actions of commits (commit_version, line_number, MEASURED). None: there are none."""
         if batch.measures is None:
             actions = self.commit_actions(batch)
             return None if actions is None else measured(actions, *_PLACE)
@@ -130,7 +130,7 @@ class ActionReader:
             lines = _lines_of(text, text.metadataColumn("_metadata")["file_name"])
             _ = lines.schema
         except UnsupportedOperationException:
-            # This server has no column with the file of a row. One read for each file tells the same.
+            # This server has no column with the file of a row: read each file separately.
             texts = [(path, file_reader(self.spark).text(path, lineSep="\n")) for path in paths]
             return reduce(DataFrame.unionAll, (_lines_of(each, F.lit(split_url(path)[1])) for path, each in texts))
         return lines
@@ -215,7 +215,7 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     """Add the canonical path and the key of the logical file (`path_keys`). Rows without a file action are left out.
 
     others: columns to keep before those of FULL.
-    If a row holds both file actions, the query raises an error when Spark runs it.
+    If a row has both an `add` and a `remove`, the query raises an error when Spark runs it.
     Source: PROTOCOL.md, Action Reconciliation; Deletion Vectors, Derived Fields.
     """
     # SQL text, not Column calls: for a small table, building Columns takes longer than the query itself. The same holds

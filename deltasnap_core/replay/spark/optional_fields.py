@@ -1,4 +1,4 @@
-"""Makes every field of a Parquet file optional, for a server that does not read a struct that is null as Spark does."""
+"""Makes every field of a Parquet file optional, for servers that read null structs differently from Spark."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 
 
 def with_optional_fields(file: Path) -> None:
-    """Write a file again with optional fields if a struct in it has a required one; its rows stay the same.
+    """Rewrite a file with optional fields if it has required ones. Its rows stay the same.
 
-    Sail takes a required field for not null where its struct is null: `add.path is not null` is true for every row of
+    Sail treats a required field as not null even if its struct is null: `add.path is not null` is true for every row of
     a checkpoint whose writer declares `path` as required in `add`.
-    Only the name `file` gets new content: other links to the old content keep it.
+    The file gets a new inode: other hard links keep the old content.
     """
-    # In nanoseconds, the years before 1677 and after 2262 would become others.
+    # Nanoseconds would overflow for years before 1677 and after 2262.
     parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
     schema = parquet.schema_arrow
     optional = pa.schema([_optional(field) for field in schema], schema.metadata)

@@ -1,4 +1,4 @@
-"""Writes a DataFrame as Parquet into a new folder on any storage, also one that Spark has no connector for."""
+"""Writes a DataFrame as Parquet into a new folder on any storage, even without a Spark connector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltasnap_core.storage.urls import to_url
 
 _OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # A session may limit it, and then one partition becomes several files.
+    # With a limit from the session, one partition would become several files.
     "maxRecordsPerFile": "0",
 }
 

@@ -29,7 +29,7 @@ _NAMES_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
     rf"|expected {ONE_ACTION}"
-    # Of a reader in Rust, where Java has the ones above.
+    # Errors of readers in Rust; those above are Java's.
     r"|Parquet (?:argument )?error|ARROW:schema|invalid utf-8"
     # Decoding errors after the file was read. Our queries never index into arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
@@ -39,7 +39,7 @@ _NAMES_STORAGE = re.compile(
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
-_GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # of a Connect server that no longer runs
+_GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # from a Connect server that has stopped
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
 _LONGEST = 300
 

@@ -1,6 +1,6 @@
-"""Makes files readable for a Spark session that has no connector for their storage.
+"""Makes files readable for a Spark session without a connector for their storage.
 
-For example, pip's PySpark has no S3.
+For example, PySpark from PyPI has no connector for S3.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class SparkFiles:
     instance.
 
     A server that reads a missing file as an empty one is not Apache Spark. It gets a copy of every file, or a hard
-    link, which stays. This process checks the pages of a Parquet file first, as Spark does while it reads them, and
-    writes the copy again if it has required fields in a struct (`with_optional_fields`).
+    link, which remains if the original is deleted. This process checks the pages of a Parquet file first, as Spark does
+    when it reads them, and rewrites the copy if it has required fields in a struct (`with_optional_fields`).
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class SparkFiles:
     ) -> None:
         """Create an instance.
 
-        can_read:      whether Spark knows the filesystem of a URL, given in Spark's form. It is called once for each
-                       scheme and bucket, with the first URL there. That file may not exist yet.
+        can_read:      whether Spark has a connector for the filesystem of a URL, given in Spark's form. It is called
+                       once for each scheme and bucket, with the first URL there. That file may not exist yet.
         skips_missing: whether Spark reads a missing file as an empty one.
         """
         self._storage_options = dict(storage_options or {})
@@ -145,7 +145,7 @@ class SparkFiles:
 
     @property
     def copies_all(self) -> bool:
-        """Whether Spark gets a copy of every file, also of those that it could read directly."""
+        """Whether Spark gets a copy of every file, even if it could read the file directly."""
         if self._needs_copies is None:
             self._needs_copies = self._skips_missing()
         return self._needs_copies
@@ -169,7 +169,7 @@ class SparkFiles:
     def _download(self, url: str, copy: Path) -> None:
         if is_local(url):
             with suppress(OSError):  # another filesystem, or a file of another user: copied below
-                # `link` of a symbolic link would be another one, perhaps to nowhere.
+                # Linking a symbolic link would create another symbolic link, perhaps a dangling one.
                 os.link(Path(local_path(url)).resolve(), copy)
                 return
         filesystem, fs_path = filesystem_of(url, self._storage_options)
@@ -246,7 +246,7 @@ def skips_missing_files(spark: SparkSession) -> bool:
             _ = file_reader(spark).text(to_url(probe)).schema
         except PySparkException as error:
             if error.getCondition() != _NOT_THERE:
-                raise  # not an answer: the server is starting, or gone
+                raise  # no conclusion: the server is starting, or has stopped
             return False
         probe.write_text(text, encoding="utf-8")
         found = [row[0] for row in file_reader(spark).text(to_url(probe)).collect()]

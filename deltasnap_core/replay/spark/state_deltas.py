@@ -1,9 +1,9 @@
 """StateDelta in Spark: the changes that commits make to the computed state.
 
 Counterpart: `replay/driver/state_deltas.py`.
-For a range of versions (a, b], each commit is read once, and of the state at `a` only the keys that they change. Each
-action counts from its version until the next action of its key. A StateDelta has what begins and what ends at a
-version.
+For a range of versions (a, b], each commit is read once, and the state at `a` only for the keys that the commits
+change. Each action counts from its version until the next action of its key. A StateDelta has the actions that begin
+and those that end at a version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Action reconciliation in Spark: combines a checkpoint and later commits to the state of a version."""
+"""Action reconciliation in Spark: combines a checkpoint and later commits into the state of a version."""
 
 from __future__ import annotations
 

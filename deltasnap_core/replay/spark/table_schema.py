@@ -16,7 +16,7 @@ from deltasnap_core.redaction import logger_of
 _log = logger_of(__name__)
 
 UNKNOWN_TYPES = "deltasnap.unknownTypes"
-"""The metadata key of a field with types that Spark does not know.
+"""The metadata key of a field with types that are unknown to Spark.
 
 Its value maps paths to type names. A path is the field name, followed by `.element`, `.key` or `.value` inside arrays
 and maps.
@@ -32,7 +32,7 @@ def parse_schema(schema_string: str | None) -> StructType:
     All types of this PySpark are kept, including `variant`, `void`, intervals, `char(n)` and `varchar(n)`. The metadata
     of a field is kept: column mapping ids and physical names, type-widening history, collations, and the char or
     varchar type of a string column.
-    A type that Spark does not know becomes a string; its name is stored in the field's metadata under `UNKNOWN_TYPES`,
+    A type that is unknown to Spark becomes a string; its name is stored in the field's metadata under `UNKNOWN_TYPES`,
     and a warning is logged. A user-defined type becomes its storage type; its class is stored there too.
     Errors: ValueError if the text is not the schema of a table.
     Source: PROTOCOL.md, Schema Serialization Format.
@@ -61,7 +61,7 @@ def _field(value: Mapping[str, Any]) -> StructField:
 
 
 def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
-    """Return the type for a JSON value. Types that Spark does not know are added to `unknown`, by path."""
+    """Return the type for a JSON value. Types that are unknown to Spark are added to `unknown`, by path."""
     match value:
         case str():
             known = _named_type(value)
@@ -89,7 +89,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
 
 
 def _named_type(name: str) -> DataType | None:
-    """Return the Spark type for a name such as `decimal(10,2)`; None: this PySpark does not know it."""
+    """Return the Spark type for a name such as `decimal(10,2)`; None: unknown to this PySpark."""
     checked = type_name(name)
     if checked is None:
         return None

@@ -45,8 +45,8 @@ class FileAction:
 class ChangedRows:
     """Rows of a file that one version inserted or deleted.
 
-    change:           INSERT or DELETE; None: a file of change data, whose rows say it themselves.
-    vector:           the rows that it deletes did not change; None: all rows of the file changed, or `only` says which.
+    change:           INSERT or DELETE; None: a file of change data, whose rows have a column for it.
+    vector:           the rows that it deletes did not change; None: all rows of the file changed, or those in `only`.
     only:             the indexes of the rows that changed; None: all that `vector` does not delete.
     """
 
@@ -102,9 +102,9 @@ def with_partition_values(
     actions: Iterable[FileAction],
     before: Callable[[Sequence[str]], Mapping[str, Mapping[str, str | None]]],
 ) -> list[ChangedRows]:
-    """Return rows with the partition values that their `remove` does not state, from the `add` of the file.
+    """Return rows with missing partition values (of a `remove` without them) taken from the `add` of the file.
 
-    before: returns the partition values of files, by path, that the version before these commits has.
+    before: returns the partition values of files of the version before these commits, by path.
     """
     added = {action.path: action.partition_values for action in actions if action.partition_values is not None}
     unknown = {each.path for each in rows if each.partition_values is None and each.path not in added}
@@ -116,7 +116,7 @@ def with_partition_values(
 
 @dataclass(frozen=True, slots=True)
 class _OneFile:
-    """The actions of one commit for one file: no two alike."""
+    """The actions of one commit for one file, without duplicates."""
 
     removes: tuple[FileAction, ...]
     adds: tuple[FileAction, ...]
@@ -136,7 +136,7 @@ class _OneFile:
 
 
 def _between(file: _OneFile, rows_of: RowsOf) -> list[ChangedRows]:
-    """Return the rows that a file gained or lost by another deletion vector."""
+    """Return the rows that a file gained or lost with a new deletion vector."""
     if not all(action.data_change for action in file.actions):
         return []
     before, after = (

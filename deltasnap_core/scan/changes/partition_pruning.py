@@ -1,4 +1,4 @@
-"""Leaves out the files of row changes that have none of the requested rows, by their partition values."""
+"""Skips files of row changes whose partition values show that they have no requested rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltasnap_core.scan.skipping.data_skipping import skipping_of
 
 
 def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str) -> list[ChangedRows]:
-    """Return rows without those whose partition values exclude that a condition is true; at most one Spark job.
+    """Return the rows whose partition values do not rule out a condition; at most one Spark job.
 
     table: with the columns that the condition may use, and the partition columns of the files.
     Errors: PredicateError.

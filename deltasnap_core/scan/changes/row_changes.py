@@ -42,7 +42,7 @@ _TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedVersion:
-    """Facts about a version whose changes are read.
+    """A version whose changes are read.
 
     timestamp: ms since the epoch.
     metadata_before: of the version before; its partition columns are those of the removed files.
@@ -58,7 +58,7 @@ class ChangedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeOptions:
-    """What a caller wants of the changes. See DeltaLog.row_changes."""
+    """The options of a caller for row changes. See DeltaLog.row_changes."""
 
     key: Sequence[str] | str | None = None
     net: bool = False
@@ -70,9 +70,9 @@ class ChangeOptions:
 class RowChanges:
     """The changes of some versions.
 
-    table:    at the last of them; its schema is that of the result.
-    versions: ascending.
-    rows:     what changed.
+    table:    the table at the last version; the result has its schema.
+    versions: by number, ascending.
+    rows:     the changed rows.
     """
 
     table: ScannedTable
@@ -95,8 +95,8 @@ class RowChanges:
     def _of_each_version(self, where: str | None) -> DataFrame:
         """Return the changes of each version. where: files without such rows may be left out.
 
-        Equal rows have equal partition values. So if a file is left out, an equal row in another file does not fulfil
-        the condition either, and it makes no difference that nothing cancels it out.
+        Equal rows have equal partition values. So if a file is left out, equal rows in other files do not meet the
+        condition either: whether they cancel out makes no difference.
         """
         compared = self._compared_versions
         rewritten = [each for each in self.rows if each.version in compared]
@@ -108,7 +108,7 @@ class RowChanges:
 
     def _by_key(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
         if self._only_adds and (not net or len({each.version for each in self.rows}) <= 1):
-            return self._read(self.rows)  # nothing to cancel, to pair, or to date again
+            return self._read(self.rows)  # nothing to cancel or to pair, and each row has its version
         comparison = RowComparison(logical_schema(self.table.schema))
         changes = comparison.difference(self._read(self.rows))
         if net:
@@ -234,9 +234,9 @@ def _with_partition_values(
     files_before: Callable[[Sequence[str]], DataFrame],
     path: str,
 ) -> list[ChangedRows]:
-    """Return rows with the partition values that a `remove` does not state: writers may leave them out.
+    """Return rows with missing partition values filled in: writers may omit them in a `remove`.
 
-    Errors: RowChangesError if no earlier `add` states them.
+    Errors: RowChangesError if no earlier `add` has them.
     """
 
     def is_unknown(each: ChangedRows) -> bool:

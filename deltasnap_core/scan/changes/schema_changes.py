@@ -64,7 +64,7 @@ def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
 def _problems(
     earlier: StructType, earlier_mode: ColumnMappingMode, later: StructType, later_mode: ColumnMappingMode, above: str
 ) -> Iterator[str]:
-    """Yield what prevents reading rows of one schema with another."""
+    """Yield the differences that prevent reading rows of one schema with another."""
     is_mapped = later_mode != "none"
     found = {_physical(field, later_mode): field for field in later}
     for field in earlier:

@@ -9,7 +9,7 @@ from deltasnap_core.errors import CorruptLogError, DataPathError
 from deltasnap_core.storage.trusted_paths import resolve_path
 from deltasnap_core.storage.urls import split_url
 
-_AS_THEY_ARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*:@&=+$,;/")
+_UNQUOTED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*:@&=+$,;/")
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
 
 
@@ -36,7 +36,7 @@ def spark_name(url: str) -> str:
 
 
 def _quoted(character: str) -> str:
-    kept = character in _AS_THEY_ARE
+    kept = character in _UNQUOTED
     if ord(character) >= 128:
         kept = unicodedata.category(character) not in _SPACES_AND_CONTROLS
     return character if kept else "".join(f"%{byte:02X}" for byte in character.encode())

@@ -104,10 +104,10 @@ def _check_numbers(vector: DeletionVectorDescriptor) -> None:
 def decode_z85(text: str) -> bytes:
     """Return the bytes of a Z85 text. Errors: ValueError. Source: rfc.zeromq.org/spec/32.
 
-    Five characters can be more than 32 bits. Of these, the lower 32 count, as in Delta's Base85Codec.
+    Five characters may encode more than 32 bits. Only the lower 32 are used, as in Delta's Base85Codec.
     """
     if len(text) % 5:
-        raise ValueError(f"expected Z85 of a length that 5 divides, found {len(text)} characters")
+        raise ValueError(f"expected Z85 with a length divisible by 5, found {len(text)} characters")
     content = bytearray()
     for begin in range(0, len(text), 5):
         number = 0

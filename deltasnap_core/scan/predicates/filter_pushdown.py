@@ -6,7 +6,7 @@ differ, a pushed filter loses rows. Filters that are not listed here are evaluat
 - A column of a type in `EVERY_OPERATOR` is read directly: Spark may push down any filter, including filters on the
   DataFrame of a scan.
 - Any other column is read through an expression that Spark does not push filters through (`to_logical`).
-- For columns of a type in `WITH_ROOM`, separate conditions (`pushed_conditions`) are generated and pushed down.
+- For columns of a type in `WITH_MARGIN`, separate conditions (`pushed_conditions`) are generated and pushed down.
 
 Nothing is pushed down if the table's files may have another type (type widening) or another column with that name
 (column mapping by id): Spark resolves the columns of a pushed filter by name.
@@ -44,7 +44,7 @@ bloom filters distinguish -0.0 from 0.0, which are equal in Spark. For timestamp
 down hardly anything.
 """
 
-WITH_ROOM = {
+WITH_MARGIN = {
     "date": ("interval '1' day", "a filter passes through java.sql.Date, which lacks days that a time zone skipped"),
     "timestamp": ("interval '1' second", "Spark cuts a constant to milliseconds where a file has those"),
 }
@@ -95,16 +95,16 @@ def pushed_conditions(condition: exp.Expr, columns: TableColumns) -> Iterator[st
 
 def _bound(column_node: exp.Expr, operator: str, value_node: exp.Expr, columns: TableColumns) -> Iterator[str]:
     column, value = column_of(column_node, columns), value_of(value_node)
-    if column is None or value is None or not _is_with_room(column) or value.kind not in _KINDS[column.data_type]:
+    if column is None or value is None or not _is_with_margin(column) or value.kind not in _KINDS[column.data_type]:
         return
     kind = sql_type(column.data_type)
     constant = f"try_cast({value.sql} as {kind})"
-    room = f"{'-' if operator == '>=' else ''}{WITH_ROOM[column.data_type][0]}"
-    end = f"cast(try_add({constant}, {room}) as {kind})"
+    margin = f"{'-' if operator == '>=' else ''}{WITH_MARGIN[column.data_type][0]}"
+    end = f"cast(try_add({constant}, {margin}) as {kind})"
     name = ".".join(map(quoted, column.physical_path))
     # After the first OR, there are only constants: Spark evaluates them before it reads.
     yield f"({name} {operator} {end} or {end} is null or {constant} < {_SINCE})"
 
 
-def _is_with_room(column: TableColumn) -> bool:
-    return column.data_type in WITH_ROOM and not column.is_partition and not column.is_widened
+def _is_with_margin(column: TableColumn) -> bool:
+    return column.data_type in WITH_MARGIN and not column.is_partition and not column.is_widened

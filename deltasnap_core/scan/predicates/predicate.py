@@ -29,11 +29,11 @@ _NOT_OF_ROWS = {
     exp.Parameter: "a parameter",
     exp.Explode: "a generator",
 }
-# Parents below which sqlglot recognizes columns reliably. Others may be functions that it does not know.
+# Parents below which sqlglot recognizes columns reliably. Others may be functions that are unknown to it.
 _KNOWN_PARENTS = (
     exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Cast, exp.Tuple, exp.Dot, exp.Binary, exp.Neg
 )  # fmt: skip
-_MOMENTS = ("now", "today", "tomorrow", "yesterday")
+_CURRENT_TIMES = ("now", "today", "tomorrow", "yesterday")
 
 
 class NotParsedError(PredicateError):
@@ -100,16 +100,16 @@ def has_only(node: exp.Expr, *names: str) -> bool:
     return not any(value for name, value in node.args.items() if name not in names)
 
 
-def is_of_the_moment(node: exp.Expr) -> bool:
-    """Return whether a node is a text that Spark interprets as the current time, such as `date'today'`."""
-    return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _MOMENTS
+def is_current_time(node: exp.Expr) -> bool:
+    """Return whether a node is a text that Spark interprets relative to the current time, such as `date'today'`."""
+    return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _CURRENT_TIMES
 
 
 def _tokens(where: str) -> list[Token]:
     """Return the tokens of a text. Checks the limits."""
     try:
         tokens: list[Token] = Spark().tokenize(where)
-    except Exception as error:  # whatever sqlglot does not expect, Spark may accept
+    except Exception as error:  # sqlglot may fail on text that Spark accepts
         check_untokenized(where)
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     check_tokens(where, tokens)
@@ -125,7 +125,7 @@ def _parse(where: str) -> exp.Expr:
         raise NotParsedError(predicate=where, position=_offset(where, details), reason=reason) from error
     except RecursionError as error:
         raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
-    except Exception as error:  # whatever sqlglot does not expect, Spark may accept
+    except Exception as error:  # sqlglot may fail on text that Spark accepts
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
     if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
         raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
@@ -171,7 +171,7 @@ def _conjunct(text: str, tree: exp.Expr, columns: TableColumns) -> Conjunct:
     """Return a condition. tree: the parsed text, with positions."""
     tree = _unnested(tree)
     found: list[tuple[int, int, TableColumn]] = []
-    is_plain = all(isinstance(node, _PLAIN) and not is_of_the_moment(node) for node in tree.walk())
+    is_plain = all(isinstance(node, _PLAIN) and not is_current_time(node) for node in tree.walk())
     for node in tree.find_all(exp.Column, exp.Dot):
         if isinstance(node.parent, exp.Dot):
             continue

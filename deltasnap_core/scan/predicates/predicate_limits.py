@@ -78,7 +78,7 @@ def check_untokenized(where: str) -> None:
     """Raise PredicateError for a text that cannot be split into tokens and that may be nested too deeply."""
     words = re.findall(r"\w+|[^\w\s]", where)
     if len(words) > MAX_DEPTH:
-        raise _beyond(where, None, "words, where the text cannot be taken apart", MAX_DEPTH, len(words))
+        raise _beyond(where, None, "words in a text that cannot be tokenized", MAX_DEPTH, len(words))
 
 
 def _beyond(where: str, position: int | None, what: str, limit: int, found: int | None = None) -> PredicateError:

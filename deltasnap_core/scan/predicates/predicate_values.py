@@ -9,7 +9,7 @@ from typing import Literal
 from sqlglot import exp
 
 from deltasnap_core.rules.sql_text import string_sql
-from deltasnap_core.scan.predicates.predicate import has_only, is_of_the_moment
+from deltasnap_core.scan.predicates.predicate import has_only, is_current_time
 
 ValueKind = Literal["null", "boolean", "number", "string", "date", "timestamp", "timestamp_ntz"]
 
@@ -72,7 +72,7 @@ def value_of(node: exp.Expr) -> PredicateValue | None:
 
 def _literal(node: exp.Literal) -> PredicateValue | None:
     if node.is_string:
-        if is_of_the_moment(node):
+        if is_current_time(node):
             return None
         return PredicateValue(kind="string", sql=string_sql(node.name), text=node.name)
     return PredicateValue(kind="number", sql=node.name) if _NUMBER.fullmatch(node.name) else None
@@ -80,7 +80,7 @@ def _literal(node: exp.Literal) -> PredicateValue | None:
 
 def _typed(node: exp.Cast) -> PredicateValue | None:
     inner = node.this
-    if not isinstance(inner, exp.Literal) or is_of_the_moment(inner) or not has_only(node, "this", "to"):
+    if not isinstance(inner, exp.Literal) or is_current_time(inner) or not has_only(node, "this", "to"):
         return None
     target = node.to.this
     if inner.is_string and target in _KINDS:

@@ -77,7 +77,7 @@ def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> 
 
 
 def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skipping:
-    # The session decides what a backslash in a string means: no string constant is reliable.
+    # The meaning of a backslash in a string depends on the session: no string constant is reliable.
     strings_are_sure = "\\" not in where
     partitions: list[str] = []
     statistics: list[str] = []

@@ -41,11 +41,11 @@ NAMES = (
 
 
 class MetadataSource(Protocol):
-    """What the metadata tables read: of a snapshot or of a stored version. Each part is read when a table needs it."""
+    """The data that the metadata tables read, of a snapshot or of a stored version. Each part is read on demand."""
 
     @property
     def retention_ms(self) -> int:
-        """How long a tombstone is kept."""
+        """How long a tombstone is kept (ms)."""
 
     @property
     def now_ms(self) -> int:
@@ -73,9 +73,9 @@ class MetadataSource(Protocol):
         """Return the files below the table's folder."""
 
     def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
-        """Return the files that other versions in the log name, including later ones.
+        """Return the files that other versions in the log reference, including later ones.
 
-        every_commit: also those that each commit names.
+        every_commit: also the files that each commit names.
         """
 
 
@@ -221,7 +221,7 @@ class MetadataTables:
         than `delta.targetFileSize`, default 128 MiB), files_with_deletes (long: files of which a deletion vector
         deletes more than 5 % of the rows, or whose number of rows is unknown), rewritten_files, rewritten_bytes (long:
         files that OPTIMIZE would rewrite), files_after (long: files of the partition after it), statement (string: the
-        SQL that does it, with the partition values as in the log; null: one of them is binary).
+        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary).
 
         The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
         first, are packed until a file would exceed the target; two files or more become one. A partition in which no
@@ -304,7 +304,7 @@ _PARTITION_TOTALS = (
 
 
 def _lives(events: DataFrame) -> DataFrame:
-    """Return the time of each file in the table, from adds and removes by version."""
+    """Return the versions between which each file was in the table, from adds and removes by version."""
     actions = events.selectExpr(
         "version", "path", "add.path is not null as is_add", "coalesce(add.size, remove.size) as size",
         "coalesce(add.dataChange, remove.dataChange) as data_change",

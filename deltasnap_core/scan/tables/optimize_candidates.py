@@ -3,7 +3,7 @@
 The rules are those of Delta's `OptimizeTableCommand`. A file is eligible if it is smaller than the target size, or if
 its deletion vector deletes more than 5 % of its rows (or of an unknown number of rows). The eligible files of a
 partition, smallest first, fill bins of at most the target size. A bin of two files or more becomes one file; a bin of
-one file is left as it is, also if rows of it are deleted. (`REORG TABLE ... APPLY (PURGE)` rewrites such a file.)
+one file is not rewritten, even if some of its rows are deleted. (`REORG TABLE ... APPLY (PURGE)` rewrites such a file.)
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[Optimize
 
 
 def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCandidate, ...]:
-    """Return the same in the driver. files: with COLUMNS."""
+    """Return the candidates as values, in the same order. The driver computes them. files: with COLUMNS."""
     columns, target = table.columns.partition, target_file_size_bytes(table.metadata.configuration)
     records = num_records(files["stats"].combine_chunks()).to_pylist()
     partitions: dict[tuple[str | None, ...], list[tuple[int, bool]]] = defaultdict(list)
@@ -91,7 +91,7 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     ):
         values, vector = dict(file["partitionValues"] or ()), file["deletionVector"]
         texts = tuple(values.get(column.physical_path[0]) or None for column in columns)
-        has_deletes = vector is not None and _is_much(vector["cardinality"], of_file)
+        has_deletes = vector is not None and _has_many_deletes(vector["cardinality"], of_file)
         partitions[texts].append((file["size"] or 0, has_deletes))
     found = (_candidate(table, texts, each, target) for texts, each in partitions.items())
     return tuple(
@@ -133,7 +133,7 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
         # Not every server groups by a struct without fields.
         f"struct({', '.join(texts)}) as texts" if texts else "cast(null as string) as texts",
         "coalesce(size, 0L) as size",
-        f"(deletionVector is not null and {_is_much_sql()}) as has_deletes",
+        f"(deletionVector is not null and {_has_many_deletes_sql()}) as has_deletes",
     )
     by_partition = sizes.groupBy("texts").agg(
         F.expr("count(1) as files"),
@@ -160,12 +160,12 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     )
 
 
-def _is_much(deleted: int, records: int | None) -> bool:
-    """Return whether that many deleted rows make a file eligible. records: of the file; None: not stated."""
+def _has_many_deletes(deleted: int, records: int | None) -> bool:
+    """Return whether a file has enough deleted rows to be eligible. records: rows of the file; None: unknown."""
     return records is None or (records != 0 and deleted / records > MAX_DELETED_RATIO)
 
 
-def _is_much_sql() -> str:
+def _has_many_deletes_sql() -> str:
     records = num_records_sql("stats")
     ratio = f"try_divide(deletionVector.cardinality, {records})"
     return f"({records} is null or coalesce({ratio}, 0D) > {MAX_DELETED_RATIO}D)"
@@ -213,7 +213,7 @@ def _start(table: ScannedTable) -> str:
 
 
 def _cast(column: TableColumn) -> tuple[str, str] | None:
-    """Return what surrounds a text in a SQL literal of the type of a column; None: it has no such literal."""
+    """Return the SQL before and after a text in a literal of a column's type; None: the type has no literal."""
     if column.data_type in ("string", "collated"):
         return "'", "'"
     if column.data_type == "binary" or partition_value(column) is None:
@@ -237,7 +237,7 @@ def _statement(table: ScannedTable, texts: Sequence[str | None]) -> str | None:
 
 
 def _statement_sql(table: ScannedTable) -> str:
-    """Return SQL for the same, from the texts t0, t1, ..."""
+    """Return SQL for the same statement, from the texts t0, t1, ..."""
     parts = [string_sql(_start(table))]
     for number, column in enumerate(table.columns.partition):
         name, around, text = quoted(column.path[0]), _cast(column), f"texts.t{number}"

@@ -27,7 +27,7 @@ class ReadableStatistics:
         return f"transform(array({self._parsed}), s -> {self._typed})[0]"
 
     def coverage(self, files: DataFrame) -> DataFrame:
-        """Return how far the statistics of files reach, one row for each column, as `MetadataTables.column_stats`."""
+        """Return the coverage of the statistics of files, one row for each column, as `MetadataTables.column_stats`."""
         totals = files.selectExpr(f"{self._parsed} as s").selectExpr(
             *(_coverage(column, number) for number, column in enumerate(self.columns))
         )

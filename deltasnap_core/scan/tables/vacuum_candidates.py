@@ -56,7 +56,7 @@ UNKNOWN_AGE = "orphan of unknown age"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencedFiles:
-    """The files that a log names.
+    """The files that a log references.
 
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
     change_data: the paths of files of change data, as in the log.

@@ -1,6 +1,6 @@
-"""A summary of what VACUUM would delete: files and bytes by folder and age, and the versions that it would end.
+"""A summary of the files that VACUUM would delete, by folder and age, and of the versions that would lose files.
 
-It decides nothing: which file may be deleted is decided by `vacuum_candidates` alone.
+`vacuum_candidates` alone decides which files may be deleted.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class VacuumGroup:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumSummary:
-    """What VACUUM would delete at the time of the summary.
+    """The effect of VACUUM at the time of the summary.
 
     retention_ms: files that a version within this time needs are kept.
     deleted:      the groups of files that VACUUM would delete, the largest first.
-    protected:    the groups of files that it keeps although no live version needs them, the largest first.
-    first_readable_version: versions before it would lose files: the last commit of the log that removed one of them.
-                  None: no commit that the log still has did.
+    protected:    the groups of files that VACUUM would keep although the table no longer uses them, the largest first.
+    first_readable_version: versions before it would lose files. It is the last commit that removed one of these files;
+                  None: the log has no such commit any more.
     """
 
     retention_ms: int
@@ -69,7 +69,7 @@ class VacuumSummary:
 
     @property
     def size_in_bytes(self) -> int:
-        """Their bytes, as far as known."""
+        """The bytes of these files, as far as known."""
         return sum(group.size_in_bytes for group in self.deleted)
 
 

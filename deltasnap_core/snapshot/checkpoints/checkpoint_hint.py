@@ -14,9 +14,10 @@ _log = logger_of(__name__)
 
 
 def write_hint(storage: WritableFiles, log: TableLog, hint: LastCheckpointInfo) -> bool:
-    """Write `_last_checkpoint` unless it, or the listing, shows a checkpoint as new as this one. Return whether it did.
+    """Write `_last_checkpoint` unless it names a checkpoint of this version or later, or the log has a later one.
 
-    A storage that refuses gets a warning only: the checkpoint is in place, and readers find it by listing.
+    Return whether it was written. If the storage fails, this only logs a warning: the checkpoint is in place, and
+    readers find it by listing.
     Source: PROTOCOL.md, Last Checkpoint File.
     """
     path = join_url(log.log_path, LAST_CHECKPOINT)

@@ -27,7 +27,7 @@ _REMOVE = (
 _COLUMNS = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 _MAPS = ("partitionValues", "tags")
 _VECTOR = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality", "maxRowIndex")
-# Statistics have times with an offset. Without one, they mean the same in every session.
+# Times in statistics have an offset. Those without one must mean the same in every session.
 _FROM_JSON = {"timeZone": "UTC"}
 
 

@@ -1,4 +1,4 @@
-"""Writes the checkpoint of a version into the log of its table: written aside, read back, compared, put in place.
+"""Writes the checkpoint of a version: under a temporary name, read back, compared, then put in place.
 
 A process that is killed leaves the table as readable as before. It may leave files that no reader opens: a folder
 `.tmp-checkpoint-...` in the log, and sidecars that no checkpoint names.
@@ -71,7 +71,7 @@ _WORK = "a checkpoint"
 class _Draft:
     """A checkpoint that is not in place yet.
 
-    top_level: the file to put in place, under a temporary name. sidecars: in place already; no reader knows them.
+    top_level: the file to put in place, under a temporary name. sidecars: in place; no checkpoint names them yet.
     """
 
     top_level: FileStatus
@@ -84,7 +84,7 @@ class _Draft:
 class CheckpointWriter:
     """Writes the checkpoint of one version.
 
-    snapshot: the version, with the retention of its table. newest: the latest version; its protocol decides too.
+    snapshot: the version, with the retention of its table. newest: the latest version, whose protocol is checked too.
     """
 
     context: TableContext
@@ -217,7 +217,7 @@ class CheckpointWriter:
     def _read_back(
         self, draft: _Draft, expected: SnapshotState, columns: CheckpointColumns, digest: FileDigest
     ) -> CheckpointContents:
-        """Return the contents of a draft, as every reader will see them. Errors: CheckpointMismatchError."""
+        """Return the contents of a draft, as readers will see them. Errors: CheckpointMismatchError."""
         store = self.context.log.store
         try:
             contents = open_checkpoint(store, draft.provider, self._log_path)
@@ -257,12 +257,12 @@ class CheckpointWriter:
         drop_side_file(self.storage, draft.target)
         if self.storage.move_new(draft.top_level.path, draft.target):
             return True
-        # A storage that fails after the move reports the name as taken, perhaps by this very file.
+        # If the storage fails after the move, it reports the name as taken, perhaps by this very file.
         is_ours = bool(draft.sidecars) and self.storage.read(draft.target) == self.storage.read(draft.top_level.path)
         return is_ours
 
     def _discard(self, draft: _Draft) -> None:
-        """Delete the sidecars of a draft that is not in place. Keep them if that is not certain."""
+        """Delete the sidecars of a draft that is not in place. Keep them if this is uncertain."""
         if not draft.sidecars:
             return
         placed = self.storage.status(draft.target)
@@ -270,7 +270,7 @@ class CheckpointWriter:
             self.storage.delete(file.path for file in draft.sidecars)
 
     def _winner(self, draft: _Draft) -> CheckpointProvider:
-        """Return the checkpoint that another writer has put in place. Errors: StorageError if it is none."""
+        """Return the checkpoint that another writer has put in place. Errors: StorageError if there is none."""
         if (found := self._existing()) is not None:
             return found
         raise StorageError(path=draft.target, reason="expected no file or a complete checkpoint of this name")

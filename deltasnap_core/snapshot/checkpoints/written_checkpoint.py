@@ -19,9 +19,9 @@ class WrittenCheckpoint:
     is_new:            whether this call wrote it; False: it existed, and nothing was written.
     kind:              `classic`, `multipart`, or `uuid` for a V2 checkpoint with a UUID in its name.
     files:             its top-level files, then its sidecars (of a new checkpoint only).
-    num_of_actions:    all its actions, those of sidecars too; None: it existed.
-    num_of_add_files:  its live files; None: it existed.
-    is_hint_written:   whether `_last_checkpoint` names it now. Not if a newer checkpoint exists.
+    num_of_actions:    the number of its actions, including those of sidecars; None: it existed.
+    num_of_add_files:  the number of its live files; None: it existed.
+    is_hint_written:   whether this call wrote `_last_checkpoint`. False if a newer checkpoint exists.
     """
 
     version: int

@@ -1,1 +1,1 @@
-"""What the metadata tables of a snapshot read."""
+"""The data that the metadata tables of a snapshot read."""

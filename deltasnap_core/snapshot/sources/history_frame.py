@@ -52,7 +52,7 @@ value. Values that are not text are JSON.
 
 
 _IN_MS = StructType([StructField(field.name, LongType()) if field.name == "timestamp" else field for field in HISTORY])
-# A number: parsers of JSON differ in the forms of a timestamp.
+# Timestamps are passed as numbers, because JSON parsers accept different formats.
 
 
 def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Lists the files that the whole log of a table names. None of them may be deleted."""
+"""Finds the files that the log of a table references. None of them may be deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 
 
 def referenced_files(context: TableContext, newest: SnapshotFrames | None, *, every_commit: bool) -> ReferencedFiles:
-    """Return the files that the log names. newest: its newest version; None: the caller already has its files.
+    """Return the files that the log references. newest: its newest version; None: the caller already has its files.
 
     every_commit: read every commit that the log still has. This finds tombstones that a checkpoint dropped too early,
                   and files of change data.

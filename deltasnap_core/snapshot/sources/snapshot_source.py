@@ -1,4 +1,4 @@
-"""SnapshotSource: what the metadata tables of a snapshot read: its files, and the log as it is now."""
+"""SnapshotSource: the data that the metadata tables of a snapshot read: its files, and the current log."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _log = logger_of(__name__)
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLooks:
-    """The last look at each table of a store. A table without one, and one whose document is damaged, has None."""
+    """The last look at each table of a store; None for a table without a look, or with a damaged document."""
 
     storage: WritableFiles
     root: str
@@ -49,7 +49,7 @@ class LastLooks:
     def statuses(self, tables: Sequence[str], now_ms: int) -> dict[str, TableStatus | None]:
         """Return the condition of each table from its last look alone: one small read a table.
 
-        None: it is not known yet, because nobody looked, or no run checked the table.
+        None: unknown, because nothing has read the log yet, or no run has checked the table.
         """
         return {
             table: None if look is None or is_new(look) else table_status(look, look.last_commit_ms, now_ms)
@@ -106,7 +106,7 @@ class _TableReader:
         self._timeline = Timeline(self._names, {} if look is None else look.points, self._load)
 
     def row(self) -> FleetRow:
-        """Return the row. A damaged store is the condition of its table."""
+        """Return the row. If the store is damaged, the row has this as the condition of the table."""
         try:
             newest, damage = self._newest()
             return self._row(newest, damage)
@@ -139,14 +139,14 @@ class _TableReader:
             return newest, None
         except CorruptStoreError as error:
             return None, _damaged(error)
-        except StoredVersionNotFoundError:  # pruned or replaced at this moment
+        except StoredVersionNotFoundError:  # pruned or replaced in the meantime
             return None, None
 
     def _load(self, names: Sequence[ManifestName]) -> Mapping[ManifestName, VersionPoint]:
         urls = [self._stored.manifest_url(name) for name in names]
         try:
             contents = self._stored.storage.read_many(urls)
-        except FileNotFoundError:  # pruned at this moment
+        except FileNotFoundError:  # pruned in the meantime
             return {}
         found = {}
         for name, content in zip(names, contents, strict=True):

@@ -1,4 +1,4 @@
-"""FleetRow: one table of a fleet, from what is stored of it. Pure."""
+"""FleetRow: one table of a fleet, from its stored data. Pure."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FleetRow:
                      too.
     growth_7d_bytes, growth_30d_bytes: None also if the version of that time is not stored.
     small_file_ratio: small files among all files; 0 for a table without files.
-    vacuum_bytes:    what VACUUM would free at least, at the time of the last look.
+    vacuum_bytes:    the bytes that VACUUM would free at least, at the time of the last look.
     features:        the table features, sorted.
     """
 
@@ -111,7 +111,7 @@ def fleet_row(
     """Return the row of a table.
 
     newest: the manifest of the newest stored version; None: there is none, or it cannot be read.
-    damage: what is wrong with the store; None: nothing.
+    damage: the damage of the store; None: none was found.
     """
     latest = None if look is None else look.latest_version
     stored = None if newest is None else newest.version
@@ -170,11 +170,11 @@ def _last_commit(look: LastLook | None, newest: VersionManifest | None, *, is_be
 
 
 def _of_version(manifest: VersionManifest, look: LastLook | None) -> dict[str, Any]:
-    """Return what the manifest of the newest version says. Errors: KeyError, TypeError or ValueError if damaged."""
+    """Return the values from the manifest of the newest version. Errors: KeyError, TypeError, ValueError if damaged."""
     state, checkpoint = manifest.computed_state, manifest.log_segment["checkpoint"]
     limit = DEFAULT_SMALL_FILE_BYTES if look is None else look.small_file_bytes
     files = state["numOfFiles"]
-    histogram = state["fileSizeHistogram"]  # the digest of the manifest vouches for it
+    histogram = state["fileSizeHistogram"]  # verified by the digest of the manifest
     small = files_below(histogram["sortedBinBoundaries"], histogram["fileCounts"], limit)
     has_records = state["numFilesWithoutRecords"] == 0
     return {

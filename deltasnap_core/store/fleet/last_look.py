@@ -1,9 +1,8 @@
-"""LastLook: what the last look at a table found, as one small JSON document beside its manifests. Pure.
+"""LastLook: the result of the last look at a table, as one small JSON document beside its manifests. Pure.
 
-The state of a table's log is not part of any stored version: it changes while no version is added. Whoever looks at a
-log (a run, a poll, a schedule) records here what it found, so that the condition of many tables can be shown without
-reading their logs. The document is a record for people. It decides nothing: which versions are stored, only the
-manifests say.
+The condition of a table's log is not part of any stored version: it changes while no version is added. Runs, polls and
+schedules record their findings here, so that the condition of many tables can be shown without reading their logs. The
+document is for display only: the manifests alone determine which versions are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Severity = Literal["error", "warning"]
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProblem:
-    """One problem of a table. check: the name of what found it. text: the problem in sentences. advice: what to do."""
+    """One problem of a table. check: the check that found it. text: the problem in sentences. advice: what to do."""
 
     check: str
     severity: Severity
@@ -62,7 +61,7 @@ class TableProblem:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleRule:
-    """When a table is stale. patience_ms: the age of its last commit from which it is. check, advice: to be shown."""
+    """When a table is stale: its last commit is older than `patience_ms`. check, advice: to be shown then."""
 
     patience_ms: int
     check: str
@@ -72,7 +71,7 @@ class StaleRule:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLook:
-    """What the last look at a table found. Times are in ms since the epoch.
+    """The result of the last look at a table. Times are in ms since the epoch.
 
     looked_at_ms:     when the log of the table was last polled or read.
     examined_at_ms:   when it was last read for faults, with every page of its newest checkpoint; None: unknown.

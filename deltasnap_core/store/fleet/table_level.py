@@ -1,4 +1,4 @@
-"""The condition of a table in one word, with the reason: decided from its last look and the time of now. Pure."""
+"""The condition of a table in one word, with the reason: decided from its last look and the current time. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
 
 MAX_LOOK_AGE_MS = 24 * 60 * 60 * 1000
-"""A look older than this says nothing about now."""
+"""An older look does not show the current condition."""
 MAX_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
 """The same for an examination of the log, which is due every day."""
 _CLOCK_SKEW_MS = 5 * 60 * 1000
 
 _HOUR_MS = 60 * 60 * 1000
-_DAYS_FROM = 7 * 24  # below, days would hide by how much an age exceeds what is expected
+_DAYS_FROM = 7 * 24  # below, days are too coarse to show by how much an age exceeds the limit
 
 
 class TableLevel(StrEnum):
@@ -25,7 +25,7 @@ class TableLevel(StrEnum):
     BROKEN = "broken"
     """A version cannot be read, or a check failed with an error."""
     UNKNOWN = "unknown"
-    """No run checked the table, or what is known of its log is too old to say anything about now."""
+    """No run checked the table, or the last look at its log is too old."""
     WARNED = "warned"
     """A check failed with a warning, or the last run failed."""
     STALE = "stale"
@@ -41,7 +41,7 @@ class TableLevel(StrEnum):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """A level with its reason. check: what found it; None: nothing did. advice: what to do; empty: nothing.
+    """A level with its reason. check: the check that found it; None: no check. advice: what to do; empty: nothing.
 
     reason: in sentences; empty only if the table is healthy.
     """
@@ -87,7 +87,7 @@ def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int)
 
 
 def _why_outdated(look: LastLook, now_ms: int) -> str:
-    """Return why a look says nothing about now; empty: it does."""
+    """Return why a look is outdated; empty: it is not."""
     age = now_ms - look.looked_at_ms
     if age > MAX_LOOK_AGE_MS:
         return f"deltasnap last read the log of this table {_age_text(age)} ago."

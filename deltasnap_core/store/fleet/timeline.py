@@ -50,7 +50,7 @@ class Timeline:
 
     @property
     def used(self) -> dict[ManifestName, VersionPoint]:
-        """The points that were needed so far, to be known the next time."""
+        """The points that were needed so far, to be stored for the next time."""
         return {self._names[index]: self._points[index] for index in sorted(self._used) if index in self._points}
 
     def add_newest(self, point: VersionPoint) -> None:
@@ -71,8 +71,8 @@ class Timeline:
     def growth_since(self, since_ms: int) -> int | None:
         """Return by how many bytes the table grew since a time.
 
-        None: the version of that time is not stored. It is, if it or a later version up to that time is stored, and the
-        next version, if any, too: without it, a version in between may be missing.
+        None: the version as of that time is not stored. The last stored version up to that time is used only if it
+        is the newest one, or if the next version is stored too: otherwise a version in between may be missing.
         """
         newest = len(self._names) - 1
         index = self._last_until(since_ms) if self._names else None
@@ -84,12 +84,12 @@ class Timeline:
     def _last_until(self, since_ms: int) -> int | None:
         """Return the index of the last version committed until a time; None: there is none, or one cannot be read."""
         low, high = -1, len(self._names)
-        for index in sorted(self._points):  # what is known narrows the search
+        for index in sorted(self._points):  # known points narrow the search
             if self._points[index].timestamp > since_ms:
                 high = index
                 break
             low = index
-        # Since the last look little time has passed: the version is probably just after the one that was it then.
+        # Little time has passed since the last look: the version is probably just after the last result.
         step = 1 if low >= 0 else 0
         while high - low > 1:
             middle = low + step if 0 < step < high - low else (low + high) // 2

@@ -1,7 +1,7 @@
 """The Parquet file with the FileBreakdown of a stored version: one row for each group and each of its named files.
 
 It is derived data: it can be counted again from the rows of the version, and readers ignore a file that they cannot
-use. It names the version that it belongs to, so that it never counts for another one.
+use. It names the version that it belongs to, so that it is never used for another one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def breakdown_of(content: bytes, manifest: VersionManifest) -> FileBreakdown | N
         table = verified_parquet(BytesIO(content)).read()
         metadata = table.schema.metadata or {}
         if metadata[_DIGEST] != document_digest(metadata[_KEY]).encode():
-            raise ValueError("its digest is that of other facts")
+            raise ValueError("its digest does not match")
         facts = json.loads(metadata[_KEY])
         belongs_to = _belongs_to(manifest)
         if belongs_to is None or any(facts.get(name) != value for name, value in belongs_to.items()):
@@ -90,7 +90,7 @@ def breakdown_of(content: bytes, manifest: VersionManifest) -> FileBreakdown | N
 
 
 def _belongs_to(manifest: VersionManifest) -> dict[str, Any] | None:
-    """Return what determines the rows that a version counts: its log, and the tombstones that it keeps."""
+    """Return the values that determine the counted rows of a version: its log, and the tombstones that it keeps."""
     if manifest.identity is None:
         return None
     return {

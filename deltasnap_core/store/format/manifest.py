@@ -91,7 +91,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainParquetFiles:
-    """`all_files` and `tombstones` of one version, one file each, for readers that do not know this store."""
+    """`all_files` and `tombstones` of one version, one file each, for readers other than deltasnap."""
 
     all_files: StoreFile
     tombstones: StoreFile
@@ -156,7 +156,7 @@ class VersionManifest:
     identity:        distinguishes this version of the log from another one with the same number; None: unknown (format
                      1).
     commit:          the summary of its commit; None: the log no longer had it, or unknown (format 1).
-    computed_by:     what computed it: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`; None:
+    computed_by:     how it was computed: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`; None:
                      unknown, stored by an earlier release.
     computed_state, log_segment: the small values, without those in `parts`.
     parts:           by name, the objects that are mostly equal between versions.
@@ -274,7 +274,7 @@ class VersionManifest:
 
 
 def parse_manifest(content: bytes, parse: Callable[[JsonObject], T]) -> T:
-    """Return what `parse` makes of the values of a sound manifest. Errors: ValueError stating the problem."""
+    """Return the result of `parse` for the values of a valid manifest. Errors: ValueError stating the problem."""
     try:
         values = json.loads(content)
         if values["format"] not in _READABLE_FORMATS:
@@ -291,7 +291,7 @@ def parse_manifest(content: bytes, parse: Callable[[JsonObject], T]) -> T:
 def _check_digest(content: bytes) -> None:
     found = _DIGEST.search(content)
     if found is None or found[1] != _digest(content[: found.start()] + b"}"):
-        raise ValueError("expected the bytes that its digest was made of, found others")
+        raise ValueError("expected the content of its digest, found other content")
 
 
 def _digest(content: bytes) -> bytes:

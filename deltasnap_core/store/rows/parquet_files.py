@@ -34,7 +34,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFiles:
-    """Reads and writes Parquet files below a folder (a URL): that of a generation, for the paths of its DataFiles."""
+    """Reads and writes Parquet files below a folder (a URL): that of a generation, for the paths of its StoreFiles."""
 
     sessions: SparkProvider
     storage: WritableFiles

@@ -83,8 +83,8 @@ class SparkRows:
     ) -> list[int] | None:
         """Return the keys of stored rows that changes affect, and those of tombstones that expire in the range.
 
-        changes: what follows the version (FULL). after: which tombstones the last of the changes keeps.
-        None: too many to look up. Of the stored rows, it reads only the deletion times and keys.
+        changes: those after the version (FULL). after: which tombstones the last of the changes keeps.
+        None: too many to look up. It reads only the deletion times and the keys of the stored rows.
         """
         before = manifest.retention
         if before.keeps(None) and not after.keeps(None):  # tombstones without a time expire too

@@ -135,7 +135,7 @@ def is_version_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Comparison:
-    """The stored versions of a table and its log, to be compared."""
+    """Compares the stored versions of a table with its log."""
 
     stored: StoredTable
     in_force: Sequence[ManifestName]

@@ -1,4 +1,4 @@
-"""Reports what a store has of a table, and removes old data."""
+"""Reports the stored data of a table, and removes old data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StoreUsage:
 
     num_versions:           the current versions: of the newest generation, and those shared with generations it forked
                             off.
-    num_unreferenced_files: files of no version: being written at the moment, or left behind by a killed run. `prune`
+    num_unreferenced_files: files of no version: they are being written, or a killed run left them behind. `prune`
                             removes the old ones.
     """
 
@@ -36,7 +36,7 @@ class StoreUsage:
 class PruneReport:
     """The removed data: current versions, replaced generations, files and their bytes.
 
-    If other generations forked off a generation, only what they do not share is removed.
+    If other generations forked off a generation, the versions that they share are kept.
     """
 
     versions: tuple[int, ...]
@@ -66,8 +66,8 @@ def prune(
     """Remove versions, and files that belong to no version.
 
     keep:             the number of latest versions to keep, at least 1; None: all current versions.
-    keep_generations: the number of latest generations to keep completely, at least 1, including what they share with
-                      the generations they forked off.
+    keep_generations: the number of latest generations to keep completely, at least 1, including the versions that
+                      they share with the generations they forked off.
     min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
                       write a range: until the run ends, its files belong to no version.
     Manifests are removed first: a version never loses its data before its manifest. The latest version always stays,

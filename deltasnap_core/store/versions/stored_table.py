@@ -56,7 +56,7 @@ class StoredTable:
 
     @property
     def look_url(self) -> str:
-        """URL of the document with what the last look at the table found. It belongs to no version."""
+        """URL of the document of the last look at the table. It belongs to no version."""
         return join_url(self.folder, LAST_LOOK)
 
     def generation_folder(self, generation: str) -> str:
@@ -203,7 +203,7 @@ class StoredTable:
         )
 
     def begin_fork(self, generation: str) -> None:
-        """Make a forked generation the current one. Of earlier generations, only the shared versions stay current."""
+        """Make a forked generation the current one. Only the shared versions of earlier generations stay current."""
         fork = fork_of(generation)
         content = {"generation": generation, "parent": fork and fork.parent, "version": fork and fork.version}
         self.storage.write(self.fork_url(generation), encode_document(content))
@@ -237,5 +237,7 @@ def name_of(manifest: VersionManifest) -> ManifestName:
 
 def _document(url: str, name: str, content: bytes) -> JsonObject:
     if document_digest(content) != name:
-        raise CorruptStoreError(path=url, reason="expected a shared document, found other content than its name says")
+        raise CorruptStoreError(
+            path=url, reason="expected a shared document, found content that does not match its name"
+        )
     return decode_document(content)

@@ -259,7 +259,7 @@ def _version_changes(version: RangeVersion) -> VersionChanges:
 
 
 def _computed_by(of_range: str, batch: CommitBatch, version: int) -> str:
-    """Return what computed one version of a range. For the driver, it states the number of actions of that version."""
+    """Return how one version of a range was computed. For the driver, this states the number of its actions."""
     if not of_range.startswith("driver"):
         return of_range
     actions = sum(commit.file_actions for commit in batch.commits if commit.version == version)

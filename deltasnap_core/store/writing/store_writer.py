@@ -35,7 +35,7 @@ _log = logger_of(__name__)
 class StoredRange(Sequence[VersionManifest]):
     """The manifests of a range of versions, ascending, and facts about the run.
 
-    common:   the relation of the log to what was stored before.
+    common:   the relation of the log to the versions that were stored before.
     written:  the versions that were written; the others were stored already.
     in_force: the manifest of every current stored version, ascending.
     """
@@ -81,7 +81,7 @@ class StoreWriter:
         Manifests are written at the end, after a check that the log did not change: all or none.
         as_plain_parquet: also write `all_files` and `tombstones` of each version.
         listing: of the log, to its end; None: list the log.
-        common: the relation of that log to the stored versions, if just compared.
+        common: the relation of that log to the stored versions; None: compare them.
         Errors: those of reading the log; LogChangedError; StoreChangedError; CorruptStoreError. Stored versions are
         then not changed.
         """
@@ -142,7 +142,7 @@ class StoreWriter:
         generation: str,
         manifests: Mapping[int, VersionManifest],
     ) -> None:
-        """Commit versions to the store, after checking that neither the log nor what they need in the store changed."""
+        """Commit versions to the store, after checking that neither the log nor the files of the versions changed."""
         self._check_unchanged(listing)
         self._check_store(versions, generation, manifests.values())
         if generation not in versions.generations and fork_of(generation) is not None:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from deltasnap_core import DeltaLog
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_ROOM, may_push_down, pushed_conditions
+from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_MARGIN, may_push_down, pushed_conditions
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.core.scan.test_scan import field, file, found, schema, snapshot_of
 from tests.thorough import one_in
@@ -43,8 +43,8 @@ def test_listed_type_is_pushed_down_unless_files_may_have_another(data_type: str
 
 def test_every_entry_has_a_reason() -> None:
     assert all(EVERY_OPERATOR.values())
-    assert all(reason for _, reason in WITH_ROOM.values())
-    assert not {*FLOATS} & {*EVERY_OPERATOR, *WITH_ROOM}
+    assert all(reason for _, reason in WITH_MARGIN.values())
+    assert not {*FLOATS} & {*EVERY_OPERATOR, *WITH_MARGIN}
 
 
 @pytest.mark.parametrize(

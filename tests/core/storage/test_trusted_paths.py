@@ -105,4 +105,6 @@ def test_error_shows_neither_credentials_nor_control_characters() -> None:
 def test_long_path_is_truncated_at_the_end() -> None:
     with pytest.raises(CorruptLogError) as raised:
         resolve_path("file:///lake/events", "../" + "a" * 1000, named_in="file:///lake/events/_delta_log/a.json")
-    assert raised.value.reason == f"the path '../{'a' * 196}... leads out of its folder by '..', and is not opened"
+    assert (
+        raised.value.reason == f"the path '../{'a' * 196}... leaves its folder through '..', so the file is not opened"
+    )
