@@ -13,12 +13,13 @@ from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
+from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 T = TypeVar("T")
-_KEY = "path", "deletionVector.storageType", "deletionVector.pathOrInlineDv", "deletionVector.offset"
 
 
 @safe_repr
@@ -102,12 +103,12 @@ class FileChanges:
     @once
     def added(self) -> DataFrame:
         """The files of `to_version` that `from_version` does not have; the columns of AddFile."""
-        return _without(self._after, self._before)
+        return self._without(self._after, self._before)
 
     @once
     def removed(self) -> DataFrame:
         """The files of `from_version` that `to_version` does not have; the columns of AddFile."""
-        return _without(self._before, self._after)
+        return self._without(self._before, self._after)
 
     @once
     def summary(self) -> ChangeSummary:
@@ -116,10 +117,10 @@ class FileChanges:
         Errors: CorruptLogError, CorruptStoreError.
         """
         came, went = (
-            files.selectExpr(f"{flag} as came", "path", "size", "dataChange")
+            files.selectExpr(f"{flag} as came", f"{self._path_key} as path_key", "size", "dataChange")
             for files, flag in ((self.added, "true"), (self.removed, "false"))
         )
-        by_path = came.unionAll(went).groupBy("path").agg(
+        by_path = came.unionAll(went).groupBy("path_key").agg(
             F.expr("count_if(came)").alias("added_files"),
             F.expr("sum(if(came, size, 0))").alias("added_bytes"),
             F.expr("count_if(not came)").alias("removed_files"),
@@ -140,6 +141,16 @@ class FileChanges:
         """
         return Scan(self._table, _AddedFiles(self.added, self._read_files), where=where, columns=columns)
 
+    @property
+    def _path_key(self) -> str:
+        return path_key_sql("path", self._table.table_path)
+
+    def _without(self, files: DataFrame, others: DataFrame) -> DataFrame:
+        key = self._path_key, vector_id_sql("deletionVector")
+        keys = others.selectExpr(*(f"{sql} as _key{number}" for number, sql in enumerate(key)))
+        condition = [F.expr(sql).eqNullSafe(F.col(f"_key{number}")) for number, sql in enumerate(key)]
+        return files.join(keys, condition, "left_anti")
+
 
 @dataclass(frozen=True, slots=True)
 class _AddedFiles:
@@ -157,10 +168,3 @@ class _AddedFiles:
 
     def totals(self) -> None:
         return None
-
-
-def _without(files: DataFrame, others: DataFrame) -> DataFrame:
-    names = [f"_key{number}" for number in range(len(_KEY))]
-    keys = others.select(*(F.col(key).alias(name) for key, name in zip(_KEY, names, strict=True)))
-    condition = [F.col(key).eqNullSafe(F.col(name)) for key, name in zip(_KEY, names, strict=True)]
-    return files.join(keys, condition, "left_anti")

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
@@ -314,8 +313,8 @@ class DeltaLog:
         Source: PROTOCOL.md, Reader Requirements for AddCDCFile.
         """
 
-        def before(paths: Sequence[str]) -> DataFrame:
-            return self.get_snapshot_at(first - 1).all_files.where(F.col("path").isin(*paths))
+        def before() -> DataFrame:
+            return self.get_snapshot_at(first - 1).all_files
 
         changes = read_row_changes(self._context, first, last, options=options, files_before=before)
         return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))

@@ -22,8 +22,7 @@ from deltasnap_core.replay.engine import Question, UnusualError
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION
-from deltasnap_core.rules.paths import canonical_paths
-from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_action
+from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_actions
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -36,12 +35,12 @@ def read_row_changes(
     last: int,
     *,
     options: ScanOptions | None,
-    files_before: Callable[[Sequence[str]], DataFrame],
+    files_before: Callable[[], DataFrame],
     metadata_before: Callable[[], Metadata | None] = lambda: None,
 ) -> RowChanges:
     """Return the row changes of the versions first to last, both inclusive.
 
-    files_before:    returns files of the version before `first`, by path, with the columns of AddFile.
+    files_before:    returns the files of the version before `first`, with the columns of AddFile.
     metadata_before: returns the metadata of that version, if the log no longer has it; None: unknown.
     Errors: see DeltaLog.row_changes.
     """
@@ -130,6 +129,4 @@ def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collect
         {Question.ROWS: size}, work=f"{size} actions read", driver=by_driver, spark=on_spark
     ).value
     rows = [row for row in found.to_pylist(maps_as_pydicts="strict") if row["commit_version"] not in without]
-    raw = pa.array([(row["add"] or row["remove"])["path"] for row in rows], pa.string())
-    paths = canonical_paths(raw, log_path).to_pylist()
-    return [file_action(row, path, log_path=log_path) for row, path in zip(rows, paths, strict=True)]
+    return file_actions(rows, log_path=log_path)

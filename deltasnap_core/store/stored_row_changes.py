@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
@@ -26,7 +25,7 @@ from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.paths import path_keys
-from deltasnap_core.scan.changes.changed_rows import FileAction, file_action
+from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -56,9 +55,9 @@ def stored_row_changes(
     """
     first, last = versions[0].manifest, versions[-1].manifest
 
-    def files_before(paths: Sequence[str]) -> DataFrame:
+    def files_before() -> DataFrame:
         found = before()
-        return table.no_rows if found is None else found.all_files().where(F.col("path").isin(*paths))
+        return table.no_rows if found is None else found.all_files()
 
     def metadata_before() -> Metadata | None:
         found = before()
@@ -104,8 +103,8 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
         timestamps={number: version.manifest.timestamp},
         has_feed=(),
         recorded=(),
-        actions=[_action(number, log_path, add={**row, "dataChange": True}, remove=None) for row in files],
-        files_before=lambda _: table.no_rows,
+        actions=file_actions([_row(number, add={**row, "dataChange": True}) for row in files], log_path=log_path),
+        files_before=lambda: table.no_rows,
     )
 
 
@@ -234,10 +233,8 @@ def _differences(
         is_known = all(row["dataChange"] is not None for row in removed)
     if not is_known:  # comparison finds copied rows
         added, removed = ([row | {"dataChange": True} for row in rows] for rows in (added, removed))
-    return [
-        *(_action(manifest.version, log_path, add=None, remove=row) for row in removed),
-        *(_action(manifest.version, log_path, add=row, remove=None) for row in added),
-    ]
+    rows = [_row(manifest.version, remove=row) for row in removed] + [_row(manifest.version, add=row) for row in added]
+    return file_actions(rows, log_path=log_path)
 
 
 def _without(rows: pa.Table, others: pa.Table, log_path: str) -> pa.Table:
@@ -268,6 +265,5 @@ def _keys(rows: pa.Table, log_path: str) -> list[tuple[str, str]]:
     return [(row["path_key"], row["dv_id"]) for row in _identities(rows, log_path).to_pylist()]
 
 
-def _action(version: int, log_path: str, **actions: dict[str, Any] | None) -> FileAction:
-    row = {"commit_version": version, **actions}
-    return file_action(row, next(each["path"] for each in actions.values() if each), log_path=log_path)
+def _row(version: int, **action: dict[str, Any]) -> dict[str, Any]:
+    return {"commit_version": version, "add": None, "remove": None, **action}

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.action_lines import CHANGE_DATA_ACTION
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.rules.paths import canonical_paths, path_keys
 from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.storage.concurrency import map_concurrently
@@ -28,12 +30,14 @@ RowsOf = Callable[[DeletionVectorDescriptor], Rows]
 class FileAction:
     """An `add` or a `remove` of a commit.
 
+    path:             canonical. path_key: the same for all spellings of the path.
     partition_values: None: the action does not state them.
     """
 
     version: int
     is_add: bool
     path: str
+    path_key: str
     partition_values: Mapping[str, str | None] | None
     size: int | None
     modification_time: int | None
@@ -48,6 +52,7 @@ class ChangedRows:
     change:           INSERT or DELETE; None: a file of change data, whose rows have a column for it.
     vector:           the rows that it deletes did not change; None: all rows of the file changed, or those in `only`.
     only:             the indexes of the rows that changed; None: all that `vector` does not delete.
+    path_key:         empty: a file of change data.
     """
 
     version: int
@@ -58,6 +63,7 @@ class ChangedRows:
     modification_time: int | None
     vector: DeletionVectorDescriptor | None = None
     only: Rows | None = field(default=None, compare=False)
+    path_key: str = ""
 
 
 def change_data(batch: CommitBatch) -> list[ChangedRows]:
@@ -90,7 +96,7 @@ def changed_rows(actions: Iterable[FileAction], rows_of: RowsOf) -> list[Changed
     """
     by_file: dict[tuple[int, str], list[FileAction]] = defaultdict(list)
     for action in actions:
-        by_file[action.version, action.path].append(action)
+        by_file[action.version, action.path_key].append(action)
     files = [_OneFile.of(found) for found in by_file.values()]
     between = map_concurrently(lambda file: _between(file, rows_of), [file for file in files if file.is_both])
     whole = [_whole(action) for file in files if not file.is_both for action in file.actions if action.data_change]
@@ -104,13 +110,14 @@ def with_partition_values(
 ) -> list[ChangedRows]:
     """Return rows with missing partition values (of a `remove` without them) taken from the `add` of the file.
 
-    before: returns the partition values of files of the version before these commits, by path.
+    before: returns the partition values of files of the version before these commits, by path key.
     """
-    added = {action.path: action.partition_values for action in actions if action.partition_values is not None}
-    unknown = {each.path for each in rows if each.partition_values is None and each.path not in added}
+    added = {action.path_key: action.partition_values for action in actions if action.partition_values is not None}
+    unknown = {each.path_key for each in rows if each.partition_values is None and each.path_key not in added}
     known = {**(before(sorted(unknown)) if unknown else {}), **added}
     return [
-        replace(each, partition_values=known.get(each.path)) if each.partition_values is None else each for each in rows
+        replace(each, partition_values=known.get(each.path_key)) if each.partition_values is None else each
+        for each in rows
     ]
 
 
@@ -152,6 +159,7 @@ def _whole(action: FileAction) -> ChangedRows:
         version=action.version,
         change=INSERT if action.is_add else DELETE,
         path=action.path,
+        path_key=action.path_key,
         partition_values=action.partition_values,
         size=action.size,
         modification_time=action.modification_time,
@@ -159,17 +167,21 @@ def _whole(action: FileAction) -> ChangedRows:
     )
 
 
-def file_action(row: Mapping[str, Any], path: str, *, log_path: str) -> FileAction:
-    """Return a file action from a row with `commit_version`, `add` and `remove`. path: canonical.
+def file_actions(rows: Sequence[Mapping[str, Any]], *, log_path: str) -> list[FileAction]:
+    """Return file actions from rows with `commit_version`, `add` and `remove`. Errors: CorruptLogError."""
+    paths = pa.array([(row["add"] or row["remove"])["path"] for row in rows], pa.string())
+    named = zip(canonical_paths(paths, log_path).to_pylist(), path_keys(paths, log_path).to_pylist(), strict=True)
+    return [_file_action(row, path, key, log_path) for row, (path, key) in zip(rows, named, strict=True)]
 
-    Errors: CorruptLogError.
-    """
+
+def _file_action(row: Mapping[str, Any], path: str, path_key: str, log_path: str) -> FileAction:
     values = row["add"] or row["remove"]
     try:
         return FileAction(
             version=row["commit_version"],
             is_add=row["add"] is not None,
             path=path,
+            path_key=path_key,
             partition_values=values["partitionValues"],
             size=values["size"],
             modification_time=values.get("modificationTime"),

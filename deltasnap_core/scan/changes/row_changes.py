@@ -18,6 +18,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
@@ -195,14 +196,14 @@ def planned_changes(
     has_feed: Collection[int],
     recorded: Sequence[ChangedRows],
     actions: Sequence[FileAction],
-    files_before: Callable[[Sequence[str]], DataFrame],
+    files_before: Callable[[], DataFrame],
 ) -> RowChanges:
     """Return the changes of versions, after checking that one schema can read them all.
 
     metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
     has_feed:     the versions at which the table has a change data feed.
     recorded:     the files of change data. actions: the file actions of versions without any.
-    files_before: returns files of the version before the first, by path, with the columns of AddFile.
+    files_before: returns the files of the version before the first, with the columns of AddFile.
     Errors: RowChangesError, and those of reading deletion vectors.
     """
     before = {version: metadata.get(version - 1, metadata_before) for version in metadata}
@@ -210,8 +211,7 @@ def planned_changes(
     first = min(metadata)
     removed_first = any(each.version == first and each.change == DELETE for each in rows)
     read = {first - 1: metadata_before, **metadata} if removed_first else metadata
-    path = redacted(table.table_path)
-    check_schemas(read, path=path)
+    check_schemas(read, path=redacted(table.table_path))
     return RowChanges(
         table=table,
         versions={
@@ -223,7 +223,7 @@ def planned_changes(
             )
             for version in metadata
         },
-        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before, path)],
+        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before, table.table_path)],
     )
 
 
@@ -231,8 +231,8 @@ def _with_partition_values(
     rows: Sequence[ChangedRows],
     actions: Sequence[FileAction],
     metadata_before: Mapping[int, Metadata],
-    files_before: Callable[[Sequence[str]], DataFrame],
-    path: str,
+    files_before: Callable[[], DataFrame],
+    table_path: str,
 ) -> list[ChangedRows]:
     """Return rows with missing partition values filled in: writers may omit them in a `remove`.
 
@@ -245,17 +245,18 @@ def _with_partition_values(
     if not any(map(is_unknown, rows)):
         return [*rows]
 
-    def before(paths: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    def before(keys: Sequence[str]) -> dict[str, dict[str, str | None]]:
         if min(metadata_before) == 0:
             return {}
-        found = files_before(paths).select("path", "partitionValues").toArrow().to_pylist(maps_as_pydicts="strict")
-        return {row["path"]: row["partitionValues"] or {} for row in found}
+        keyed = files_before().selectExpr(f"{path_key_sql('path', table_path)} as path_key", "partitionValues")
+        found = keyed.where(F.col("path_key").isin(*keys)).toArrow().to_pylist(maps_as_pydicts="strict")
+        return {row["path_key"]: row["partitionValues"] or {} for row in found}
 
     known = with_partition_values(rows, actions, before)
     unknown = next(filter(is_unknown, known), None)
     if unknown is not None:
         reason = f"expected the partition values of the removed file {unknown.path}, found no add action of it"
-        raise RowChangesError(path=path, version=unknown.version, reason=reason)
+        raise RowChangesError(path=redacted(table_path), version=unknown.version, reason=reason)
     return known
 
 

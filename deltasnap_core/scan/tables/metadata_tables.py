@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.num_records import num_records_sql
+from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value
@@ -155,9 +156,10 @@ class MetadataTables:
         events = self._source.events()
         if events is None:
             return live.selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
-        lives = _lives(events)
-        known = lives.selectExpr("path as known", "coalesce(deletion_vector, '') as known_vector").distinct()
-        is_known = "path = known and coalesce(deletion_vector, '') = known_vector"
+        path_key = path_key_sql("path", self._table.table_path)
+        lives = _lives(events, path_key)
+        known = lives.selectExpr(f"{path_key} as known", "coalesce(deletion_vector, '') as known_vector").distinct()
+        is_known = f"{path_key} = known and coalesce(deletion_vector, '') = known_vector"
         older = live.join(known, F.expr(is_known), "left_anti").selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
         return older.unionAll(lives.select(*columns))
 
@@ -303,14 +305,15 @@ _PARTITION_TOTALS = (
 )
 
 
-def _lives(events: DataFrame) -> DataFrame:
+def _lives(events: DataFrame, path_key: str) -> DataFrame:
     """Return the versions between which each file was in the table, from adds and removes by version."""
     actions = events.selectExpr(
-        "version", "path", "add.path is not null as is_add", "coalesce(add.size, remove.size) as size",
+        "version", "path", f"{path_key} as path_key", "add.path is not null as is_add",
+        "coalesce(add.size, remove.size) as size",
         "coalesce(add.dataChange, remove.dataChange) as data_change",
         f"nullif({file_vector_id_sql()}, '') as deletion_vector",
     )  # fmt: skip
-    over = "over (partition by path, deletion_vector order by version)"
+    over = "over (partition by path_key, deletion_vector order by version)"
     ordered = actions.selectExpr("*", f"lead(version) {over} as next_version", f"lag(version) {over} as last_version")
     return ordered.where("is_add or last_version is null").selectExpr(
         "path",

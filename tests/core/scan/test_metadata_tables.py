@@ -13,6 +13,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.scan.tables.metadata_tables import NAMES
+from tests.builders import add, metadata, protocol, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +95,14 @@ def test_partitions_are_summed_up(made: Made, tables: MetadataTables) -> None:
 def test_entries_show_when_each_file_was_added_and_removed(made: Made) -> None:
     found = [(row["added_version"], row["removed_version"]) for row in rows(made.log.snapshot.tables.entries)]
     assert sorted(found, key=repr) == sorted([(0, 2), (1, 5), (3, 5), (4, 5), (5, None)], key=repr)
+
+
+def test_a_file_that_is_added_again_in_another_spelling_is_one_file(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(), add("p%20a")], 1: [add("p%20%61", dataChange=False)]})
+    log = DeltaLog.for_table(spark, tmp_path)
+    lives = [(row["added_version"], row["removed_version"]) for row in rows(log.snapshot.tables.entries)]
+    assert sorted(lives, key=repr) == [(0, 1), (1, None)]
+    assert (log.file_changes(0, 1).summary.added_files, log.file_changes(0, 1).summary.removed_files) == (0, 0)
 
 
 def test_versions_history_and_log_files_show_the_log(made: Made) -> None:

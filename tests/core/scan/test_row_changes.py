@@ -303,13 +303,13 @@ def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
         log.row_changes(0, 1, where="text = 'a'", key="id")
 
 
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(("first", "spelled"), [(0, "old"), (1, "old"), (1, "%6Fld")])
 def test_missing_partition_values_of_a_remove_come_from_the_add(
-    spark: SparkSession, tmp_path: Path, first: int
+    spark: SparkSession, tmp_path: Path, first: int, spelled: str
 ) -> None:
     text = schema(field("id", "long"), field("day", "date"))
     old = file(tmp_path, "old", ids(1), partitionValues={"day": "2026-01-02"})
-    table = table_of(tmp_path, {0: [old], 1: [removed(old)]}, schemaString=text, partitionColumns=["day"])
+    table = table_of(tmp_path, {0: [old], 1: [remove(spelled)]}, schemaString=text, partitionColumns=["day"])
     found = DeltaLog.for_table(spark, table).row_changes(first, 1, where="_change_type = 'delete'").toArrow()
     assert [(row["id"], str(row["day"])) for row in found.to_pylist()] == [(1, "2026-01-02")]
 
