@@ -72,7 +72,7 @@ def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSett
 
 
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Return the sensor `deltasnap_alerts`. It reads the last look at each table from the store, and no log.
+    """Return the sensor `deltasnap_alerts`. It reads the store, as the fleet does, and no log.
 
     The level that was reported is kept for each table as soon as its message is sent. If the webhook fails, the tick
     fails: the next one sends the messages that are left.
@@ -110,7 +110,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     sent, refused, is_late = 0, list[WebhookError](), False
     for name in (*names[first:], *names[:first]):
         status = statuses[name]
-        if status is None:  # not looked at yet: it did not get worse
+        if status is None:  # the table is new: it did not get worse
             continue
         alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
         if alert is None:

@@ -217,6 +217,21 @@ def test_table_that_no_run_checked_yet_is_reported_only_if_it_is_broken(tmp_path
     assert len(chat.taken()) == 1
 
 
+def test_table_that_no_run_checked_for_a_day_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note(checked_version=None, unchecked_since_ms=system_clock() - 30 * HOUR)
+    fleet.tick()
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events was not checked lately"]
+
+
+def test_damaged_look_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note()
+    (tmp_path / "store" / "events" / "last_look.json").write_text("{")
+    fleet.tick()
+    assert "The last look at this table cannot be read: " in chat.taken()[0]
+
+
 def test_table_at_which_nobody_looks_any_more_is_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
