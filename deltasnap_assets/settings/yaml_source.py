@@ -69,9 +69,10 @@ class YamlSource:
         return self.lines.get(location)
 
 
-def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
+def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = None) -> YamlSource:
     """Read one YAML document; `${NAME}` in a value stands for an environment variable.
 
+    only: a key at the top; all other keys are left out. None: read all.
     Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a duplicate key, a key that is not
     text, a variable that is not set, an unknown tag, and an impossible date or number.
     """
@@ -87,6 +88,8 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
         raise ConfigError(file=str(path), problems=(problem,)) from None  # the cause has lines of the file
     except yaml.YAMLError as error:
         raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"not YAML: {error}"),)) from error
+    if only is not None and isinstance(root, yaml.MappingNode):
+        root.value = [(key, value) for key, value in root.value if key.value == only]
     reader = _Reader(environment)
     values = None if root is None else reader.value_of(root, ())
     if reader.problems:
