@@ -18,7 +18,8 @@ from deltasnap_core import DeltaSnapError, redacted
 Location = tuple[str | int, ...]
 
 _OWN_TAGS = "tag:yaml.org,2002:"
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+"""The name of an environment variable in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,7 @@ class _Reader:
 
     def _scalar_of(self, node: yaml.Node, location: Location) -> Any:
         self.texts[location] = node.value
-        if not _VARIABLE.search(node.value):
+        if not VARIABLE.search(node.value):
             return self._constructed(node, location)
 
         def look_up(match: re.Match[str]) -> str:
@@ -153,7 +154,7 @@ class _Reader:
                 )
             return self.environment.get(name, "")
 
-        return _VARIABLE.sub(look_up, node.value)
+        return VARIABLE.sub(look_up, node.value)
 
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:
