@@ -18,11 +18,13 @@ from typing import Any
 import dagster as dg
 from pydantic import BaseModel, Field
 
+from deltasnap_assets.component_environment import Environment
 from deltasnap_assets.component_file import ComponentAttributes, settings_of
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAGE
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import with_absolute_paths
+from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import redacted
 
 
@@ -52,11 +54,21 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
         """Return the model with which Dagster reads the attributes."""
         return ComponentAttributes
 
+    @staticmethod
+    @dg.template_var
+    def env() -> Environment:
+        """Return the value of `env` in templates."""
+        return Environment()
+
     def __repr__(self) -> str:
         return redacted(super().__repr__())
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the tables, for merging with those of the project. Errors: ConfigError."""
-        settings = settings_of({name: getattr(self, name) for name in type(self).model_fields}, str(context.path))
+        file = str(context.path / "defs.yaml")
+        if len(context.component_tree.get_all_components(DeltaTableSnapshots)) > 1:
+            reason = "the project has a second file of this type: put all tables into one file, they share the store"
+            raise ConfigError(file=file, problems=(ConfigProblem(reason=reason, key="type"),))
+        settings = settings_of({name: getattr(self, name) for name in type(self).model_fields}, file)
         absolute = with_absolute_paths(settings, context.path, storage_folder=context.project_root)
         return build_definitions(with_discovered(absolute))

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import reason_of
-from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, key_text
+from deltasnap_assets.settings.yaml_source import VARIABLE, ConfigError, ConfigProblem, Location, key_text
 
 
 class ComponentAttributes(dg.Model):
@@ -68,6 +68,9 @@ def settings_of(values: dict[str, Any], file: str) -> Settings:
 def _problems(values: Any) -> Iterator[InitErrorDetails]:
     if not isinstance(values, dict):
         return
+    for location, name in _shell_variables(values):
+        reason = ValueError(f"${{{name}}} is not replaced in this file: write {{{{ env.{name} }}}}")
+        yield InitErrorDetails(type="value_error", ctx={"error": reason}, loc=location, input=key_text(location))
     try:
         Settings.model_validate({"tables": (), **values})
     except ValidationError as error:
@@ -97,6 +100,19 @@ def _has_template(value: Any) -> bool:
         case list() | tuple():
             return any(_has_template(part) for part in value)
     return False
+
+
+def _shell_variables(value: Any, location: Location = ()) -> Iterator[tuple[Location, str]]:
+    """Yield each text with a `${NAME}`, which is for `deltasnap.yaml`: its location, and the name."""
+    match value:
+        case str() if found := VARIABLE.search(value):
+            yield location, found[1]
+        case dict():
+            for key, part in value.items():
+                yield from _shell_variables(part, (*location, key))
+        case list() | tuple():
+            for index, part in enumerate(value):
+                yield from _shell_variables(part, (*location, index))
 
 
 def _in_file(values: Any, details: ErrorDetails) -> Location:

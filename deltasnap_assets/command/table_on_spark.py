@@ -8,12 +8,14 @@ from typing import Any
 
 from deltasnap_assets.command.terminal import output_aside
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.settings.loading import load_settings
+from deltasnap_assets.settings.loading import load_spark_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core import DeltaLog, SnapshotOptions, logger_of
+
+_log = logger_of(__name__)
 
 
 def delta_log_of(path: str, storage_options: Mapping[str, Any]) -> DeltaLog:
@@ -33,8 +35,9 @@ def spark_aside(path: str) -> Iterator[None]:
 
 
 def _configured() -> SparkSettings:
-    """Return the configured session, or the default: reading a table does not require a configuration."""
+    """Return the configured session. If it is invalid, warn and return the default."""
     try:
-        return load_settings().spark
-    except ConfigError:
+        return load_spark_settings()
+    except ConfigError as error:
+        _log.warning("%s. The default Spark session is used.", "; ".join(error.lines))
         return SparkSettings()

@@ -6,7 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,6 +29,7 @@ CONFIG_VARIABLE = "DELTASNAP_CONFIG"
 CONFIG_FILE = "deltasnap.yaml"
 DEMO_FOLDER = Path(".deltasnap") / "demo"
 DEMO_TABLE = "events"
+_Model = TypeVar("_Model", bound=BaseModel)
 _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
 
@@ -49,6 +50,22 @@ def load_settings(
     path = file or find_config(environment, folder)
     settings = demo_settings(folder) if path is None else read_settings(path, environment)
     return with_discovered(settings, on_no_table) if settings.discover else settings
+
+
+def load_spark_settings(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> SparkSettings:
+    """Return the key `spark` of the configuration file in use; the default without a file.
+
+    Reads no other key and lists no table. Errors: `ConfigError`.
+    """
+    path = find_config(environment, Path.cwd() if folder is None else folder)
+    if path is None:
+        return SparkSettings()
+    source = read_yaml(path, environment, only="spark")
+    return _checked(_SparkKey, source, {} if source.values is None else source.values).spark
+
+
+class _SparkKey(BaseModel):
+    spark: SparkSettings = SparkSettings()
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
@@ -77,18 +94,23 @@ def demo_settings(folder: Path) -> Settings:
 def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """Read and check one configuration file. Errors: `ConfigError`, with all errors found."""
     source = read_yaml(path, environment)
-    if not isinstance(source.values, dict):
-        raise ConfigError(file=source.file, problems=(ConfigProblem(reason="expected keys such as tables: ..."),))
-    try:
-        settings = Settings.model_validate(source.values)
-    except ValidationError as error:
-        problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
-        raise ConfigError(file=source.file, problems=tuple(problems)) from None  # the cause has the values
+    settings = _checked(Settings, source, source.values)
     for index, table in enumerate(settings.tables):
         table._defined_at = (str(path.absolute()), source.line_of(("tables", index)) or 1)
     if twice := tuple(_names_given_twice(source, settings)):
         raise ConfigError(file=source.file, problems=twice)
     return with_absolute_paths(settings, path.absolute().parent)
+
+
+def _checked(model: type[_Model], source: YamlSource, values: Any) -> _Model:
+    """Return the values of a file as a model. Errors: `ConfigError`, with all errors found."""
+    if not isinstance(values, dict):
+        raise ConfigError(file=source.file, problems=(ConfigProblem(reason="expected keys such as tables: ..."),))
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = sorted((_problem(source, details) for details in error.errors()), key=lambda each: each.line or 0)
+        raise ConfigError(file=source.file, problems=tuple(problems)) from None  # the cause has the values
 
 
 def _names_given_twice(source: YamlSource, settings: Settings) -> list[ConfigProblem]:

@@ -18,7 +18,8 @@ from deltasnap_core import DeltaSnapError, redacted
 Location = tuple[str | int, ...]
 
 _OWN_TAGS = "tag:yaml.org,2002:"
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+"""The name of an environment variable in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +70,10 @@ class YamlSource:
         return self.lines.get(location)
 
 
-def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
+def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = None) -> YamlSource:
     """Read one YAML document; `${NAME}` in a value stands for an environment variable.
 
+    only: a key at the top; all other keys are left out. None: read all.
     Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a duplicate key, a key that is not
     text, a variable that is not set, an unknown tag, and an impossible date or number.
     """
@@ -87,6 +89,8 @@ def read_yaml(path: Path, environment: Mapping[str, str]) -> YamlSource:
         raise ConfigError(file=str(path), problems=(problem,)) from None  # the cause has lines of the file
     except yaml.YAMLError as error:
         raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"not YAML: {error}"),)) from error
+    if only is not None and isinstance(root, yaml.MappingNode):
+        root.value = [(key, value) for key, value in root.value if key.value == only]
     reader = _Reader(environment)
     values = None if root is None else reader.value_of(root, ())
     if reader.problems:
@@ -137,7 +141,7 @@ class _Reader:
 
     def _scalar_of(self, node: yaml.Node, location: Location) -> Any:
         self.texts[location] = node.value
-        if not _VARIABLE.search(node.value):
+        if not VARIABLE.search(node.value):
             return self._constructed(node, location)
 
         def look_up(match: re.Match[str]) -> str:
@@ -150,7 +154,7 @@ class _Reader:
                 )
             return self.environment.get(name, "")
 
-        return _VARIABLE.sub(look_up, node.value)
+        return VARIABLE.sub(look_up, node.value)
 
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:

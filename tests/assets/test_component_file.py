@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
 
 from deltasnap_assets.component import DeltaTableSnapshots
@@ -29,6 +31,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
     "number": ({"tables": [{**TABLE, "poll_seconds": "often"}]}, ("tables", 0, "poll_seconds"), "valid integer"),
     "missing": ({"tables": [{"name": "events"}]}, ("tables", 0, "path"), "missing"),
     "spark": ({"tables": [TABLE], "spark": {"remot": "x"}}, ("spark", "remot"), "did you mean remote?"),
+    "variable of deltasnap.yaml": (
+        {"tables": [{**TABLE, "path": "${LAKE}/x"}]},
+        ("tables", 0, "path"),
+        "${LAKE} is not replaced in this file: write {{ env.LAKE }}",
+    ),
     "nothing": ({"storage": "s"}, (), "expected at least one table"),
 }
 
@@ -88,9 +95,52 @@ def test_relative_storage_is_in_the_project_but_not_in_its_source_folder(storage
     values = {"tables": [TABLE]} | ({} if storage is None else {"storage": storage})
     context = dg.ComponentTree.for_test().load_context
     component = DeltaTableSnapshots.load(ComponentAttributes.model_validate(values), context)
-    defs = component.build_defs(SimpleNamespace(path=folder, project_root=tmp_path))  # type: ignore[arg-type]
+    tree = SimpleNamespace(get_all_components=lambda _: [component])
+    place: Any = SimpleNamespace(path=folder, project_root=tmp_path, component_tree=tree)
+    defs = component.build_defs(place)
     expected = storage if storage and "://" in storage else tmp_path / (storage or DEFAULT_STORAGE)
     assert defs.resources is not None
     assert defs.resources["snapshots"].description.endswith(f"store at {expected}.")
     log = defs.resolve_asset_graph().get(dg.AssetKey(["events", "delta_log"]))
     assert log.metadata["dagster/uri"] == str(folder / "events")
+
+
+def built(*attributes: dict[str, Any]) -> dg.Definitions:
+    """Return the definitions of a project with one file for each of the attributes."""
+    with create_defs_folder_sandbox() as project:
+        for values in attributes:
+            project.scaffold_component(DeltaTableSnapshots, defs_yaml_contents=file_of(values))
+        with project.build_all_defs() as defs:
+            return defs
+
+
+def file_of(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "deltasnap_assets.DeltaTableSnapshots", "attributes": attributes}
+
+
+def error_of(*attributes: dict[str, Any]) -> str:
+    """Return what Dagster prints: the error that it raises, with its causes."""
+    with pytest.raises(Exception, match="Error while") as raised:
+        built(*attributes)
+    return "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("text", ["{{ env.UNSET_NAME }}", "{{ env.UNSET_NAME }}/x", "{{ env('UNSET_NAME') }}/x"])
+def test_variable_that_is_not_set_is_told_with_its_line(text: str) -> None:
+    told = error_of({"tables": [{**TABLE, "path": text}]})
+    assert "The environment variable UNSET_NAME is not set" in told
+    assert re.search(r"defs\.yaml:\d+ - attributes\.tables\.0\.path", told)
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ env.SET_NAME }}/x", "{{ env('UNSET', 'lake') }}/x", "{{ env.UNSET or 'lake' }}/x"]
+)
+def test_variable_that_is_set_or_has_a_default_is_filled_in(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET_NAME", "lake")
+    graph = built({"tables": [{**TABLE, "path": text}]}).resolve_asset_graph()
+    assert graph.get(dg.AssetKey(["events", "delta_log"])).metadata["dagster/uri"].endswith("/lake/x")
+
+
+def test_second_file_of_a_project_is_an_error_that_names_the_cause() -> None:
+    told = error_of({"tables": [TABLE]}, {"tables": [{"name": "others", "path": "others"}]})
+    assert "the project has a second file of this type" in told

@@ -23,6 +23,8 @@ ALERTS_SENSOR = "deltasnap_alerts"
 _EVERY_SECONDS = 60
 _MAX_SECONDS = 30  # a tick may take a minute; the next one sends the remaining messages
 _MAX_TEXT_LENGTH = 2000
+_NEXT = "@next"
+"""In the key of the table that the next tick starts with. No table has this name."""
 
 Level = Literal["ok", "warn", "error"]
 
@@ -70,7 +72,7 @@ def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSett
 
 
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Return the sensor `deltasnap_alerts`. It reads the last look at each table from the store, and no log.
+    """Return the sensor `deltasnap_alerts`. It reads the store, as the fleet does, and no log.
 
     The reported level of a table is saved as soon as its message is sent. If the webhook fails, the tick fails, and the
     next one sends the remaining messages.
@@ -92,7 +94,8 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
 def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     """Send the pending messages, and return a summary.
 
-    Errors: WebhookError, after all other messages were tried; StorageError.
+    If the webhook takes too long, the next tick starts with the table where this one stopped.
+    Errors: WebhookError, after all other messages were tried, or the time was over; StorageError.
     """
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
@@ -101,16 +104,21 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     looks = store_of(settings).looks
     statuses = looks.statuses(names, time.time_ns() // 1_000_000)
     keys = {table.name: _key(table) for table in settings.tables}
-    reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values()})
-    sent, refused = 0, list[WebhookError]()
-    for name, status in statuses.items():
-        if status is None:  # not read yet: it did not get worse
+    next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
+    reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})
+    first = names.index(reported[next_key]) if reported.get(next_key) in names else 0
+    sent, refused, is_late = 0, list[WebhookError](), False
+    for name in (*names[first:], *names[:first]):
+        status = statuses[name]
+        if status is None:  # the table is new: it did not get worse
             continue
         alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
         if alert is None:
             continue
         if time.monotonic() - started > _MAX_SECONDS:
-            return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
+            instance.daemon_cursor_storage.set_cursor_values({next_key: name})
+            is_late = True
+            break
         try:
             send(url, alert.text)
         except WebhookError as error:
@@ -120,13 +128,18 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         sent += 1
     if refused:
         raise refused[0]
+    if is_late:
+        return f"Sent {counted(sent, 'message')}. The others follow with the next tick."
     return f"Sent {counted(sent, 'message')}." if sent else "No table got worse or recovered."
 
 
 def _key(table: TableSettings) -> str:
     # With the path: a table of the same name elsewhere is another table.
-    digest = hashlib.sha256(redacted(table.path).encode()).hexdigest()
-    return f"deltasnap/alerts/{table.name}/{digest[:16]}"
+    return f"deltasnap/alerts/{table.name}/{_digest(table.path)}"
+
+
+def _digest(url: str) -> str:
+    return hashlib.sha256(redacted(url).encode()).hexdigest()[:16]
 
 
 def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:

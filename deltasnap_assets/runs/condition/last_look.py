@@ -175,11 +175,14 @@ def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
     kept = [problem for problem in before.problems if problem.check not in found.problems]
     new = [problem for problems in found.problems.values() for problem in problems]
     is_same = found.latest_version in (None, before.latest_version)
+    latest = before.latest_version if found.latest_version is None else found.latest_version
+    checked = before.checked_version if found.checked_version is None else found.checked_version
     return replace(
         before,
-        latest_version=before.latest_version if found.latest_version is None else found.latest_version,
+        latest_version=latest,
         last_commit_ms=before.last_commit_ms if is_same and found.checked_version is None else found.last_commit_ms,
-        checked_version=before.checked_version if found.checked_version is None else found.checked_version,
+        checked_version=checked,
+        unchecked_since_ms=_unchecked_since(before, latest, checked),
         problems=(*new, *kept),
         stale_rule=_configured_rule(table) or found.stale_rule or before.stale_rule,
         small_file_bytes=table.checks.small_file_bytes,
@@ -188,3 +191,11 @@ def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
         owners=table.owners,
         path=redacted(table.path),
     )
+
+
+def _unchecked_since(before: LastLook, latest: int | None, checked: int | None) -> int | None:
+    """Return when a look first found versions that no run has checked since the last one; None: there are none."""
+    if latest is None or (checked is not None and checked >= latest):
+        return None
+    is_waiting = checked == before.checked_version and before.unchecked_since_ms is not None
+    return before.unchecked_since_ms if is_waiting else time.time_ns() // 1_000_000

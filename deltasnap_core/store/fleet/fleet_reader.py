@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
-from deltasnap_core.redaction import logger_of, safe_repr
+from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
 from deltasnap_core.store.fleet.last_look import LastLook
-from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, table_status
+from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
 from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
@@ -26,35 +26,33 @@ _log = logger_of(__name__)
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLooks:
-    """The last look at each table of a store; None for a table without a look, or with a damaged document."""
+    """The last look at each table of a store, and the condition of the table."""
 
     storage: WritableFiles
     root: str
 
     def read(self, table: str) -> LastLook | None:
         """Return the last look at a table; None: never, or its document is damaged, which is logged."""
-        url = self._url(table)
-        try:
-            return LastLook.from_bytes(self.storage.read(url))
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            _log.warning("The last look at table %s is ignored, %s: %s", table, url, error)
-            return None
-
-    def read_many(self, tables: Sequence[str]) -> dict[str, LastLook | None]:
-        """Return the last look at each table."""
-        return dict(zip(tables, self.storage.on_each(self.read, tables), strict=True))
+        return self._read(table)[0]
 
     def statuses(self, tables: Sequence[str], now_ms: int) -> dict[str, TableStatus | None]:
-        """Return the condition of each table from its last look alone: one small read a table.
+        """Return the condition of each table, which is that of its row in the fleet.
 
-        None: unknown, because nothing has read the log yet, or no run has checked the table.
+        None: unknown, because the table is new: nothing has read its log yet, or no run has checked it yet.
         """
-        return {
-            table: None if look is None or is_new(look) else table_status(look, look.last_commit_ms, now_ms)
-            for table, look in self.read_many(tables).items()
-        }
+
+        def status(table: str) -> TableStatus | None:
+            look, damage = self._read(table)
+            found = self._reader(table, look, now_ms, damage).row().status
+            is_known = found.level is not TableLevel.UNKNOWN or damage is not None or not is_new(look, now_ms)
+            return found if is_known else None
+
+        return dict(zip(tables, self.storage.on_each(status, tables), strict=True))
+
+    def row(self, table: str, now_ms: int) -> FleetRow:
+        """Return the row of a table in the fleet."""
+        look, damage = self._read(table)
+        return self._reader(table, look, now_ms, damage).row()
 
     def write(self, table: str, look: LastLook, in_force: Mapping[int, ManifestName] | None = None) -> None:
         """Replace the last look at a table.
@@ -63,12 +61,33 @@ class LastLooks:
         in_force: the result of `SnapshotStore.in_force`; None: list the store.
         """
         names = None if in_force is None else tuple(in_force.values())
-        reader = _TableReader(stored=self._stored(table), look=look, now_ms=look.looked_at_ms, names=names)
+        reader = self._reader(table, look, look.looked_at_ms, names=names)
         self.storage.write(self._url(table), replace(look, points=reader.points()).to_bytes())
 
     def touch(self, table: str, look: LastLook) -> None:
         """Replace the last look at a table, with the points that it has. Reads nothing."""
         self.storage.write(self._url(table), look.to_bytes())
+
+    def _read(self, table: str) -> tuple[LastLook | None, TableStatus | None]:
+        """Return the last look at a table, and what is wrong with its document; None: nothing."""
+        url = self._url(table)
+        try:
+            return LastLook.from_bytes(self.storage.read(url)), None
+        except FileNotFoundError:
+            return None, None
+        except ValueError as error:
+            _log.warning("The last look at table %s is ignored, %s: %s", table, url, error)
+            return None, _damaged_look(url, error)
+
+    def _reader(
+        self,
+        table: str,
+        look: LastLook | None,
+        now_ms: int,
+        damage: TableStatus | None = None,
+        names: Sequence[ManifestName] | None = None,
+    ) -> _TableReader:
+        return _TableReader(stored=self._stored(table), look=look, now_ms=now_ms, damage=damage, names=names)
 
     def _stored(self, table: str) -> StoredTable:
         return StoredTable(storage=self.storage, root=self.root, name=table)
@@ -85,23 +104,25 @@ def stored_table_names(storage: WritableFiles, root: str) -> list[str]:
 def read_fleet(storage: WritableFiles, root: str, tables: Sequence[str], now_ms: int) -> list[FleetRow]:
     """Return the row of each table, in order."""
     looks = LastLooks(storage=storage, root=root)
-
-    def read(table: str) -> FleetRow:
-        stored = StoredTable(storage=storage, root=root, name=table)
-        return _TableReader(stored=stored, look=looks.read(table), now_ms=now_ms).row()
-
-    return storage.on_each(read, tables)
+    return storage.on_each(lambda table: looks.row(table, now_ms), tables)
 
 
 class _TableReader:
     """Reads the row of one table."""
 
     def __init__(
-        self, *, stored: StoredTable, look: LastLook | None, now_ms: int, names: Sequence[ManifestName] | None = None
+        self,
+        *,
+        stored: StoredTable,
+        look: LastLook | None,
+        now_ms: int,
+        damage: TableStatus | None = None,
+        names: Sequence[ManifestName] | None = None,
     ) -> None:
         self._stored = stored
         self._look = look
         self._now_ms = now_ms
+        self._damage = damage
         self._names = stored.stored_versions().current() if names is None else names
         self._timeline = Timeline(self._names, {} if look is None else look.points, self._load)
 
@@ -109,7 +130,7 @@ class _TableReader:
         """Return the row. If the store is damaged, the row has this as the condition of the table."""
         try:
             newest, damage = self._newest()
-            return self._row(newest, damage)
+            return self._row(newest, damage or self._damage)
         except (KeyError, TypeError, ValueError) as error:
             url = self._stored.manifest_url(self._names[-1])
             return self._row(None, _damaged(CorruptStoreError(path=url, reason=str(error))))
@@ -174,4 +195,13 @@ def _damaged(error: CorruptStoreError) -> TableStatus:
         reason=str(error),
         check="store",
         advice="Delete the damaged file and refresh the table: its version is stored again.",
+    )
+
+
+def _damaged_look(url: str, error: ValueError) -> TableStatus:
+    return TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason=f"The last look at this table cannot be read: {redacted(url)}: {error}",
+        check="store",
+        advice="Refresh the table: this writes the file again.",
     )

@@ -97,6 +97,12 @@ class FleetRow:
     owners: tuple[str, ...] = ()
     path: str | None = None
 
+    @property
+    def status(self) -> TableStatus:
+        """The condition, with its reason."""
+        level = TableLevel(self.condition)
+        return TableStatus(level=level, reason=self.reason, check=self.check, advice=self.advice)
+
 
 def fleet_row(
     table: str,

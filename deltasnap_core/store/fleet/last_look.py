@@ -78,6 +78,7 @@ class LastLook:
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
     checked_version:  the newest stored version when checks were last evaluated; None: never.
+    unchecked_since_ms: when a look first found a version after `checked_version`; None: it found none.
     problems:         the problems in force, the latest first; empty: none was found.
     stale_rule:       None: the table never counts as stale.
     small_file_bytes: a file below this size counts as small.
@@ -93,6 +94,7 @@ class LastLook:
     latest_version: int | None = None
     last_commit_ms: int | None = None
     checked_version: int | None = None
+    unchecked_since_ms: int | None = None
     problems: tuple[TableProblem, ...] = ()
     stale_rule: StaleRule | None = None
     small_file_bytes: int = DEFAULT_SMALL_FILE_BYTES
@@ -119,6 +121,7 @@ class LastLook:
             latest_version=fields.optional_integer("latestVersion"),
             last_commit_ms=fields.optional_integer("lastCommit"),
             checked_version=fields.optional_integer("checkedVersion"),
+            unchecked_since_ms=fields.optional_integer("uncheckedSince"),
             problems=fields.sequence("problems", TableProblem.from_json),
             stale_rule=None if rule is None else _rule_of(rule),
             small_file_bytes=fields.integer("smallFileBytes"),
@@ -139,6 +142,7 @@ class LastLook:
             "latestVersion": self.latest_version,
             "lastCommit": self.last_commit_ms,
             "checkedVersion": self.checked_version,
+            "uncheckedSince": self.unchecked_since_ms,
             "problems": [problem.to_json() for problem in self.problems],
             "staleRule": rule and {"patience": rule.patience_ms, "check": rule.check, "advice": rule.advice},
             "smallFileBytes": self.small_file_bytes,

@@ -25,7 +25,7 @@ class TableLevel(StrEnum):
     BROKEN = "broken"
     """A version cannot be read, or a check failed with an error."""
     UNKNOWN = "unknown"
-    """No run checked the table, or the last look at its log is too old."""
+    """No run checked the table or its new versions, or the last look at its log is too old."""
     WARNED = "warned"
     """A check failed with a warning, or the last run failed."""
     STALE = "stale"
@@ -52,9 +52,12 @@ class TableStatus:
     advice: str = ""
 
 
-def is_new(look: LastLook) -> bool:
-    """Return whether no run has checked the table yet, and nothing else found a problem."""
-    return look.checked_version is None and not look.problems
+def is_new(look: LastLook | None, now_ms: int) -> bool:
+    """Return whether the first check of the table is still to come: nobody looked, or not for longer than a day."""
+    if look is None:
+        return True
+    is_unchecked = look.checked_version is None and not look.problems
+    return is_unchecked and not _since(look, now_ms) and _unchecked_ms(look, now_ms) <= MAX_LOOK_AGE_MS
 
 
 def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> TableStatus:
@@ -80,6 +83,9 @@ def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int)
         return TableStatus(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
+    if (waiting := _unchecked_ms(look, now_ms)) > MAX_LOOK_AGE_MS:
+        reason = f"No run has checked this table for {_hours(waiting)}, and it has new versions."
+        return TableStatus(level=TableLevel.UNKNOWN, reason=reason, advice="Refresh the table.")
     rule = look.stale_rule
     if rule is not None and last_commit_ms is not None:
         return _freshness(rule, now_ms - last_commit_ms)
@@ -96,6 +102,11 @@ def _why_outdated(look: LastLook, now_ms: int) -> str:
     if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MAX_EXAMINATION_AGE_MS:
         return f"deltasnap last checked the log of this table for damage {_age_text(now_ms - look.examined_at_ms)} ago."
     return ""
+
+
+def _unchecked_ms(look: LastLook, now_ms: int) -> int:
+    """Return for how long new versions have waited for a check."""
+    return 0 if look.unchecked_since_ms is None else now_ms - look.unchecked_since_ms
 
 
 def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableStatus:

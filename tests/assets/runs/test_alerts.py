@@ -168,6 +168,29 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
     assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
 
 
+def test_slow_webhook_that_refuses_some_messages_gets_the_others_and_the_tick_fails(
+    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"t{number}" for number in range(6)]
+    fleet = Fleet(tmp_path, chat.url, *names)
+    for table in names:
+        fleet.note(ERROR, table=table)
+    clock = [0.0]
+
+    def slow(url: str, text: str) -> None:
+        if text.split()[1] in names[:4]:
+            clock[0] += 16
+            raise WebhookError(reason="it cannot be reached, TimeoutError")
+        send(url, text)
+
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.send", slow)
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.time.monotonic", lambda: clock[0])
+    for _ in range(3):
+        with pytest.raises(WebhookError, match="TimeoutError"):
+            fleet.tick()
+    assert [text[:9] for text in chat.taken()] == ["Table t4 ", "Table t5 "]
+
+
 def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(ERROR)
@@ -192,6 +215,21 @@ def test_unchecked_table_is_reported_only_if_it_is_broken(tmp_path: Path, chat: 
     fleet.note(ERROR, checked_version=None)
     fleet.tick()
     assert len(chat.taken()) == 1
+
+
+def test_table_that_no_run_checked_for_a_day_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note(checked_version=None, unchecked_since_ms=system_clock() - 30 * HOUR)
+    fleet.tick()
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events was not checked lately"]
+
+
+def test_damaged_look_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.note()
+    (tmp_path / "store" / "events" / "last_look.json").write_text("{")
+    fleet.tick()
+    assert "The last look at this table cannot be read: " in chat.taken()[0]
 
 
 def test_table_that_is_no_longer_polled_is_reported(tmp_path: Path, chat: Chat) -> None:

@@ -134,6 +134,16 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     assert table.look.looked_at_ms >= before.looked_at_ms
 
 
+def test_look_knows_since_when_new_versions_wait_for_a_check(table: Table) -> None:
+    note(table.store, table.table, Found(latest_version=2))
+    since = table.look.unchecked_since_ms
+    assert since is not None
+    note(table.store, table.table, Found(latest_version=3))
+    assert table.look.unchecked_since_ms == since
+    note(table.store, table.table, Found(checked_version=3))
+    assert table.look.unchecked_since_ms is None
+
+
 def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2, last_commit_ms=5))
     note(table.store, table.table, Found(latest_version=2))

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.settings.config import AlertSettings, Since
-from deltasnap_assets.settings.loading import demo_settings, load_settings, read_settings
+from deltasnap_assets.settings.config import AlertSettings, Since, SparkSettings
+from deltasnap_assets.settings.loading import demo_settings, load_settings, load_spark_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 
 PASSWORD = "hunter2"
@@ -198,6 +199,30 @@ def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Pat
     assert load_settings(environment={"DELTASNAP_CONFIG": "other.yaml"}, folder=tmp_path).tables[0].name == "named"
     with pytest.raises(ConfigError, match=r"absent.yaml: cannot be read: No such file or directory"):
         load_settings(environment={"DELTASNAP_CONFIG": "absent.yaml"}, folder=tmp_path)
+
+
+def test_session_of_a_command_needs_only_the_key_spark(tmp_path: Path) -> None:
+    assert load_spark_settings({}, tmp_path) == SparkSettings()
+    tables = 'tables: [{name: a, path: /a, storage_options: {key: "${UNSET}"}}]\ndiscover: [{path: /nowhere/*}]\n'
+    write(tmp_path, f"{tables}spark: {{remote: 'sc://cluster:15002'}}\nunknown: 1\n")
+    assert load_spark_settings({}, tmp_path).remote == "sc://cluster:15002"
+    with pytest.raises(ConfigError, match="UNSET"):
+        load_settings(environment={}, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("spark: {remote: nowhere}", "deltasnap.yaml:1: spark.remote: expected a Spark Connect address"),
+        ('spark: {config: {a: "${UNSET}"}}', "deltasnap.yaml:1: spark.config.a: the environment variable UNSET"),
+        ("spark: [", "deltasnap.yaml:1: not YAML"),
+        ("[1]", "deltasnap.yaml: expected keys"),
+    ],
+)
+def test_mistake_in_the_key_spark_is_told(tmp_path: Path, text: str, told: str) -> None:
+    write(tmp_path, text)
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        load_spark_settings({}, tmp_path)
 
 
 def test_demo_settings_follow_the_demo_table(tmp_path: Path) -> None:

@@ -172,13 +172,48 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
 
 
-def test_damaged_look_counts_as_missing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_look_makes_the_table_unknown_and_is_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look())
     (tmp_path / "events" / "last_look.json").write_bytes(b'{"format": 1')
-    assert row_of(store)["condition"] == "unknown"
+    row = row_of(store)
+    assert (row["condition"], row["check"], row["num_files"]) == ("unknown", "store", 41)
+    assert "The last look at this table cannot be read: " in row["reason"]
     assert "last_look.json" in caplog.text
+
+
+@pytest.mark.parametrize("damaged", ["manifest", "look", "look of another format"])
+def test_status_for_alerts_is_that_of_the_fleet(tmp_path: Path, damaged: str) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.looks.write("events", look())
+    newest = sorted((tmp_path / "events" / "manifests").iterdir())[-1]
+    file = newest if damaged == "manifest" else tmp_path / "events" / "last_look.json"
+    file.write_bytes(b"{" if damaged != "look of another format" else b'{"format": 9}')
+    status, row = store.looks.statuses(["events"], NOW)["events"], row_of(store)
+    assert status is not None
+    assert (status.level, status.reason, status.check) == (row["condition"], row["reason"], "store")
+
+
+def test_table_with_new_versions_that_no_run_checked_for_a_day_is_unknown(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for hours, condition in {24: "healthy", 25: "unknown"}.items():
+        store.looks.write("events", look(latest_version=500, unchecked_since_ms=NOW - hours * HOUR))
+        assert row_of(store)["condition"] == condition
+    reason = "No run has checked this table for 25 hours, and it has new versions."
+    assert row_of(store)["reason"] == reason
+
+
+@pytest.mark.parametrize("fields", [{"looked_at_ms": NOW - 10 * DAY}, {"unchecked_since_ms": NOW - 2 * DAY}])
+def test_table_that_waits_too_long_for_its_first_check_is_not_new(tmp_path: Path, fields: dict[str, int]) -> None:
+    store = opened(tmp_path)
+    store.looks.write("events", look(checked_version=None, **fields))
+    status = store.looks.statuses(["events"], NOW)["events"]
+    assert status is not None
+    assert status.reason == row_of(store)["reason"]
 
 
 def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ LOOK = LastLook(
     latest_version=7,
     last_commit_ms=5,
     checked_version=6,
+    unchecked_since_ms=3,
     problems=(TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),),
     stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
     small_file_bytes=10,
@@ -29,6 +31,12 @@ LOOK = LastLook(
 @pytest.mark.parametrize("look", [LOOK, LastLook(looked_at_ms=1)], ids=["full", "empty"])
 def test_look_is_read_back_as_it_was_written(look: LastLook) -> None:
     assert LastLook.from_bytes(look.to_bytes()) == look
+
+
+def test_document_of_an_earlier_release_is_read() -> None:
+    values = json.loads(LOOK.to_bytes())
+    del values["uncheckedSince"]
+    assert LastLook.from_bytes(json.dumps(values).encode()) == replace(LOOK, unchecked_since_ms=None)
 
 
 def test_document_has_no_credentials_and_no_long_texts() -> None:
