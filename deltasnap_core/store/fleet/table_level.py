@@ -57,7 +57,7 @@ def is_new(look: LastLook | None, now_ms: int) -> bool:
     if look is None:
         return True
     is_unchecked = look.checked_version is None and not look.problems
-    return is_unchecked and not _since(look, now_ms) and _unchecked_ms(look, now_ms) <= MAX_LOOK_AGE_MS
+    return is_unchecked and not _why_outdated(look, now_ms) and _unchecked_ms(look, now_ms) <= MAX_LOOK_AGE_MS
 
 
 def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> TableStatus:
@@ -84,7 +84,7 @@ def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int)
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
     if (waiting := _unchecked_ms(look, now_ms)) > MAX_LOOK_AGE_MS:
-        reason = f"No run has checked this table for {_hours(waiting)}, and it has new versions."
+        reason = f"No run has checked this table for {_age_text(waiting)}, and it has new versions."
         return TableStatus(level=TableLevel.UNKNOWN, reason=reason, advice="Refresh the table.")
     rule = look.stale_rule
     if rule is not None and last_commit_ms is not None:
