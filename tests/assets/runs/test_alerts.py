@@ -221,7 +221,7 @@ def test_table_that_no_run_checked_for_a_day_is_reported(tmp_path: Path, chat: C
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(checked_version=None, unchecked_since_ms=system_clock() - 30 * HOUR)
     fleet.tick()
-    assert [text.split(".")[0] for text in chat.taken()] == ["Table events was not checked lately"]
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events was not checked recently"]
 
 
 def test_damaged_look_is_reported(tmp_path: Path, chat: Chat) -> None:
