@@ -13,7 +13,7 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
-from deltasnap_core.log.protocol_checks import check_replayable
+from deltasnap_core.log.protocol_checks import check_no_manifest_commits, check_replayable, check_state
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
@@ -91,13 +91,13 @@ def range_actions(
     """
     by_version = non_file_actions_by_version(batch)
     states: dict[int, NonFileActions] = {}
-    actions = before
+    actions, path = before, table_path(logged.loader.builder.log_path)
+    check_no_manifest_commits(batch, path)
     for version in range(first, last + 1):
         actions = actions.advanced(by_version.get(version, ()))
         states[version] = actions
         if version in by_version or version == last:
-            loaded = LoadedLog(segment=logged.segments[version], contents=None, batch=batch, non_file=actions)
-            check_replayable(loaded, path=table_path(logged.loader.builder.log_path), validate_state=True)
+            check_state(actions, path=path, version=version)
     return states
 
 

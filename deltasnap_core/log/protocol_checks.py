@@ -5,6 +5,7 @@ from __future__ import annotations
 from deltasnap_core.errors import ActionNotFoundError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.table_features import (
     CATALOG_MANAGED,
@@ -25,13 +26,17 @@ def check_replayable(log: LoadedLog, *, path: str, validate_state: bool) -> None
     Errors: UnsupportedProtocolError naming the features; ActionNotFoundError.
     """
     check_no_manifest_commits(log.batch, path)
-    protocol, metadata = log.non_file.protocol, log.non_file.metadata
-    if protocol is not None:
-        check_readable(protocol, path=path, version=log.version)
+    check_state(log.non_file, path=path, version=log.version, validate_state=validate_state)
+
+
+def check_state(actions: NonFileActions, *, path: str, version: int, validate_state: bool = True) -> None:
+    """Raise an error unless deltasnap supports the protocol of a version. Arguments and errors: as check_replayable."""
+    if actions.protocol is not None:
+        check_readable(actions.protocol, path=path, version=version)
     elif validate_state:
-        raise ActionNotFoundError(action="protocol", version=log.version, path=path)
-    if metadata is None and validate_state:
-        raise ActionNotFoundError(action="metadata", version=log.version, path=path)
+        raise ActionNotFoundError(action="protocol", version=version, path=path)
+    if actions.metadata is None and validate_state:
+        raise ActionNotFoundError(action="metadata", version=version, path=path)
 
 
 def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from functools import lru_cache
 from typing import Literal
 
 LOG_FOLDER = "_delta_log"
@@ -136,13 +137,14 @@ _PATTERNS = tuple(
 )
 
 
+@lru_cache(maxsize=1 << 16)
 def commit_version(path: str) -> int:
     """Return the version of a commit, published or staged, from its path or name.
 
     Errors: ValueError if the name is not that of a commit.
     """
-    # The name of a commit starts with its version. No regular expression: a segment may hold tens of thousands of
-    # commits.
+    # The name of a commit starts with its version. No regular expression, and a cache: a segment may hold tens of
+    # thousands of commits, and each version of a range has a segment.
     name = path.rpartition("/")[2]
     if not (name[:20].isdecimal() and name[20:21] == "." and name.endswith(".json")):
         raise ValueError(f"Not a commit file: {path}")

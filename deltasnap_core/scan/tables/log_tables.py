@@ -48,15 +48,20 @@ def listed_versions(listing: LogListing, timestamps: Mapping[int, int]) -> Itera
     """Yield the rows of `versions_table` from a listing of a whole log. timestamps: ms by version."""
     loadable = set(listing.reconstructable_versions())
     checkpoints = {checkpoint.version for checkpoint in listing.checkpoints}
+    start, why_not = -1, ""  # the last checkpoint before the version; why later versions cannot be loaded from it
     for version in sorted(checkpoints.union(listing.commits)):
         is_loadable = version in loadable
+        if version in checkpoints:
+            start, why_not = version, ""
+        elif not is_loadable and not why_not:
+            why_not = _why_not(version, listing, start)
         yield {
             "version": version,
             "ms": timestamps.get(version),
             "has_commit": version in listing.commits,
             "has_checkpoint": version in checkpoints,
             "loadable": is_loadable,
-            "why_not": None if is_loadable else _why_not(version, listing, checkpoints),
+            "why_not": None if is_loadable else why_not,
         }
 
 
@@ -82,8 +87,7 @@ def _log_files(files: Iterable[FileStatus], read: Collection[str]) -> Iterator[d
             }
 
 
-def _why_not(version: int, listing: LogListing, checkpoints: Collection[int]) -> str:
-    start = max((found for found in checkpoints if found < version), default=-1)
+def _why_not(version: int, listing: LogListing, start: int) -> str:
     missing = next(needed for needed in range(start + 1, version + 1) if needed not in listing.commits)
     begin = "no checkpoint before it" if start < 0 else f"the checkpoint of version {start} before it"
     return f"the commit of version {missing} is missing, and there is {begin}"
