@@ -92,8 +92,25 @@ def load_non_file_actions(store: LogStore, contents: CheckpointContents | None, 
     """
     found = NonFileActions()
     if contents is not None:
-        found = found.advanced(_actions_of_checkpoint(store, contents))
+        actions = [*_actions_of_checkpoint(store, contents)]
+        _check_complete(contents, actions)
+        found = found.advanced(actions)
     return found.advanced_by(batch)
+
+
+def _check_complete(contents: CheckpointContents, actions: Iterable[Any]) -> None:
+    """Raise CorruptLogError if a checkpoint has several protocol or metaData actions, or if one of JSON has none.
+
+    A file of JSON may be cut off at the end of a line. A Parquet file without an action was written so: the version
+    lacks it.
+    Source: PROTOCOL.md, Checkpoints.
+    """
+    kinds = [type(action) for action in actions]
+    for kind, name in ((Protocol, "protocol"), (Metadata, "metaData")):
+        count = kinds.count(kind)
+        if count > 1 or (not count and contents.lines_path is not None):
+            reason = f"expected one {name} action in the checkpoint, found {count or 'none'}"
+            raise CorruptLogError(path=contents.paths[0], reason=reason)
 
 
 def non_file_actions_by_version(batch: CommitBatch) -> dict[int, list[Any]]:

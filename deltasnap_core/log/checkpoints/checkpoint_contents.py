@@ -112,6 +112,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     if provider.format == "json":
         (file,) = provider.files
         lines = read_lines(file.path, provider.version, _read(store, file.path))
+        _check_version(file.path, lines, provider.version)
         top_level: tuple[CheckpointFile, ...] = ()
         named = _sidecars_of_lines(file.path, lines)
     else:
@@ -228,6 +229,19 @@ def _text(path: str, value: Any) -> str:
         return value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError as error:
         raise CorruptLogError(path=path, reason=f"expected the path of a sidecar, found {value!r}") from error
+
+
+def _check_version(path: str, lines: pa.Table, version: int) -> None:
+    """Raise CorruptLogError unless the lines of a V2 checkpoint have one checkpointMetadata, of its version.
+
+    Source: PROTOCOL.md, Checkpoint Metadata.
+    """
+    rows = lines_with(lines, "checkpointMetadata").to_pylist()
+    found = [decode_line(path, row["line_number"], row["line"])["checkpointMetadata"] for row in rows]
+    versions = [each.get("version") if isinstance(each, dict) else each for each in found]
+    if versions != [version]:
+        reason = f"expected one checkpointMetadata action of version {version}, found {json.dumps(versions)}"
+        raise CorruptLogError(path=path, reason=reason)
 
 
 def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint, read_column
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from tests.builders import (
     LOG_PATH,
+    Action,
     CountingLogStore,
     MemoryLogStore,
     add,
@@ -129,15 +133,38 @@ def test_sidecars_are_found_by_their_encoded_names() -> None:
     assert [part.file.path for part in contents.sidecars] == [sidecar.path]
 
 
+V3: Action = {"checkpointMetadata": {"version": 3}}
+
+
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [
+        ([protocol(), metadata()], "expected one checkpointMetadata action of version 3, found []"),
+        ([{"checkpointMetadata": {"version": 2}}, protocol(), metadata()], "of version 3, found [2]"),
+        ([V3, V3, protocol(), metadata()], "of version 3, found [3, 3]"),
+        ([V3], "expected one protocol action in the checkpoint, found none"),
+        ([V3, protocol()], "expected one metaData action in the checkpoint, found none"),
+        ([V3, protocol(), metadata(), metadata()], "expected one metaData action in the checkpoint, found 2"),
+    ],
+)
+def test_json_checkpoint_that_is_not_whole_is_damaged(actions: list[Action], reason: str) -> None:
+    store = MemoryLogStore()
+    file = store.put(uuid_checkpoint(3, extension="json")[0].name, content(actions))
+    with pytest.raises(CorruptLogError, match=re.escape(reason)) as error:
+        load_non_file_actions(store, opened(store, file, kind="uuid", form="json"), EMPTY_BATCH)
+    assert error.value.path == file.path
+
+
 def test_a_json_checkpoint_yields_its_lines_and_sidecars() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
     name = uuid_checkpoint(3, extension="json")[0].name
-    file = store.put(name, content([protocol(), metadata(), {"sidecar": {"path": "one.parquet"}}, add("inline")]))
+    actions = [V3, protocol(), metadata(), {"sidecar": {"path": "one.parquet"}}, add("inline")]
+    file = store.put(name, content(actions))
 
     contents = opened(store, file, kind="uuid", form="json")
 
-    assert contents.lines.num_rows == 4
+    assert contents.lines.num_rows == 5
     assert [path.rpartition("/")[2] for path in contents.paths] == [name, "one.parquet"]
     assert [part.file.name for part in contents.sidecars] == ["one.parquet"]
 
@@ -176,7 +203,7 @@ def test_a_sidecar_whose_key_is_written_with_escapes_is_found() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
     line = b'{"sidec\\u0061r":{"path":"one.parquet","sizeInBytes":1}}\n'
-    file = store.put(uuid_checkpoint(3, extension="json")[0].name, line)
+    file = store.put(uuid_checkpoint(3, extension="json")[0].name, content([V3]) + line)
 
     assert [part.file.name for part in opened(store, file, kind="uuid", form="json").sidecars] == ["one.parquet"]
 

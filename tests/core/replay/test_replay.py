@@ -46,7 +46,9 @@ class Replay:
         self.reader = ActionReader(spark=spark, files=SparkFiles(None, lambda _: True), log_path=LOG_PATH)
         self.contents, first = None, 0
         if base is not None:
-            file = self.store.put(f"{9:020d}.checkpoint.{UUIDS[0]}.json", content(base))
+            file = self.store.put(
+                f"{9:020d}.checkpoint.{UUIDS[0]}.json", content([{"checkpointMetadata": {"version": 9}}, *base])
+            )
             provider = CheckpointProvider(version=9, files=(file,), kind=CheckpointKind.UUID, format="json")
             self.contents, first = open_checkpoint(self.store, provider, LOG_PATH), 10
         files = [self.store.put_commit(version, *actions) for version, actions in enumerate(commits, start=first)]

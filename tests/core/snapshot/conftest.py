@@ -33,7 +33,7 @@ class Table:
     def checkpoint(self, version: int, *actions: Action, broken: bool = False) -> str:
         """Write a V2 checkpoint in JSON without sidecars. Return its name."""
         name = file_names.uuid_checkpoint_file(version, "80a083e8-7026-4e79-81be-64bd76c43a11", "json")
-        data = content(actions or (protocol(), metadata()))
+        data = content([{"checkpointMetadata": {"version": version}}, *(actions or (protocol(), metadata()))])
         self.files.put(name, data[: len(data) // 2] if broken else data)
         return name
 
