@@ -46,11 +46,14 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
         return None
     actions = _keyed(measures, log_path)
     changed = newest_file_actions(actions)
-    live, assumed = _first_removed(actions), None
+    live: pa.Table | None = _first_removed(actions)
+    assumed: DeltaSnapError | None = None
     try:
         live = _live_among(store, log_path, before, changed) if changed.num_rows else live
     except DeltaSnapError as error:  # the commits can be read nevertheless
         assumed = error
+    if live is None:
+        return None
     is_live = changed["deleted_at"].is_null()
     added, gone = changed.filter(is_live), changed.filter(pc.invert(is_live))
     return FileDifference(
@@ -58,7 +61,7 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
     )
 
 
-def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.Table) -> pa.Table:
+def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.Table) -> pa.Table | None:
     log = version.replayable
     while True:
         try:
@@ -67,11 +70,11 @@ def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.
             log = version.next_rung(log, error)
 
 
-def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -> pa.Table:
-    """Return the live files of a loaded log whose keys are in `wanted`."""
+def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -> pa.Table | None:
+    """Return the live files of a loaded log whose keys are in `wanted`; None: its commits are too many."""
     measures = log.batch.measures
     if measures is None:
-        raise CorruptLogError(path=log_path, reason="the earlier commits are too large for the memory of this process")
+        return None
     own = _among(newest_file_actions(_keyed(measures, log_path)), wanted).drop_columns(
         ["commit_version", "line_number"]
     )

@@ -14,7 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from deltasnap_assets.command.views.diff import VersionDiff, compare_versions, find_versions
-from deltasnap_core import VersionGapError, VersionNotFoundError, commit_file
+from deltasnap_core import (
+    TableLog,
+    VersionGapError,
+    VersionNotFoundError,
+    commit_file,
+    file_difference,
+    read_commits,
+)
+from deltasnap_core.log.commits import commit_reader
 from tests.assets.command.test_driver_commands import parsed, run
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
@@ -130,6 +138,21 @@ def test_diff_compares_logical_files(
         write_checkpoint(log, 0, style, [*CREATED, *before])
         (log / commit_file(0)).unlink()
     assert files_of(compared(tmp_path, 0, 1)) == (added, removed)
+
+
+def test_commits_too_many_to_hold_are_no_damage_of_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = write_log(tmp_path, {0: [*CREATED, add("a")], 1: [add(f"x{number}") for number in range(50)], 2: [add("b")]})
+    write_checkpoint(log, 0, "classic", [*CREATED, add("a")])
+    table = TableLog.for_path(tmp_path)
+    later = read_commits(table.store, [table.list(0).commits[2]])
+    monkeypatch.setattr(commit_reader, "IN_MEMORY_BYTES", 1000)
+    monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 10)
+    before = table.at(1)
+    assert file_difference(table.store, table.log_path, before, later) is None
+    assert before.loaded.contents is not None
+    assert "cannot be used" not in caplog.text
 
 
 def test_diff_shows_a_file_with_a_changed_vector_as_removed_and_added(tmp_path: Path) -> None:
