@@ -1,7 +1,7 @@
 """The aggregates of the computed state: the contribution of a group of files to each field. In SQL and in Arrow.
 
-One query groups the measures of files by GROUPED_BY and sums SUMS. Each row of the result is a Group. AGGREGATES and
-HISTOGRAMS have one entry for each field: the value that a Group adds to it. All are sums, so they can be added and
+One query groups the measures of files by GROUPED_BY and sums SUMS. Each row of the result is a MeasureGroup. AGGREGATES
+and HISTOGRAMS have one entry for each field: the value that a group adds to it. All are sums, so they can be added and
 subtracted.
 Delta's `aggregationsToComputeState` (SnapshotState.scala).
 A new aggregate is one entry. If it needs another field of the action, it also needs an entry in `measures`.
@@ -60,7 +60,7 @@ A measure is summed in two halves of 32 bits, so that the sum cannot overflow.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class MeasureGroup:
     """Files or tombstones in the same bins, counted and summed. Negative for a subtraction."""
 
     size_class: int | None
@@ -72,7 +72,7 @@ class Group:
     deleted: int
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any], *, sign: int = 1) -> Group:
+    def of_row(cls, row: Mapping[str, Any], *, sign: int = 1) -> MeasureGroup:
         """Return a group from a row with the columns of GROUPED_BY and SUMS. Null sums count as 0."""
         wholes = {name: ((row[f"high_{name}"] or 0) << 32) + (row[f"low_{name}"] or 0) for name in _SUMMED}
         counts = {name: row[name] or 0 for name in ("rows", "rows_without_records")}
@@ -95,7 +95,7 @@ class Group:
         return -1 if self.size_class is None else bisect_right(DEFAULT_BIN_BOUNDARIES, self.size_class) - 1
 
 
-AGGREGATES: Mapping[str, Callable[[Group], int]] = {
+AGGREGATES: Mapping[str, Callable[[MeasureGroup], int]] = {
     "num_of_files": lambda group: group.rows if group.is_live else 0,
     "size_in_bytes": lambda group: group.size if group.is_live else 0,
     "num_known_records": lambda group: group.records if group.is_live else 0,
@@ -112,8 +112,8 @@ class Histogram:
     """The values that a group of live files adds to a histogram. bins: the number of bins. bin_of: negative: no bin."""
 
     bins: int
-    bin_of: Callable[[Group], int]
-    value: Callable[[Group], int]
+    bin_of: Callable[[MeasureGroup], int]
+    value: Callable[[MeasureGroup], int]
 
 
 HISTOGRAMS: Mapping[str, Histogram] = {
@@ -146,16 +146,16 @@ def sums_sql(sign: str | None = None, summed: Mapping[str, str] = SUMS) -> list[
     return [f"sum({times}({sql})) as {name}" for name, sql in summed.items()]
 
 
-def groups_of(rows: pa.Table, *, sign: int = 1) -> list[Group]:
+def groups_of(rows: pa.Table, *, sign: int = 1) -> list[MeasureGroup]:
     """Return the groups of rows with MEASURES, in Arrow. sign: the factor of all rows, 1 or -1."""
-    return [Group.of_row(row, sign=sign) for row in _grouped(rows, {})]
+    return [MeasureGroup.of_row(row, sign=sign) for row in _grouped(rows, {})]
 
 
-def groups_by_version(rows: pa.Table, versions: NDArray[np.int64], *, sign: int = 1) -> dict[int, list[Group]]:
+def groups_by_version(rows: pa.Table, versions: NDArray[np.int64], *, sign: int = 1) -> dict[int, list[MeasureGroup]]:
     """Return the groups of rows by version, in one pass. versions: the version of each row. sign: as `groups_of`."""
-    found: dict[int, list[Group]] = {}
+    found: dict[int, list[MeasureGroup]] = {}
     for row in _grouped(rows, {"version": pa.array(versions)}):
-        found.setdefault(row["version"], []).append(Group.of_row(row, sign=sign))
+        found.setdefault(row["version"], []).append(MeasureGroup.of_row(row, sign=sign))
     return found
 
 
@@ -199,14 +199,14 @@ class MissingSizeError(ValueError):
 class FileTotals:
     """Running totals of live files and tombstones: a number for each of AGGREGATES, bins for each of HISTOGRAMS."""
 
-    def __init__(self, groups: Iterable[Group] = ()) -> None:
+    def __init__(self, groups: Iterable[MeasureGroup] = ()) -> None:
         """Errors: MissingSizeError."""
         self._numbers = dict.fromkeys(AGGREGATES, 0)
         self._bins = {name: [0] * histogram.bins for name, histogram in HISTOGRAMS.items()}
         for group in groups:
             self.add(group)
 
-    def add(self, group: Group) -> None:
+    def add(self, group: MeasureGroup) -> None:
         """Add a group. Errors: MissingSizeError."""
         if group.size_class is None:
             raise MissingSizeError("expected add.size to be an integer, found null")

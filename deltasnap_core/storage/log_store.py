@@ -47,7 +47,7 @@ class LogStore(Protocol):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """Return the files in the folder of `path` whose name is that of `path` or sorts after it, ascending by name.
 
-        Folders are left out. What else is not a readable file, such as a link to nothing, has the size 0.
+        Folders are left out. Other entries that are not readable files, such as dangling links, have the size 0.
         Names compare by code point. If the storage can list from a name, it is listed on demand.
         Errors: FileNotFoundError, at the call, if there is no such folder.
         """

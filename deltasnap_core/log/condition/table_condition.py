@@ -158,7 +158,7 @@ class TableCondition:
     def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
         """Return this condition with a fault added for versions that were stored and are gone from the end of the log.
 
-        A log alone does not show that. lost: empty: there are none.
+        The log alone does not show them. lost: may be empty.
         """
         if not lost or self.latest is None:
             return self
@@ -234,7 +234,7 @@ def empty_commits(table: str, empty: VersionRanges) -> Fault:
 
 
 def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault:
-    """Return the fault of commits with two actions of a kind of which the protocol allows one. The last one counts."""
+    """Return the fault of commits with several actions of a kind that may occur once. deltasnap uses the last one."""
     word = "commit of version" if len(versions) == 1 else "commits of versions"
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
@@ -252,7 +252,7 @@ def _lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
         text=f"{word} {lost.text()} {they} gone from the log of {table}: they were stored, and the log now ends with "
         f"version {latest}.",
         advice="If the table was not rolled back on purpose, restore the commits from a backup of the log. Otherwise "
-        "nothing is to be done: the next commit ends this warning.",
+        "no action is needed: the next commit clears this warning.",
         reason=f"the log ends with version {latest}",
     )
 

@@ -17,7 +17,7 @@ from deltasnap_core.replay.driver.state_deltas import counted, delta_between
 from deltasnap_core.replay.engine import Answer
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import Group, groups_of
+from deltasnap_core.rules.aggregates import MeasureGroup, groups_of
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.storage.log_store import LogStore
 
@@ -83,7 +83,7 @@ class HeldFiles:
         gathered = _Gathered(files._budget.free if hold else -1)
         gathered.add(changed.drop_columns(["commit_version", "line_number"]))
 
-        def groups_in(batch: pa.Table) -> list[Group]:
+        def groups_in(batch: pa.Table) -> list[MeasureGroup]:
             rows = with_path_keys(batch, log_path) if hold or changed.num_rows else batch
             rows = without_keys_of(rows, changed) if changed.num_rows else rows
             gathered.add(rows)

@@ -20,7 +20,7 @@ from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileA
 from deltasnap_core.replay.spark.file_breakdowns import breakdown_measures_sql
 from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import FileTotals, Group, grouping_sql, sums_sql
+from deltasnap_core.rules.aggregates import FileTotals, MeasureGroup, grouping_sql, sums_sql
 from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.rules.file_breakdown import BREAKDOWN_MEASURES, BREAKDOWN_SUMS, FileGroup, file_grouping_sql
 from deltasnap_core.rules.measures import MEASURES
@@ -125,7 +125,7 @@ def changes_of_versions(commits: DataFrame) -> DataFrame:
 
 
 def grouped(rows: DataFrame, *by: str, sign: str | None = None, more: Sequence[str] = ()) -> Iterator[Row]:
-    """Yield the groups of some rows (MEASURES), in the form of `Group.of_row`.
+    """Yield the groups of some rows (MEASURES), in the form of `MeasureGroup.of_row`.
 
     by: more columns to group by, as SQL. sign: see `sums_sql`. more: more sums, as SQL.
     """
@@ -160,8 +160,8 @@ def touched_or_expiring(
     return looked_up.where(f"is_touched or {expires}")
 
 
-def _group(row: Row) -> Group:
-    return Group.of_row(row.asDict())
+def _group(row: Row) -> MeasureGroup:
+    return MeasureGroup.of_row(row.asDict())
 
 
 def _timeline(

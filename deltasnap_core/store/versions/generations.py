@@ -47,7 +47,7 @@ class CommonVersion:
     table_id:      the stored table id at that version; None: there is no such version.
     in_force:      the current stored versions, ascending.
     latest_in_log: the last version of the log.
-    lost:          versions that were stored, and that a log which was rolled back and not written on does not have.
+    lost:          the stored versions that a log lacks after a rollback, until it is written on; otherwise empty.
     """
 
     relation: LogRelation

@@ -73,7 +73,7 @@ class StoredVersions:
     def lost_after(self, version: int) -> VersionRanges:
         """Return the versions after `version` that were stored when the table was last written to.
 
-        A fork without a version of its own marks a log that was rolled back and not written on.
+        A fork without its own versions marks a log that was rolled back and not written on.
         """
         written = {name.generation for name in self.manifests}
         newest = self.current_generation

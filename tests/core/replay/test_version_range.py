@@ -8,7 +8,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
-from deltasnap_core.rules.aggregates import SUMS, FileTotals, Group
+from deltasnap_core.rules.aggregates import SUMS, FileTotals, MeasureGroup
 
 NO_ACTIONS = NonFileActions()
 
@@ -16,7 +16,7 @@ NO_ACTIONS = NonFileActions()
 def files(count: int, size: int) -> FileTotals:
     """Return the totals of files of these sizes; a negative count subtracts them."""
     row: dict[str, Any] = {**dict.fromkeys(SUMS, 0), "rows": abs(count), "low_size": abs(count) * size}
-    return FileTotals([Group.of_row({**row, "size_class": 0, "deleted_bin": -1}, sign=1 if count > 0 else -1)])
+    return FileTotals([MeasureGroup.of_row({**row, "size_class": 0, "deleted_bin": -1}, sign=1 if count > 0 else -1)])
 
 
 def base(retention: Retention = KEEP_ALL) -> RangeBase:

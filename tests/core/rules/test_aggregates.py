@@ -18,7 +18,7 @@ from deltasnap_core.rules.aggregates import (
     HISTOGRAMS,
     SUMS,
     FileTotals,
-    Group,
+    MeasureGroup,
     MissingSizeError,
     grouping_sql,
     groups_of,
@@ -29,9 +29,9 @@ from deltasnap_core.rules.measures import MEASURES
 MIB = 1 << 20
 
 
-def group(**values: Any) -> Group:
+def group(**values: Any) -> MeasureGroup:
     """Return a group of live files without a deletion vector; omitted sums are null, like sums over no rows."""
-    return Group.of_row({**dict.fromkeys(SUMS), "size_class": MIB, "deleted_bin": -1, **values})
+    return MeasureGroup.of_row({**dict.fromkeys(SUMS), "size_class": MIB, "deleted_bin": -1, **values})
 
 
 def test_query_follows_from_the_tables() -> None:
@@ -53,7 +53,7 @@ def test_halves_of_a_sum_are_combined_beyond_64_bits_and_below_zero() -> None:
 
 def test_sign_of_a_row_applies_to_all_its_sums() -> None:
     row = {**dict.fromkeys(SUMS, 1), "size_class": MIB, "deleted_bin": 2}
-    assert FileTotals([Group.of_row(row), Group.of_row(row, sign=-1)]) == FileTotals()
+    assert FileTotals([MeasureGroup.of_row(row), MeasureGroup.of_row(row, sign=-1)]) == FileTotals()
 
 
 def test_groups_are_added_to_the_right_totals() -> None:
@@ -93,13 +93,13 @@ FILES: list[tuple[int | None, ...]] = [
 ]
 
 
-def groups_in_arrow() -> list[Group]:
+def groups_in_arrow() -> list[MeasureGroup]:
     """Return the groups of FILES, as the driver forms them."""
     columns = zip(MEASURES, zip(*FILES, strict=True), strict=True)
     return groups_of(pa.table({name: pa.array(values, pa.int64()) for name, values in columns}))
 
 
-def groups_in_sql() -> list[Group]:
+def groups_in_sql() -> list[MeasureGroup]:
     """Return the groups of FILES, as the query forms them."""
     database = sqlite3.connect(":memory:")
     database.row_factory = sqlite3.Row
@@ -111,7 +111,9 @@ def groups_in_sql() -> list[Group]:
     database.execute(f"create table files ({', '.join(MEASURES)})")
     database.executemany("insert into files values (?, ?, ?, ?)", FILES)
     query = f"select {', '.join([*grouping_sql(), *sums_sql()])} from files group by {', '.join(GROUPED_BY)}"
-    return [Group.of_row(dict(row)) for row in database.execute(query.replace("1e-9d", "1e-9").replace("95L", "95"))]
+    return [
+        MeasureGroup.of_row(dict(row)) for row in database.execute(query.replace("1e-9d", "1e-9").replace("95L", "95"))
+    ]
 
 
 @pytest.mark.parametrize("groups", [groups_in_arrow, groups_in_sql], ids=["in Arrow", "in SQL"])

@@ -391,7 +391,7 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
 
 def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
-    with pytest.raises(DataPathError, match="passes over"):
+    with pytest.raises(DataPathError, match="skips files"):
         snapshot.scan().to_df()
 
 

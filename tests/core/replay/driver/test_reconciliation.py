@@ -16,7 +16,7 @@ from deltasnap_core.replay.driver.state_deltas import touched_or_expiring
 from deltasnap_core.replay.spark.file_action_layout import measures_sql
 from deltasnap_core.replay.spark.schemas import FILE_ACTION_COLUMNS
 from deltasnap_core.replay.spark.state_deltas import grouped
-from deltasnap_core.rules.aggregates import FileTotals, Group, groups_of
+from deltasnap_core.rules.aggregates import FileTotals, MeasureGroup, groups_of
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.measures import MEASURES
 from tests.builders import add, remove
@@ -65,7 +65,7 @@ def test_measures_and_groups_match_the_query(spark: SparkSession) -> None:
     rows = spark.createDataFrame(text).selectExpr(f"from_json(line, '{FILE_ACTION_COLUMNS.simpleString()}') as a")
     rows = rows.selectExpr("a.*").selectExpr(*measures_sql())
     assert rows.toArrow().to_pylist() == found.select(list(MEASURES)).to_pylist()
-    expected = FileTotals(Group.of_row(row.asDict()) for row in grouped(rows))
+    expected = FileTotals(MeasureGroup.of_row(row.asDict()) for row in grouped(rows))
     assert FileTotals(groups_of(found)) == expected
 
 
