@@ -95,7 +95,7 @@ class _FollowedSettings(_Settings):
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
-    """Which existing versions to store: `all`, `latest` or `{since: 100}`. New versions are always stored."""
+    """Which versions to store: `all`; `latest` and later ones; `{since: 100}`: version 100 and later ones."""
     poll_seconds: int = Field(default=30, ge=1)
     """How often the sensor polls for new commits, in seconds."""
     refresh: str | None = _HOURLY
