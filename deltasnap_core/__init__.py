@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
-    from deltasnap_core.storage.urls import is_url
+    from deltasnap_core.storage.urls import is_url, to_url
     from deltasnap_core.store.fleet.fleet_reader import LastLooks
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
     from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
@@ -168,7 +168,7 @@ _MODULES = {
         "FileStatus",
         "LogStore",
     ),
-    "storage.urls": ("is_url",),
+    "storage.urls": ("is_url", "to_url"),
     "redaction": (
         "hide_secrets",
         "is_harmless_option",
@@ -374,6 +374,7 @@ __all__ = [
     "read_commits",
     "redacted",
     "spark_cause",
+    "to_url",
 ]
 
 

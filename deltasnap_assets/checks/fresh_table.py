@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _HOUR_MS = 3_600_000
 _CLOCK_SKEW_MS = 5 * 60 * 1000
+_MAX_HOURS = 1_000_000  # a century: Dagster's freshness policies have a limit too
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
 _LEAST_PATIENCE_MS = 24 * _HOUR_MS
@@ -24,7 +25,7 @@ _LEAST_PATIENCE_MS = 24 * _HOUR_MS
 class FreshTableLimits(Limits):
     """The limit on the time since the last commit."""
 
-    fresh_within_hours: float | None = Field(default=None, gt=0)
+    fresh_within_hours: float | None = Field(default=None, gt=0, le=_MAX_HOURS)
     """The maximum age of the last commit; also sets a Dagster freshness policy. `null`: three times the longest recent
     pause, at least a day, and no policy.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -17,6 +19,31 @@ def milliseconds(text: str) -> int:
     except (ValueError, OverflowError, OSError) as error:
         expected = "Expected a time such as 2026-03-02T10:00:00Z"
         raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint="--timestamp") from error
+
+
+def check_file_to_write(out: Path) -> None:
+    """Raise typer.BadParameter for `--out` if a file cannot be written there."""
+    if out.is_dir():
+        raise typer.BadParameter(f"{out} is a folder.", param_hint="--out")
+    if not out.absolute().parent.is_dir():
+        raise typer.BadParameter(f"There is no folder {out.absolute().parent}.", param_hint="--out")
+
+
+def _not_empty(path: str) -> str:
+    if not path:
+        raise typer.BadParameter("Expected a folder or a URL, found an empty text.")
+    return path
+
+
+def _none_empty(paths: list[str]) -> list[str]:
+    return [_not_empty(path) for path in paths]
+
+
+TablePath = Annotated[str, typer.Argument(help="A table's folder or URL.", callback=_not_empty)]
+TablePaths = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
+]
 
 
 def column_names(text: str) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import column_names
+from deltasnap_assets.command.arguments import TablePath, column_names
 from deltasnap_assets.command.driver_commands import storage_options
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
 def changes(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     v1: Annotated[int, typer.Argument(min=0, help="The first version of the range.")],
     v2: Annotated[int, typer.Argument(min=0, help="The last version of the range.")],
     key: Annotated[

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from deltasnap_assets.command.arguments import TablePath
 from deltasnap_assets.command.driver_commands import storage_options
 
 
 def checkpoint(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     version: Annotated[int | None, typer.Option(min=0, help="The version. Default: the latest.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import milliseconds
+from deltasnap_assets.command.arguments import TablePath, milliseconds
 from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
 from deltasnap_assets.command.driver_commands import add_commands, storage_options
@@ -320,7 +320,7 @@ def status() -> None:
 
 @app.command(name="inspect")
 def inspect_table(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     version: Annotated[int | None, typer.Option(min=0, help="The version to show.")] = None,
     timestamp: Annotated[
         str | None, typer.Option(help="Show the version at this time (ISO 8601; without an offset: local time).")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from deltasnap_assets.command.arguments import TablePath, TablePaths, check_file_to_write
 from deltasnap_assets.command.terminal import print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
@@ -28,7 +29,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def init(
-    places: Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or URLs of tables; * and ? match.")],
+    places: TablePaths,
     option: _Options = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("deltasnap.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -38,6 +39,7 @@ def init(
     from deltasnap_assets.command.init import configuration, find_tables, secret_options, variable_of
 
     options = storage_options(option)
+    check_file_to_write(out)
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} already exists. Use --force to overwrite it.", param_hint="--out")
     tables = find_tables(places, options)
@@ -61,7 +63,7 @@ def init(
 
 
 def history(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of commits, newest first.")] = 20,
     option: _Options = None,
     as_json: _Json = False,
@@ -89,7 +91,7 @@ def history(
 
 
 def diff(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     one: Annotated[int, typer.Argument(metavar="V1", min=0, help="A version.")],
     other: Annotated[int, typer.Argument(metavar="V2", min=0, help="Another version.")],
     option: _Options = None,

@@ -21,6 +21,7 @@ from deltasnap_core import (
     check_readable,
     is_harmless_option,
     is_url,
+    to_url,
 )
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -59,7 +60,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     for place in places:
         paths = matching(place, storage_options) if _PATTERN.search(place) else [place]
         for path in paths:
-            if path.rstrip("/") in {table.path.rstrip("/") for table in tables}:
+            if to_url(path) in {to_url(table.path) for table in tables}:
                 continue
             table = _look(path, _free_name(path, taken), storage_options)
             if table.is_table or not _PATTERN.search(place):

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import column_names, milliseconds
+from deltasnap_assets.command.arguments import TablePath, column_names, milliseconds
 from deltasnap_assets.command.driver_commands import storage_options
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
 def scan(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     version: Annotated[int | None, typer.Option(min=0, help="The version to read. Default: the latest.")] = None,
     timestamp: Annotated[
         str | None, typer.Option(help="Read the version at this time (ISO 8601; without an offset: local time).")

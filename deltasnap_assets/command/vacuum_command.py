@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from deltasnap_assets.command.arguments import TablePath
 from deltasnap_assets.command.driver_commands import storage_options
 
 _HOUR_MS = 3_600_000
@@ -22,14 +23,16 @@ class NeverDeletesError(TyperException):
 
 
 def vacuum(
-    path: Annotated[str, typer.Argument(help="A table's folder or URL.")],
+    path: TablePath,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Required, because deltasnap never deletes files. Run VACUUM with a writer."),
     ] = False,
     retain: Annotated[
         float | None,
-        typer.Option(metavar="HOURS", min=0, help="The retention. Default: delta.deletedFileRetentionDuration."),
+        typer.Option(
+            metavar="HOURS", min=0, max=1_000_000, help="The retention. Default: delta.deletedFileRetentionDuration."
+        ),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")

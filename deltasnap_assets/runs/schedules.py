@@ -11,6 +11,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import (
     job_name,
     known_of,
+    nothing_to_do,
     plan,
     prepare,
     run_tags,
@@ -54,7 +55,7 @@ def refresh_schedule(
             on_nothing_new(context.instance, table)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))
-            return dg.SkipReason(f"All versions of {table.name} are materialized.")
+            return dg.SkipReason(nothing_to_do(table, status))
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 
     return refresh

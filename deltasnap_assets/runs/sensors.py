@@ -30,6 +30,7 @@ from deltasnap_assets.runs.planning.plan import (
     last_observation,
     log_of,
     look,
+    nothing_to_do,
     plan,
     prepare,
     run_tags,
@@ -340,7 +341,7 @@ def _requested(
             for versions in todo.ranges
         ),
         cursor=log_of(table).cursor(status, todo.last).to_text(),
-        message=f"All versions of {table.name} are materialized.",
+        message=nothing_to_do(table, status),
     )
 
 

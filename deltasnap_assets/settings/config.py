@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -55,6 +56,17 @@ class _Settings(BaseModel):
         return redacted(super().__str__())
 
 
+def _home_is_known(path: str) -> str:
+    try:
+        Path(path).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"there is no user {path.partition('/')[0].removeprefix('~')} on this machine") from error
+    return path
+
+
+FolderOrUrl = Annotated[str, AfterValidator(_home_is_known)]
+
+
 class Since(_Settings):
     """Versions from `since` on."""
 
@@ -83,7 +95,7 @@ class _FollowedSettings(_Settings):
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
-    """Which existing versions to store: `all`, `latest` or `{since: 100}`. New versions are always stored."""
+    """Which versions to store: `all`; `latest` and later ones; `{since: 100}`: version 100 and later ones."""
     poll_seconds: int = Field(default=30, ge=1)
     """How often the sensor polls for new commits, in seconds."""
     refresh: str | None = _HOURLY
@@ -132,7 +144,7 @@ class TableSettings(_FollowedSettings):
 
     name: str
     """Letters, digits and `_`: the first part of its asset keys, its asset group, and its folder in the store."""
-    path: str = Field(min_length=1)
+    path: FolderOrUrl = Field(min_length=1)
     """The folder or URL of the table (`s3://lake/events`)."""
     _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
 
@@ -152,7 +164,7 @@ class TableSettings(_FollowedSettings):
 class DiscoverSettings(_FollowedSettings):
     """Tables that match a pattern. They are listed when the definitions load. Other keys apply to all of them."""
 
-    path: str = Field(min_length=1)
+    path: FolderOrUrl = Field(min_length=1)
     """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table."""
     exclude: tuple[str, ...] = ()
     """Patterns of folder names to skip."""
@@ -237,7 +249,7 @@ class AlertSettings(_Settings):
 class Settings(_Settings):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
-    storage: str = Field(default=str(DEFAULT_STORAGE), min_length=1)
+    storage: FolderOrUrl = Field(default=str(DEFAULT_STORAGE), min_length=1)
     """The location of the store: a folder, or any fsspec URL."""
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Options of the store's filesystem, for fsspec."""
@@ -273,6 +285,9 @@ class Settings(_Settings):
     def _some(cls, tables: tuple[TableSettings, ...], info: ValidationInfo) -> tuple[TableSettings, ...]:
         if not tables and not info.data.get("discover"):
             raise ValueError("expected at least one table")
+        fleet_asset = str(info.data.get("fleet_asset"))
+        if taken := [table.name for table in tables if is_key_of(fleet_asset, table.name)]:
+            raise ValueError(f"{fleet_asset} is among the assets of table {taken[0]}: choose another fleet_asset")
         return tables
 
     def table(self, name: str) -> TableSettings:
@@ -281,6 +296,11 @@ class Settings(_Settings):
             if table.name == name:
                 return table
         raise ValueError(f"No table named {name}. Configured: {', '.join(each.name for each in self.tables)}.")
+
+
+def is_key_of(asset_key: str, table_name: str) -> bool:
+    """Return whether an asset key begins as those of the assets of a table do."""
+    return asset_key.startswith(f"{table_name}/")
 
 
 def _check_cron(text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import fsspec
 from pydantic import ValidationError
 
-from deltasnap_assets.settings.config import DiscoverSettings, Settings, TableSettings
+from deltasnap_assets.settings.config import DiscoverSettings, Settings, TableSettings, is_key_of
 from deltasnap_core import (
     LOG_FOLDER,
     DeltaSnapError,
@@ -23,6 +23,7 @@ from deltasnap_core import (
     learn_url,
     logger_of,
     redacted,
+    to_url,
 )
 
 _log = logger_of(__name__)
@@ -46,17 +47,20 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
     """
     tables = list(settings.tables)
     for pattern in settings.discover:
-        named = {table.name.casefold(): table.path for table in tables}
-        paths = {table.path.rstrip("/") for table in tables}
+        named = {table.name.casefold(): to_url(table.path) for table in tables}
+        urls = set(named.values())
         found = list(_found(pattern))
         if not found:
             on_no_table(_no_table_at(pattern.path))
         for table in found:
-            if table.path.rstrip("/") in paths:
+            if (url := to_url(table.path)) in urls:
                 continue
-            if (other := named.setdefault(table.name.casefold(), table.path)) != table.path:
-                both = f"{redacted(table.path)} and {redacted(other)}"
+            if (other := named.setdefault(table.name.casefold(), url)) != url:
+                both = f"{redacted(url)} and {redacted(other)}"
                 reason = f"{both} would both be named {table.name}: set the key `name` of the pattern"
+                raise DiscoveryError(pattern=pattern.path, reason=reason)
+            if is_key_of(settings.fleet_asset, table.name):
+                reason = f"{settings.fleet_asset} is among the assets of table {table.name}: choose another fleet_asset"
                 raise DiscoveryError(pattern=pattern.path, reason=reason)
             tables.append(table)
     return settings.model_copy(update={"tables": tuple(tables)})

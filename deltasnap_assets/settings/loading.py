@@ -69,9 +69,16 @@ class _SparkKey(BaseModel):
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the configuration file in use; None: there is none, and the demo settings apply."""
+    """Return the configuration file in use; None: there is none, and the demo settings apply.
+
+    Errors: `ConfigError` if the variable names the home folder of an unknown user.
+    """
     if named := environment.get(CONFIG_VARIABLE):
-        return folder / Path(named).expanduser()
+        try:
+            return folder / Path(named).expanduser()
+        except RuntimeError as error:
+            problem = ConfigProblem(reason=f"cannot be read, the value of {CONFIG_VARIABLE}: {error}")
+            raise ConfigError(file=named, problems=(problem,)) from error
     return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
 
 

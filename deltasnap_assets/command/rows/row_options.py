@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from deltasnap_assets.command.arguments import check_file_to_write
+
 DEFAULT_LIMIT = 20
 MAX_TABLE_ROWS = 1_000
 
@@ -74,10 +76,8 @@ def row_destination(form: RowFormat | None, out: Path | None, limit: int | None)
     chosen = form or (RowFormat.TABLE if out is None else _ENDINGS.get(out.suffix.lower(), RowFormat.TABLE))
     if chosen is RowFormat.PARQUET and out is None and sys.stdout.isatty():
         raise typer.BadParameter("Parquet is binary. Add -O FILE, or redirect stdout.", param_hint="--format")
-    if out is not None and out.is_dir():
-        raise typer.BadParameter(f"{out} is a folder.", param_hint="--out")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise typer.BadParameter(f"There is no folder {out.absolute().parent}.", param_hint="--out")
+    if out is not None:
+        check_file_to_write(out)
     rows = DEFAULT_LIMIT if limit is None else limit
     if chosen is RowFormat.TABLE and not 0 < rows <= MAX_TABLE_ROWS:
         rows = MAX_TABLE_ROWS

@@ -317,8 +317,19 @@ def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[s
     return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}
 
 
+def nothing_to_do(table: TableSettings, status: LogStatus) -> str:
+    """Return why no version of a table is left to materialize."""
+    if isinstance(table.versions, Since) and table.versions.since > status.latest:
+        first = table.versions.since
+        return f"The latest version of {table.name} is {status.latest}. `versions` stores it from version {first} on."
+    return f"All versions of {table.name} are materialized."
+
+
 def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:
-    """Return the versions that the configuration selects. Versions after the first one followed are always included."""
+    """Return the versions that the configuration selects, ascending.
+
+    Among them are all versions after the first one followed, except those before `since`.
+    """
     if isinstance(table.versions, Since):
         first = table.versions.since
     elif table.versions == "latest":

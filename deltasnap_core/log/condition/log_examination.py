@@ -41,6 +41,7 @@ from deltasnap_core.log.non_file_actions import (
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.protocol.actions import CommitInfo, Metadata, Protocol
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
@@ -385,6 +386,10 @@ class _Examination:
         unusable = {checkpoint.version for checkpoint in self._listing.unusable_checkpoints}
         if hint.version > newest and hint.version not in unusable:
             yield _hint_fault(f"it names the checkpoint of version {hint.version}, which is not in the log")
+        named = [each for each in self._listing.checkpoints if each.version == hint.version]
+        if named and not any(_is_named(each, hint) for each in named):
+            reason = f"it names the checkpoint of version {hint.version} {_form(hint)}, which is not in the log"
+            yield _hint_fault(reason, read_instead="the checkpoint in the log")
 
 
 def _actions_of(
@@ -438,13 +443,31 @@ def _no_action(table: str, action: str, version: int) -> Fault:
     )
 
 
-def _hint_fault(reason: str) -> Fault:
+def _is_named(checkpoint: CheckpointProvider, hint: LastCheckpointInfo) -> bool:
+    """Return whether a checkpoint has the name or the number of parts in a hint of its version."""
+    if (name := _named_file(hint)) is not None:
+        return name in {file.name for file in checkpoint.files}
+    return len(checkpoint.files) == (hint.parts or 1)
+
+
+def _named_file(hint: LastCheckpointInfo) -> str | None:
+    path = (hint.v2_checkpoint or {}).get("path")
+    return path.rpartition("/")[2] if isinstance(path, str) else None
+
+
+def _form(hint: LastCheckpointInfo) -> str:
+    if (name := _named_file(hint)) is not None:
+        return f"in the file {redacted(name)}"
+    return "in one file" if (hint.parts or 1) == 1 else f"in {hint.parts} parts"
+
+
+def _hint_fault(reason: str, read_instead: str = "a listing of the whole log") -> Fault:
     return Fault(
         kind=FaultKind.BROKEN_HINT,
-        text=f"The hint _last_checkpoint is wrong: {reason}. deltasnap lists the whole log instead. Other readers may "
+        text=f"The hint _last_checkpoint is wrong: {reason}. deltasnap reads {read_instead} instead. Other readers may "
         "fail.",
         advice="Write a new checkpoint, which replaces the hint, or delete _last_checkpoint.",
         file="_last_checkpoint",
         reason=reason,
-        read_instead="a listing of the whole log",
+        read_instead=read_instead,
     )

@@ -65,6 +65,26 @@ MISTAKES = {
     ),
     "missing name": ("storage: s\ntables:\n  - path: /a\n", ":3: tables[0].name: missing"),
     "missing tables": ("storage: s\n", ":1: tables: missing"),
+    "home of nobody": (
+        "tables:\n  - name: a\n    path: ~nosuchuser/x\n",
+        ":3: tables[0].path: there is no user nosuchuser on this machine (found: '~nosuchuser/x')",
+    ),
+    "home of nobody for the store": (
+        "storage: ~nosuchuser/x\ntables: [{name: a, path: /a}]\n",
+        ":1: storage: there is no user nosuchuser on this machine (found: '~nosuchuser/x')",
+    ),
+    "endless hours": (
+        "tables:\n  - name: a\n    path: /a\n    checks: {fresh_within_hours: .inf}\n",
+        ":4: tables[0].checks.fresh_within_hours: expected less than or equal to 1000000 (found: '.inf')",
+    ),
+    "too many hours": (
+        "tables:\n  - name: a\n    path: /a\n    checks: {fresh_within_hours: 1.0e+12}\n",
+        ":4: tables[0].checks.fresh_within_hours: expected less than or equal to 1000000 (found: '1.0e+12')",
+    ),
+    "fleet among the assets of a table": (
+        "fleet_asset: a/all_files\ntables: [{name: a, path: /a}]\n",
+        ":2: tables: a/all_files is among the assets of table a: choose another fleet_asset",
+    ),
     "no table": ("tables: []\n", ":1: tables: expected at least one table"),
     "two tables of one name": (
         "tables:\n  - {name: a, path: /a}\n  - name: A\n    path: /b\n",
@@ -223,6 +243,11 @@ def test_mistake_in_the_key_spark_is_told(tmp_path: Path, text: str, told: str) 
     write(tmp_path, text)
     with pytest.raises(ConfigError, match=re.escape(told)):
         load_spark_settings({}, tmp_path)
+
+
+def test_file_of_an_unknown_home_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"~nosuchuser/x.yaml: cannot be read, the value of DELTASNAP_CONFIG"):
+        load_settings(environment={"DELTASNAP_CONFIG": "~nosuchuser/x.yaml"}, folder=tmp_path)
 
 
 def test_demo_settings_follow_the_demo_table(tmp_path: Path) -> None:

@@ -297,6 +297,28 @@ def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
 
 
+@pytest.mark.parametrize(
+    ("hint", "told"),
+    [
+        ({}, None),
+        ({"parts": 1}, None),
+        ({"parts": 3}, "in 3 parts"),
+        ({"v2Checkpoint": {"path": checkpoint_file(4)}}, None),
+        ({"v2Checkpoint": {"path": "4.checkpoint.x.json"}}, "in the file 4.checkpoint.x.json"),
+    ],
+)
+def test_condition_warns_of_a_hint_at_another_form_of_the_checkpoint(
+    tmp_path: Path, hint: dict[str, Any], told: str | None
+) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 4, "size": 3, **hint}))
+    found = condition(tmp_path / "t")
+    expected = [] if told is None else [(FaultKind.BROKEN_HINT, "warning")]
+    assert [(fault.kind, fault.mark) for fault in found.faults] == expected
+    if told is not None:
+        assert f"it names the checkpoint of version 4 {told}, which is not in the log" in found.text
+
+
 def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     for version in (2, 6):
