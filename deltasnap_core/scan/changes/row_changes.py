@@ -296,4 +296,5 @@ def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | No
         store=table.store,
         spark_files=table.spark_files,
         options=table.options,
+        is_checked=True,
     )
