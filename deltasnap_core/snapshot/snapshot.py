@@ -278,7 +278,11 @@ class Snapshot:
             return ()
         all_files = None if checksum.all_files is None else self._frames.read_live_files()
         return compare_with_log(
-            checksum, self.computed_state, in_commit_timestamp=self._log.in_commit_timestamp, all_files=all_files
+            checksum,
+            self.computed_state,
+            in_commit_timestamp=self._log.in_commit_timestamp,
+            all_files=all_files,
+            log_path=self._log.segment.log_path,
         )
 
     def close(self, successor: Snapshot | None = None) -> None:
