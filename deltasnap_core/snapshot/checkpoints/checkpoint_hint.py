@@ -14,15 +14,15 @@ _log = logger_of(__name__)
 
 
 def write_hint(storage: WritableFiles, log: TableLog, hint: LastCheckpointInfo) -> bool:
-    """Write `_last_checkpoint` unless it, or the listing, shows a checkpoint as new as this one. Return whether it did.
+    """Write `_last_checkpoint` unless it names this checkpoint, or the listing has a newer one. Return whether it did.
 
+    A hint to a newer version without a checkpoint, as after a rollback, is replaced.
     A storage that refuses gets a warning only: the checkpoint is in place, and readers find it by listing.
     Source: PROTOCOL.md, Last Checkpoint File.
     """
     path = join_url(log.log_path, LAST_CHECKPOINT)
     try:
-        current = _version_of_hint(log)
-        if current is not None and current >= hint.version:
+        if _version_of_hint(log) == hint.version:
             return False
         if any(checkpoint.version > hint.version for checkpoint in log.list(hint.version).checkpoints):
             return False
