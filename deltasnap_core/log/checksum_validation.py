@@ -7,11 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.rules.paths import path_keys
 
 
 @safe_repr
@@ -36,23 +40,29 @@ def compare_with_log(
     *,
     in_commit_timestamp: int | None,
     all_files: Iterable[AddFile] | None,
+    log_path: str = "",
 ) -> tuple[ChecksumDifference, ...]:
     """Return the fields in which a checksum differs from the state of its version; empty: no difference.
 
-    A field that the checksum leaves out is not compared. Histograms are compared only if their boundaries are equal.
+    A field that the checksum leaves out is not compared. Histograms are compared only if their boundaries are equal,
+    transactions only if none expires: a checksum lists those of its own time.
     state:     reconstructed from the log, never from a checksum.
-    all_files: the live files; needed only if the checksum lists them.
+    all_files: the live files; needed only if the checksum lists them. log_path: of the log, which resolves their paths.
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
     return tuple(
         ChecksumDifference(field=field, in_checksum=said, in_log=found)
-        for field, said, found in _compared(checksum, state, in_commit_timestamp, all_files)
+        for field, said, found in _compared(checksum, state, in_commit_timestamp, all_files, log_path)
         if said is not None and said != found
     )
 
 
 def _compared(
-    checksum: VersionChecksum, state: SnapshotState, in_commit_timestamp: int | None, files: Iterable[AddFile] | None
+    checksum: VersionChecksum,
+    state: SnapshotState,
+    in_commit_timestamp: int | None,
+    files: Iterable[AddFile] | None,
+    log_path: str,
 ) -> Iterator[tuple[str, Any, Any]]:
     yield "table_size_bytes", checksum.table_size_bytes, state.size_in_bytes
     yield "num_files", checksum.num_files, state.num_of_files
@@ -63,7 +73,8 @@ def _compared(
     yield "protocol", _unordered(checksum.protocol), _unordered(state.protocol)
     if in_commit_timestamp is not None:
         yield "in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp
-    yield "set_transactions", _by_name(checksum.set_transactions), _by_name(state.set_transactions)
+    if state.metadata is None or set_transaction_retention_ms(state.metadata.configuration) is None:
+        yield "set_transactions", _by_name(checksum.set_transactions), _by_name(state.set_transactions)
     yield "domain_metadata", _by_name(checksum.domain_metadata), _by_name(state.domain_metadata)
     yield "num_deletion_vectors", checksum.num_deletion_vectors, state.num_deletion_vectors
     yield "num_deleted_records", checksum.num_deleted_records, state.num_deleted_records
@@ -73,7 +84,7 @@ def _compared(
     deleted = checksum.deleted_record_counts_histogram
     yield "deleted_record_counts_histogram", deleted, state.deleted_record_counts_histogram
     if checksum.all_files is not None and files is not None:
-        yield "all_files", _comparable_files(checksum.all_files), _comparable_files(files)
+        yield "all_files", _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
 
 
 def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
@@ -101,9 +112,14 @@ def _by_name(actions: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return None if actions is None else tuple(sorted(actions, key=repr))
 
 
-def _comparable_files(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
-    """Return files sorted by key, without differences outside the state: dataChange, spelling of statistics."""
-    plain = [replace(file, data_change=False, stats=_canonical_json(file.stats)) for file in files]
+def _comparable_files(files: Iterable[AddFile], log_path: str) -> tuple[AddFile, ...]:
+    """Return files sorted by key, without differences outside the state: dataChange, spelling of paths, statistics."""
+    files = tuple(files)
+    keys = path_keys(pa.array([file.path for file in files], pa.string()), log_path).to_pylist()
+    plain = [
+        replace(file, path=key, data_change=False, stats=_canonical_json(file.stats))
+        for file, key in zip(files, keys, strict=True)
+    ]
     return tuple(sorted(plain, key=lambda file: (file.path, file.key[1] or "")))
 
 

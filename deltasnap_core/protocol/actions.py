@@ -45,8 +45,8 @@ class Protocol(JsonRecord):
         """Return the protocol of a decoded `protocol` object."""
         fields = JsonFields("protocol", values)
         return cls(
-            min_reader_version=fields.integer("minReaderVersion"),
-            min_writer_version=fields.integer("minWriterVersion"),
+            min_reader_version=fields.short_integer("minReaderVersion"),
+            min_writer_version=fields.short_integer("minWriterVersion"),
             reader_features=fields.optional_strings("readerFeatures"),
             writer_features=fields.optional_strings("writerFeatures"),
         )

@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.properties.table_config import check_column_mapping_mode
-from deltasnap_core.protocol.schema_text import schema_fields
+from deltasnap_core.protocol.properties.table_config import (
+    ColumnMappingMode,
+    check_column_mapping_mode,
+    column_mapping_mode,
+)
+from deltasnap_core.protocol.schema_text import FIELD, FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, schema_fields
+
+_INSIDE = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ("sqlType",)}
 
 
 def check_schema(metadata: Metadata) -> None:
-    """Raise ValueError unless rows can be read: types at all levels, partition columns in the schema, column mapping.
+    """Raise ValueError unless rows can be read: names and types at all levels, partition columns, column mapping.
 
-    Source: PROTOCOL.md, Schema Serialization Format; Change Metadata; Column Mapping.
+    Source: PROTOCOL.md, Schema Serialization Format; Change Metadata; Column Mapping; Type Widening.
     """
-    names = {field["name"].lower() for field in schema_fields(metadata.schema_string)}
-    for column in metadata.partition_columns:
-        if metadata.schema_string is not None and column.lower() not in names:
-            raise ValueError(f"metaData.partitionColumns: expected columns of the schema, found {column!r:.80}")
+    fields = schema_fields(metadata.schema_string)
     check_column_mapping_mode(metadata.configuration)
+    mode = column_mapping_mode(metadata.configuration)
+    for above, inside in _structs(fields):
+        _check_names(inside, above)
+        for field in inside:
+            _check_metadata(field.get("metadata") or {}, f"{above}{field['name']}", mode)
+    types = {field["name"].lower(): field["type"] for field in fields}
+    for column in metadata.partition_columns:
+        if metadata.schema_string is not None and column.lower() not in types:
+            raise ValueError(f"metaData.partitionColumns: expected columns of the schema, found {column!r:.80}")
+        kind = types.get(column.lower())
+        if isinstance(kind, Mapping) and kind["type"] in ("struct", *_INSIDE):
+            raise ValueError(f"metaData.partitionColumns: expected a primitive type of {column}, found {kind['type']}")
+
+
+def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Yield the fields of the table and of each struct inside, with the path that precedes their names."""
+    types: list[tuple[str, Any]] = [("", {"type": "struct", "fields": fields})]
+    while types:
+        above, value = types.pop()
+        if not isinstance(value, Mapping):
+            continue
+        if value["type"] == "struct":
+            yield above, value["fields"]
+            types += [(f"{above}{field['name']}.", field["type"]) for field in value["fields"]]
+        types += [(above, value.get(name)) for name in _INSIDE.get(value["type"], ())]
+
+
+def _check_names(fields: Sequence[Mapping[str, Any]], above: str) -> None:
+    known: dict[str, str] = {}
+    for name in (field["name"] for field in fields):
+        if name.lower() in known:
+            raise ValueError(
+                f"{FIELD}: expected one field {above}{name} ignoring case, found also {known[name.lower()]!r}"
+            )
+        known[name.lower()] = name
+
+
+def _check_metadata(values: Mapping[str, Any], name: str, mode: ColumnMappingMode) -> None:
+    """Raise ValueError unless the column can be found in data files."""
+    number, changes = values.get(FIELD_ID), values.get(TYPE_CHANGES)
+    if not isinstance(values.get(PHYSICAL_NAME, ""), str):
+        _fail(PHYSICAL_NAME, name, "a text", values[PHYSICAL_NAME])
+    is_id = isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 31
+    if not is_id and (number is not None or mode == "id"):
+        _fail(FIELD_ID, name, "a 32-bit integer", number)
+    if changes is not None and not (isinstance(changes, list) and all(isinstance(each, Mapping) for each in changes)):
+        _fail(TYPE_CHANGES, name, "an array of objects", changes)
+
+
+def _fail(key: str, name: str, expected: str, found: object) -> NoReturn:
+    raise ValueError(f"{FIELD}: {key} of field {name}: expected {expected}, found {found!r:.80}")

@@ -10,6 +10,11 @@ from deltasnap_core.protocol.json_text import decode_json
 
 FIELD = "metaData.schemaString"
 
+# Keys in the metadata of a field.
+FIELD_ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+TYPE_CHANGES = "delta.typeChanges"
+
 _NAME = re.compile(r"[A-Za-z0-9_ ]+(\([A-Za-z0-9_ ,.:-]*\))?")
 _DECIMAL = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _MAX_PRECISION = 38

@@ -18,6 +18,7 @@ from deltasnap_core.protocol.json_fields import is_json_kind
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.rules.json_lines import parse_texts
 
+_KEY = '{"numRecords":'
 _FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
 _NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
@@ -25,9 +26,9 @@ _NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
 
 def num_records_sql(stats: str) -> str:
     """Return SQL for the number of records, a bigint, from statistics as JSON; null: not stated."""
-    # `substring` would first count the characters of the whole text.
-    is_first = f"""startswith({stats}, '{{"numRecords":') and contains({stats}, ',')"""
-    first = f"try_cast(substring_index(substring_index({stats}, ',', 1), ':', -1) as bigint)"
+    is_first = f"startswith({stats}, '{_KEY}') and contains({stats}, ',')"
+    # `substring` of the whole text would first count all of its characters.
+    first = f"try_cast(substring(substring_index({stats}, ',', 1), {len(_KEY) + 1}) as bigint)"
     parsed = f"try_cast(get_json_object({stats}, '$.numRecords') as bigint)"
     return f"coalesce(case when {is_first} then {first} end, {parsed})"
 

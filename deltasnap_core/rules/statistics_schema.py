@@ -15,6 +15,12 @@ StatisticPath = tuple[str, ...]
 """For example `("minValues", "a", "b")`, with column names as in the data files."""
 
 _COUNTS = ("numRecords", "nullCount")
+_WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
+
+
+def timestamp_bound_sql(text: str) -> str:
+    """Return SQL for a bound of a timestamp. text: SQL. Null without an offset: the zone of such a time is unknown."""
+    return f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)"
 
 
 def is_count(path: StatisticPath) -> bool:

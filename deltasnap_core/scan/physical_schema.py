@@ -20,11 +20,10 @@ from pyspark.sql.types import (
 )
 
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode
+from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES
 from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
-from deltasnap_core.scan.table_columns import PHYSICAL_NAME, TYPE_CHANGES
 
-_FIELD_ID = "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
 _KEPT = ("comment",)
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
@@ -107,8 +106,8 @@ def _field(field: StructField, mode: ColumnMappingMode | None) -> StructField:
     if mode == "none":
         return StructField(field.name, data_type, True)
     ids: dict[str, Any] = {}
-    if mode == "id" and _FIELD_ID in field.metadata:
-        ids = {_PARQUET_ID: field.metadata[_FIELD_ID]}
+    if mode == "id" and FIELD_ID in field.metadata:
+        ids = {_PARQUET_ID: field.metadata[FIELD_ID]}
     return StructField(field.metadata.get(PHYSICAL_NAME, field.name), data_type, True, ids)
 
 

@@ -13,7 +13,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.replay.spark.table_schema import schema_of
+from deltasnap_core.replay.spark.table_schema import parse_schema, schema_of
 from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.deletion_vectors import DeletionVectors
 from deltasnap_core.scan.physical_schema import logical_schema
@@ -35,6 +35,7 @@ class ScannedTable:
         store: LogStore,
         spark_files: SparkFiles,
         options: ScanOptions | None = None,
+        is_checked: bool = False,
     ) -> None:
         """Create the table.
 
@@ -42,6 +43,7 @@ class ScannedTable:
         version:     for errors; None: unknown.
         store:       reads deletion vectors.
         spark_files: makes the data files readable for Spark.
+        is_checked:  whether the schema was checked, before columns were added that no table has.
         """
         self.sessions = sessions
         self.table_path = table_path
@@ -50,6 +52,7 @@ class ScannedTable:
         self.store = store
         self.spark_files = spark_files
         self.options = options or ScanOptions()
+        self._is_checked = is_checked
         roots = self.options.data_roots
         self.url_of = partial(data_file_url, table_path=table_path, roots=roots)
         self.vectors = DeletionVectors(store=store, table_path=table_path, version=version, roots=roots)
@@ -63,7 +66,7 @@ class ScannedTable:
     def schema(self) -> StructType:
         """The schema of the table, as in the log. Errors: CorruptLogError if it is invalid."""
         try:
-            return schema_of(self.metadata)
+            return parse_schema(self.metadata.schema_string) if self._is_checked else schema_of(self.metadata)
         except ValueError as error:
             reason = f"metadata of version {self.version}: {error}"
             raise CorruptLogError(path=self.table_path, reason=reason) from error

@@ -10,10 +10,8 @@ from typing import Any
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
-from deltasnap_core.protocol.schema_text import type_name
+from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name
 
-PHYSICAL_NAME = "delta.columnMapping.physicalName"
-TYPE_CHANGES = "delta.typeChanges"
 COLLATIONS = "__COLLATIONS"
 
 _NESTED = ("struct", "array", "map", "udt")

@@ -288,7 +288,7 @@ class DeltaLog:
         Columns: those of the table at `last` (nullable), then
         - `_change_type` (string, not null): `insert`, `delete`, `update_preimage`, `update_postimage`;
         - `_commit_version` (long, not null);
-        - `_commit_timestamp` (timestamp, not null): as in the history.
+        - `_commit_timestamp` (timestamp): as in the history.
 
         A version with files of change data is read from these only. In other versions, the rows of added files are
         inserts and those of removed files are deletes. If a deletion vector changed, only the rows that it gained or

@@ -23,6 +23,7 @@ from deltasnap_core.replay.spark.table_schema import schema_of
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts, SnapshotFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
@@ -257,13 +258,14 @@ class Snapshot:
     @property
     def data_schema(self) -> StructType:
         """The columns in the data files: all columns except the partition columns."""
-        return StructType([field for field in self.schema if field.name not in self.partition_columns])
+        partition = self.partition_schema.names
+        return StructType([field for field in self.schema if field.name not in partition])
 
     @property
     def partition_schema(self) -> StructType:
         """The partition columns, in partition order."""
-        by_name = {field.name: field for field in self.schema}
-        return StructType([by_name[name] for name in self.partition_columns if name in by_name])
+        schema = self.schema
+        return StructType([schema[column.path[0]] for column in TableColumns(self.metadata).partition])
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -277,7 +279,11 @@ class Snapshot:
             return ()
         all_files = None if checksum.all_files is None else self._frames.read_live_files()
         return compare_with_log(
-            checksum, self.computed_state, in_commit_timestamp=self._log.in_commit_timestamp, all_files=all_files
+            checksum,
+            self.computed_state,
+            in_commit_timestamp=self._log.in_commit_timestamp,
+            all_files=all_files,
+            log_path=self._log.segment.log_path,
         )
 
     def close(self, successor: Snapshot | None = None) -> None:

@@ -16,6 +16,7 @@ _UNIT_MS: dict[str, Fraction] = {
     "microsecond": Fraction(1, 1000),
     "nanosecond": Fraction(1, 1_000_000),
 }
+_DAY_MS = 24 * 3600 * _SECOND_MS
 _TERM = re.compile(r"(?P<sign>[+-]?)\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s+(?P<unit>[a-z]+)(?:\s+|$)", re.ASCII)
 
 
@@ -24,19 +25,27 @@ def parse_interval_ms(text: str) -> int:
 
     Units are weeks to microseconds, singular or plural, and nanoseconds, which delta-rs allows. Only seconds may have a
     fraction.
-    Errors: ValueError for anything else: no number, months and years (their length varies), a negative sum.
+    Errors: ValueError for anything else: no number, months and years (their length varies), a negative sum, or more
+    than Spark's intervals hold: days in 32 bits, and microseconds in 64 bits.
     Source: Delta's `DeltaConfigs.parseCalendarInterval`, `isValidIntervalConfigValue`.
     """
     rest = text.strip().lower()
     if re.match(r"interval\s", rest):
         rest = rest.removeprefix("interval").lstrip()
-    total = Fraction(0)
+    days = time = Fraction(0)
     position = 0
     while match := _TERM.match(rest, position):
-        total += _term_ms(text, match)
+        milliseconds = _term_ms(text, match)
+        if match["unit"].startswith(("week", "day")):
+            days += milliseconds / _DAY_MS
+        else:
+            time += milliseconds
         position = match.end()
     if position == 0 or position != len(rest):
         raise ValueError(f"expected an interval such as '2 weeks', found {text!r}")
+    if not (-(2**31) <= days < 2**31 and -(2**63) <= time * 1000 < 2**63):
+        raise ValueError(f"expected an interval of less than 2^31 days, found {text!r}")
+    total = days * _DAY_MS + time
     if total < 0:
         raise ValueError(f"expected an interval that is not negative, found {text!r}")
     return int(total)

@@ -19,7 +19,7 @@ from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.rules.paths import path_key_sql
-from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.sql_text import quoted, timestamp_sql
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
@@ -178,7 +178,7 @@ class RowChanges:
             *(quoted(name) for name in self.table.schema.names),
             change.alias(CHANGE_TYPE),
             COMMIT_VERSION,
-            F.timestamp_millis(F.col(_MS)).alias(COMMIT_TIMESTAMP),
+            F.expr(timestamp_sql(_MS)).alias(COMMIT_TIMESTAMP),
         )
 
     def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
@@ -296,4 +296,5 @@ def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | No
         store=table.store,
         spark_files=table.spark_files,
         options=table.options,
+        is_checked=True,
     )

@@ -99,9 +99,12 @@ def _bitmap(stream: _Bytes) -> Rows:
 
 def _container(stream: _Bytes, cardinality: int, *, is_run: bool) -> Rows:
     if is_run:
-        runs = stream.array("<u2", 2 * stream.number("<H")).reshape(-1, 2)
-        ranges = [np.arange(start, start + length + 1, dtype=np.int64) for start, length in runs.tolist()]
-        values = np.concatenate(ranges) if ranges else np.empty(0, np.int64)
+        starts, more = stream.array("<u2", 2 * stream.number("<H")).reshape(-1, 2).T
+        # Checked before they are expanded: overlapping runs of a few kilobytes would become gigabytes.
+        if (more + 1).sum() != cardinality or (starts[1:] <= (starts + more)[:-1]).any():
+            raise ValueError(f"expected runs of {cardinality} values ascending, found others")
+        before = np.cumsum(more + 1) - (more + 1)
+        values = np.repeat(starts - before, more + 1) + np.arange(cardinality)
     elif cardinality > _MAX_IN_ARRAY:
         bits = np.unpackbits(np.frombuffer(stream.take(8192), np.uint8), bitorder="little")
         values = np.flatnonzero(bits).astype(np.int64)

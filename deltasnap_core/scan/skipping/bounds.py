@@ -19,6 +19,7 @@ import re
 from dataclasses import dataclass, replace
 
 from deltasnap_core.rules.sql_text import SQL_TYPES, quoted, sql_type, string_sql
+from deltasnap_core.rules.statistics_schema import timestamp_bound_sql
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn
@@ -26,7 +27,6 @@ from deltasnap_core.scan.table_columns import TableColumn
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _NAMES = {sql: name for name, sql in SQL_TYPES.items()}
 _EXACT_DIGITS = 15
-_WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
 _LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
 _NO_VALUES = ("boolean", "binary", "collated")
 _DECIMAL = re.compile(r"decimal\((\d{1,2})(?:,(\d{1,2}))?\)")
@@ -210,8 +210,7 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
     if kind == "string":
         return low, high, False
     if kind == "timestamp":
-        # The zone of a time without an offset is unknown.
-        low, high = (f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)" for text in (low, high))
+        low, high = timestamp_bound_sql(low), timestamp_bound_sql(high)
         return _with_seconds(low, "-1"), f"try_add({_with_seconds(high, '1')}, interval 1 millisecond)", False
     if kind == "timestamp_ntz":
         low, high = (f"try_cast({text} as timestamp_ntz)" for text in (low, high))

@@ -12,6 +12,7 @@ from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
 from deltasnap_core.replay.spark.local_rows import local_rows
+from deltasnap_core.rules.sql_text import timestamp_sql
 from deltasnap_core.storage.log_store import FileStatus
 
 _VERSIONS = StructType(
@@ -40,7 +41,7 @@ def versions_table(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> Da
     """Return `MetadataTables.versions` from rows with its columns; the time is `ms` since the epoch."""
     frame = local_rows(spark, rows, _VERSIONS)
     return frame.selectExpr(
-        "version", "timestamp_millis(ms) as timestamp", "has_commit", "has_checkpoint", "loadable", "why_not"
+        "version", f"{timestamp_sql('ms')} as timestamp", "has_commit", "has_checkpoint", "loadable", "why_not"
     )
 
 
@@ -70,7 +71,9 @@ def log_files_table(spark: SparkSession, files: Iterable[FileStatus], segment: L
     read = {file.path for file in (*segment.deltas, *segment.checkpoint_provider.files)}
     read |= {file.path for file in (segment.checksum_file, segment.last_commit_file) if file is not None}
     rows = local_rows(spark, _log_files(files, read), _LOG_FILES)
-    return rows.selectExpr("path", "kind", "version", "size", "timestamp_millis(ms) as modification_time", "in_segment")
+    return rows.selectExpr(
+        "path", "kind", "version", "size", f"{timestamp_sql('ms')} as modification_time", "in_segment"
+    )
 
 
 def _log_files(files: Iterable[FileStatus], read: Collection[str]) -> Iterator[dict[str, Any]]:

@@ -3,8 +3,8 @@
     snapshot.tables.partitions.show()
     snapshot.tables.create_view("column_stats")                      # then: select * from column_stats
 
-Each table is a property that documents its columns. Sizes are bytes, times are timestamps. Names of columns inside
-structs are joined with dots.
+Each table is a property that documents its columns. Sizes are bytes, times are timestamps; null outside of the years 1
+to 9999. Names of columns inside structs are joined with dots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.num_records import num_records_sql
 from deltasnap_core.rules.paths import path_key_sql
-from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
@@ -109,7 +109,7 @@ class MetadataTables:
         return self._source.files().selectExpr(
             "path",
             "size",
-            "timestamp_millis(modificationTime) as modification_time",
+            f"{timestamp_sql('modificationTime')} as modification_time",
             "dataChange as data_change",
             f"{self._records} as records",
             "coalesce(deletionVector.cardinality, 0L) as deleted_records",
@@ -193,11 +193,11 @@ class MetadataTables:
         path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not stated),
         data_change (boolean), deletion_vector (string, unique id).
         """
-        expires = f"coalesce(deletionTimestamp, 0) + {self._source.retention_ms}L"
+        expires = later_sql("coalesce(deletionTimestamp, 0L)", self._source.retention_ms)
         return self._source.tombstones().selectExpr(
             "path",
-            "timestamp_millis(deletionTimestamp) as deletion_timestamp",
-            f"timestamp_millis({expires}) as expires_at",
+            f"{timestamp_sql('deletionTimestamp')} as deletion_timestamp",
+            f"{timestamp_sql(expires)} as expires_at",
             f"({expires} <= {self._source.now_ms}L) as expired",
             "size",
             "dataChange as data_change",
@@ -301,7 +301,7 @@ _PARTITION_TOTALS = (
     "sum(deleted) as deleted_records",
     "min(size) as smallest_file",
     "max(size) as largest_file",
-    "timestamp_millis(max(modificationTime)) as last_change",
+    f"{timestamp_sql('max(modificationTime)')} as last_change",
 )
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.replay.spark.local_rows import arrow_rows
+from deltasnap_core.rules.sql_text import timestamp_sql
 from deltasnap_core.scan.files.deletion_vectors import vector_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, normal_path
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -113,8 +114,8 @@ def vacuum_candidates(
         "reason",
         "reason not in ('expired tombstone', 'orphan') as protected",
         "coalesce(listed_size, size) as size",
-        "timestamp_millis(nullif(deleted_at, 0L)) as deletion_timestamp",
-        "timestamp_millis(modified_at) as modification_time",
+        f"{timestamp_sql('nullif(deleted_at, 0L)')} as deletion_timestamp",
+        f"{timestamp_sql('modified_at')} as modification_time",
     )
 
 

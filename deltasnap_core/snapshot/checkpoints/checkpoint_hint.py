@@ -14,16 +14,15 @@ _log = logger_of(__name__)
 
 
 def write_hint(storage: WritableFiles, log: TableLog, hint: LastCheckpointInfo) -> bool:
-    """Write `_last_checkpoint` unless it names a checkpoint of this version or later, or the log has a later one.
+    """Write `_last_checkpoint` unless it names this checkpoint, or the log has a later one. Return whether it did.
 
-    Return whether it was written. If the storage fails, this only logs a warning: the checkpoint is in place, and
-    readers find it by listing.
+    A hint to a later version without a checkpoint, as after a rollback, is replaced. If the storage fails, this only
+    logs a warning: the checkpoint is in place, and readers find it by listing.
     Source: PROTOCOL.md, Last Checkpoint File.
     """
     path = join_url(log.log_path, LAST_CHECKPOINT)
     try:
-        current = _version_of_hint(log)
-        if current is not None and current >= hint.version:
+        if _version_of_hint(log) == hint.version:
             return False
         if any(checkpoint.version > hint.version for checkpoint in log.list(hint.version).checkpoints):
             return False

@@ -14,7 +14,7 @@ from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import writes_stats_as_json, writes_stats_as_struct
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.replay.spark.schemas import STATE
-from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_type
+from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
 
 _ADD = (
     "path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "baseRowId",
@@ -27,8 +27,6 @@ _REMOVE = (
 _COLUMNS = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 _MAPS = ("partitionValues", "tags")
 _VECTOR = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality", "maxRowIndex")
-# Times in statistics have an offset. Those without one must mean the same in every session.
-_FROM_JSON = {"timeZone": "UTC"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,7 @@ class CheckpointColumns:
     """The columns of a checkpoint that depend on the table.
 
     has_stats:        whether `add.stats` has the statistics as JSON.
-    statistics:       the SQL type of `add.stats_parsed`; None: no such column.
+    statistics:       SQL for `add.stats_parsed`; None: no such column.
     partition_values: name and SQL of the fields of `add.partitionValues_parsed`; empty: no such column.
     Source: PROTOCOL.md, Checkpoint Schema. Delta's `Checkpoints.buildCheckpoint`.
     """
@@ -51,7 +49,7 @@ class CheckpointColumns:
         has_struct = writes_stats_as_struct(metadata.configuration)
         return cls(
             has_stats=writes_stats_as_json(metadata.configuration),
-            statistics=statistics_type(metadata, protocol) if has_struct else None,
+            statistics=statistics_sql(metadata, protocol) if has_struct else None,
             partition_values=partition_values(metadata) if has_struct else (),
         )
 
@@ -82,7 +80,7 @@ class CheckpointColumns:
             parsed = F.when(F.col("add.path").isNotNull(), F.struct(*values))
             others.append(parsed.alias("partitionValues_parsed"))
         if self.statistics is not None:
-            others.append(F.from_json("add.stats", self.statistics, _FROM_JSON).alias("stats_parsed"))
+            others.append(F.expr(self.statistics).alias("stats_parsed"))
         return _struct("add", _ADD, *others)
 
     def digest(self) -> list[Column]:

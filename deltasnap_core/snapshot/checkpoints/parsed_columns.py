@@ -5,34 +5,37 @@ Source: PROTOCOL.md, Checkpoint Schema; Per-file Statistics. Delta's `Statistics
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
 from deltasnap_core.protocol.table_features import has_feature
-from deltasnap_core.rules.sql_text import sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import struct_type
+from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
+from deltasnap_core.rules.statistics_schema import struct_type, timestamp_bound_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
+Leaf = tuple[tuple[str, ...], str]
+"""The path of a field that is no struct, and its SQL type."""
+
+_TIMESTAMP = sql_type("timestamp")
 _ORDERED = {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
 
 
 def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
-    """Return the SQL type of `stats_parsed`: number of records, bounds and null counts of the indexed columns.
+    """Return the SQL type for reading `add.stats`: number of records, bounds and null counts of the indexed columns.
 
-    Column names are those in data files. Bounds exist for numbers, dates, timestamps and strings; null counts for all
-    columns. `tightBounds` exists if the table supports deletion vectors.
+    Column names are those in data files. Bounds exist for numbers, dates, timestamps (as text) and strings; null counts
+    for all columns. `tightBounds` exists if the table supports deletion vectors.
     """
-    columns = _indexed(metadata)
-    ordered = {column.physical_path: sql_type(column.data_type) for column in columns if _is_ordered(column)}
-    counted = {column.physical_path: "bigint" for column in columns}
-    fields = ["numRecords: bigint"]
-    if ordered:
-        fields += [f"minValues: {struct_type(ordered)}", f"maxValues: {struct_type(ordered)}"]
-    if counted:
-        fields.append(f"nullCount: {struct_type(counted)}")
-    if has_feature(protocol, "deletionVectors"):
-        fields.append("tightBounds: boolean")
-    return f"struct<{', '.join(fields)}>"
+    leaves = _statistics(metadata, protocol)
+    return struct_type({path: "string" if kind == _TIMESTAMP else kind for path, kind in leaves})
+
+
+def statistics_sql(metadata: Metadata, protocol: Protocol) -> str:
+    """Return SQL over `add` for `stats_parsed`. A bound that a scan ignores is null."""
+    parsed = f"from_json(add.stats, {string_sql(statistics_type(metadata, protocol))})"
+    return f"transform(array({parsed}), s -> {_typed('s', _statistics(metadata, protocol))})[0]"
 
 
 def partition_values(metadata: Metadata) -> tuple[tuple[str, str], ...]:
@@ -46,6 +49,15 @@ def partition_values(metadata: Metadata) -> tuple[tuple[str, str], ...]:
         if value is not None:
             found.append((column.physical_path[0], value))
     return tuple(found)
+
+
+def _statistics(metadata: Metadata, protocol: Protocol) -> list[Leaf]:
+    columns = _indexed(metadata)
+    ordered = [(column.physical_path, sql_type(column.data_type)) for column in columns if _is_ordered(column)]
+    bounds = [((kind, *path), data_type) for kind in ("minValues", "maxValues") for path, data_type in ordered]
+    counts = [(("nullCount", *column.physical_path), "bigint") for column in columns]
+    tight = [(("tightBounds",), "boolean")] if has_feature(protocol, "deletionVectors") else []
+    return [(("numRecords",), "bigint"), *bounds, *counts, *tight]
 
 
 def _indexed(metadata: Metadata) -> list[TableColumn]:
@@ -66,3 +78,23 @@ def _starts_with(leaf: TableColumn, path: tuple[str, ...]) -> bool:
 
 def _is_ordered(column: TableColumn) -> bool:
     return column.data_type in _ORDERED or column.data_type.startswith("decimal(")
+
+
+def _typed(value: str, leaves: Iterable[Leaf]) -> str:
+    """Return SQL for a struct with parsed timestamps. value: SQL for the struct with timestamps as text."""
+    fields = []
+    for name, kind, below in _fields(leaves):
+        field = f"{value}.{quoted(name)}"
+        typed = _typed(field, below) if kind is None else timestamp_bound_sql(field) if kind == _TIMESTAMP else field
+        fields.append(f"{typed} as {quoted(name)}")
+    return f"if({value} is null, null, struct({', '.join(fields)}))"
+
+
+def _fields(leaves: Iterable[Leaf]) -> Iterator[tuple[str, str | None, list[Leaf]]]:
+    """Yield name, type (None: a struct) and the leaves below of each field."""
+    inside: dict[str, list[Leaf]] = {}
+    for (name, *rest), kind in leaves:
+        inside.setdefault(name, []).append((tuple(rest), kind))
+    for name, below in inside.items():
+        path, kind = below[0]
+        yield name, None if path else kind, below

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.replay.spark.local_rows import local_rows
+from deltasnap_core.rules.sql_text import timestamp_sql
 
 _TEXTS = MapType(StringType(), StringType())
 
@@ -46,8 +47,8 @@ HISTORY = StructType(
 )
 """The columns of Delta's DESCRIBE HISTORY.
 
-Version and timestamp are not null; in the other columns, null means that the commit does not state the
-value. Values that are not text are JSON.
+Version is not null; timestamp is null outside of the years 1 to 9999. In the other columns, null means that the commit
+does not state the value. Values that are not text are JSON.
 """
 
 
@@ -58,7 +59,7 @@ _IN_MS = StructType([StructField(field.name, LongType()) if field.name == "times
 def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataFrame:
     """Return commits as a DataFrame (HISTORY), in the order given."""
     rows = local_rows(spark, map(_row, history), _IN_MS)
-    return rows.withColumn("timestamp", F.timestamp_millis("timestamp"))
+    return rows.withColumn("timestamp", F.expr(timestamp_sql("timestamp")))
 
 
 def _row(commit: DeltaHistory) -> dict[str, Any]:

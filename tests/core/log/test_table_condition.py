@@ -247,18 +247,41 @@ DEEP_SCHEMAS = {
     "field without a name": STRUCT % ('{"type":"struct","fields":[{"type":"long"}]}', "{}"),
     "number inside an array": STRUCT % ('{"type":"array","elementType":7}', "{}"),
     "metadata that is a list": STRUCT % ('"long"', "[1]"),
+    "names that differ in case": '{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}',
+    "changes of a type that are a text": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":"x"}'),
+    "changes of a type that are texts": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":["x"]}'),
+    "physical name that is null": STRUCT % ('"long"', '{"delta.columnMapping.physicalName":null}'),
+    "id that is a text": STRUCT % ('"long"', '{"delta.columnMapping.id":"one"}'),
+    "id beyond 32 bits": STRUCT % ('"long"', '{"delta.columnMapping.id":4294967296}'),
 }
+INSIDE = '{"type":"array","elementType":{"type":"map","keyType":"string","valueType":%s}}'
 
 
+@pytest.mark.parametrize("depth", [0, 1])
 @pytest.mark.parametrize("schema", DEEP_SCHEMAS.values(), ids=DEEP_SCHEMAS.keys())
-def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str) -> None:
-    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema), add("a")]})
+def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str, depth: int) -> None:
+    text = STRUCT % (INSIDE % schema, "{}") if depth else schema
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=text), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
     assert (fault.kind, fault.mark) == (FaultKind.BROKEN_SCHEMA, "error")
 
 
+@pytest.mark.parametrize("kind", ['{"type":"struct","fields":[]}', '{"type":"array","elementType":"long"}'])
+def test_condition_names_partition_columns_that_hold_more_than_one_value(tmp_path: Path, kind: str) -> None:
+    schema = STRUCT % (kind, "{}")
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema, partitionColumns=["A"]), add("a")]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind is FaultKind.BROKEN_SCHEMA
+    assert "expected a primitive type of A" in fault.text
+
+
 @pytest.mark.parametrize(
-    "fields", [{"partitionColumns": ["nope"]}, {"configuration": {"delta.columnMapping.mode": "Name "}}]
+    "fields",
+    [
+        {"partitionColumns": ["nope"]},
+        {"configuration": {"delta.columnMapping.mode": "Name "}},
+        {"configuration": {"delta.columnMapping.mode": "id"}},
+    ],
 )
 def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
     tmp_path: Path, fields: dict[str, Any]
@@ -266,7 +289,7 @@ def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
     write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
     assert fault.kind is FaultKind.BROKEN_SCHEMA
-    assert "nope" in fault.text or "Name" in fault.text
+    assert any(name in fault.text for name in ("nope", "Name", "delta.columnMapping.id of field a"))
 
 
 def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_path: Path) -> None:

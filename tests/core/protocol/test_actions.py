@@ -146,6 +146,8 @@ def test_action_null_fields_are_absent_fields(kind: Any, required: dict[str, Any
         (AddFile, {"path": "a", "size": 2**63}, r"add\.size: expected a 64-bit integer"),
         (RemoveFile, {"path": "a", "dataChange": 1}, r"remove\.dataChange: expected a boolean, found 1"),
         (RemoveFile, {"path": "a", "dataChange": True, "deletionVector": 5}, "deletionVector: expected an object"),
+        (Protocol, {"minReaderVersion": 1, "minWriterVersion": 2**31}, r"minWriterVersion: .* 32-bit"),
+        (Protocol, {"minReaderVersion": 2**40, "minWriterVersion": 7}, r"minReaderVersion: .* 32-bit"),
         (Protocol, {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": "x"}, r"readerFeatures: .* array"),
         (Protocol, {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [1]}, r"readerFeatures: .*strings"),
         (Metadata, {"name": "x"}, r"metaData\.id: required"),
@@ -153,7 +155,7 @@ def test_action_null_fields_are_absent_fields(kind: Any, required: dict[str, Any
         (DomainMetadata, {"domain": "d", "configuration": "{}"}, r"domainMetadata\.removed: required"),
         (CommitInfo, [], r"commitInfo: expected an object"),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_action_with_a_wrong_field_raises_an_error_that_names_it(kind: Any, values: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):

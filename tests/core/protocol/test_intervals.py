@@ -23,13 +23,26 @@ from deltasnap_core.protocol.properties.intervals import parse_interval_ms
         ("1 second -1 second", 0),
         (".5 seconds", 500),
         ("2. seconds", 2_000),
+        ("2147483647 days", 2_147_483_647 * 86_400_000),
     ],
 )
 def test_interval_is_rounded_down_to_milliseconds(text: str, milliseconds: int) -> None:
     assert parse_interval_ms(text) == milliseconds
 
 
-@pytest.mark.parametrize("text", ["1 second -2 seconds", "-1 microsecond", ". seconds", "1.5 milliseconds", "x 1 day"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 second -2 seconds",
+        "-1 microsecond",
+        ". seconds",
+        "1.5 milliseconds",
+        "x 1 day",
+        "2147483648 days",
+        "306783379 weeks",
+        "9223372036854775808 microseconds",
+    ],
+)
 def test_invalid_duration_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_interval_ms(text)

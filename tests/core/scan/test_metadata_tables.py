@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.scan.tables.metadata_tables import NAMES
-from tests.builders import add, metadata, protocol, write_log
+from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, remove, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,6 +104,26 @@ def test_a_file_that_is_added_again_in_another_spelling_is_one_file(spark: Spark
     lives = [(row["added_version"], row["removed_version"]) for row in rows(log.snapshot.tables.entries)]
     assert sorted(lives, key=repr) == [(0, 1), (1, None)]
     assert (log.file_changes(0, 1).summary.added_files, log.file_changes(0, 1).summary.removed_files) == (0, 0)
+
+
+@pytest.mark.parametrize("time", [FIRST_COMMIT_MS * 10**6, 2**63 - 1, -(2**63)], ids=["in ns", "last", "first"])
+def test_times_that_are_no_timestamps_are_null(spark: SparkSession, tmp_path: Path, time: int) -> None:
+    timed = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    start = [commit_info(inCommitTimestamp=time), protocol(1, 7, writerFeatures=["inCommitTimestamp"]), timed]
+    end = [commit_info(inCommitTimestamp=time), remove("b", deletion_timestamp=time)]
+    write_log(tmp_path, {0: [*start, add("a", modificationTime=time), add("b")], 1: end})
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a")
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "b")
+    log = DeltaLog.for_table(spark, tmp_path)
+    tables = log.snapshot.tables
+    assert [row["modification_time"] for row in rows(tables.files)] == [None]
+    assert [row["last_change"] for row in rows(tables.partitions)] == [None]
+    assert [row["deletion_timestamp"] for row in rows(tables.tombstones)] == [None]
+    assert [row["timestamp"] for row in rows(tables.history)] == [None, None]
+    assert [row["timestamp"] for row in rows(tables.versions)] == [None, None]
+    assert [row["deletion_timestamp"] for row in rows(tables.vacuum_candidates())] == [None]
+    assert tables.vacuum_summary().retention_ms > 0
+    assert {row["_commit_timestamp"] for row in rows(log.row_changes(0, 1))} == {None}
 
 
 def test_versions_history_and_log_files_show_the_log(made: Made) -> None:

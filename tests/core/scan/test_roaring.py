@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deltasnap_core.scan.files.roaring import MAGIC, decode_rows
 
@@ -42,6 +45,31 @@ def test_run_containers_yield_every_row() -> None:
     assert decode_rows(array_of(k0=run_bitmap(1, 5, [(3, 2), (9, 1)]))).tolist() == [
         65536 + row for row in (3, 4, 5, 9, 10)
     ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 65535), st.integers(0, 65535) | st.integers(0, 9)), max_size=4),
+    st.integers(-1, 1),
+)
+def test_runs_are_rows_exactly_if_they_ascend_and_sum_up(runs: list[tuple[int, int]], more: int) -> None:
+    values = [value for start, length in runs for value in range(start, start + length + 1)]
+    cardinality = min(max(len(values) + more, 1), 65536)
+    content = array_of(k0=run_bitmap(0, cardinality, runs))
+    if len(values) == cardinality and values == sorted({*values}) and values[-1] <= 65535:
+        assert decode_rows(content).tolist() == values
+    else:
+        with pytest.raises(ValueError, match="ascending"):
+            decode_rows(content)
+
+
+def test_runs_that_overlap_are_not_expanded() -> None:
+    content = array_of(k0=run_bitmap(0, 65536, [(0, 65535)] * 2000))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="expected runs of 65536 values"):
+        decode_rows(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def test_dense_container_is_read_bit_by_bit() -> None:

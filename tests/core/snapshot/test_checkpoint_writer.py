@@ -220,6 +220,23 @@ def test_statistics_and_partition_values_are_parsed_by_physical_name(spark: Spar
     assert (parsed["numRecords"], parsed["maxValues"], parsed["nullCount"]) == (1, None, {"col-1": 0})
 
 
+@pytest.mark.parametrize(("bound", "parsed"), [("2026-01-02T03:04:05.678", None), ("2026-01-02T03:04:05.678-01:00", 4)])
+def test_a_time_is_a_bound_in_a_checkpoint_only_if_it_has_an_offset(
+    bound: str, parsed: int | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = {"type": "struct", "fields": [{"name": "at", "type": "timestamp", "nullable": True, "metadata": {}}]}
+    stats = json.dumps({"numRecords": 1, "minValues": {"at": bound}, "maxValues": {"at": bound}, "nullCount": {}})
+    files = [add("a", stats=stats), add("b")]
+    log = write_log(tmp_path, {0: [protocol(), metadata(schemaString=json.dumps(schema)), *files]})
+    written = log_of(spark, log).checkpoint()
+    rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
+    found = {row["path"]: row["stats_parsed"] for row in rows if row is not None}
+    assert [found["a"][kind]["at"] and found["a"][kind]["at"].hour for kind in ("minValues", "maxValues")] == [
+        parsed
+    ] * 2
+    assert (found["a"]["numRecords"], found["a"]["nullCount"], found["b"]) == (1, {"at": None}, None)
+
+
 def test_table_without_statistics_in_checkpoints_gets_none(spark: SparkSession, tmp_path: Path) -> None:
     off = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}
     log = make_table(tmp_path, configuration=off)

@@ -26,7 +26,7 @@ def test_statistics_have_bounds_of_ordered_columns_and_nulls_of_all() -> None:
     found = statistics_type(table(field("id", "long"), field("flag", "boolean"), field("a", NESTED)), PLAIN)
     bounds = "struct<`id`: bigint, `a`: struct<`b`: date>>"
     nulls = "struct<`id`: bigint, `flag`: bigint, `a`: struct<`b`: bigint, `c`: bigint>>"
-    assert found == f"struct<numRecords: bigint, minValues: {bounds}, maxValues: {bounds}, nullCount: {nulls}>"
+    assert found == f"struct<`numRecords`: bigint, `minValues`: {bounds}, `maxValues`: {bounds}, `nullCount`: {nulls}>"
 
 
 def test_statistics_exclude_partition_columns_and_columns_that_are_not_indexed() -> None:
@@ -41,17 +41,17 @@ def test_statistics_exclude_partition_columns_and_columns_that_are_not_indexed()
 def test_statistics_follow_the_named_columns() -> None:
     fields = [field("x", "long"), field("a", NESTED), field("y", "varchar(5)")]
     found = statistics_type(table(*fields, dataSkippingStatsColumns="A.b, y"), PLAIN)
-    assert "minValues: struct<`a`: struct<`b`: date>, `y`: string>" in found
+    assert "`minValues`: struct<`a`: struct<`b`: date>, `y`: string>" in found
     assert "`x`" not in found
 
 
 def test_statistics_of_a_table_without_columns_count_records() -> None:
-    assert statistics_type(table(), PLAIN) == "struct<numRecords: bigint>"
+    assert statistics_type(table(), PLAIN) == "struct<`numRecords`: bigint>"
 
 
 def test_bounds_are_tight_or_not_with_deletion_vectors() -> None:
     vectors = Protocol(min_reader_version=3, min_writer_version=7, writer_features=("deletionVectors",))
-    assert statistics_type(table(), vectors) == "struct<numRecords: bigint, tightBounds: boolean>"
+    assert statistics_type(table(), vectors) == "struct<`numRecords`: bigint, `tightBounds`: boolean>"
 
 
 def test_names_match_the_data_files() -> None:

@@ -54,6 +54,16 @@ def test_checksum_that_cannot_be_parsed_is_ignored_with_a_warning(
     assert f"{file_names.checksum_file(0)} is ignored" in caplog.text
 
 
+def test_partition_columns_are_those_of_the_schema_in_any_case(table: Table) -> None:
+    fields: list[dict[str, Any]] = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("id", "Part")
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    table.commit(0, protocol(), metadata(schemaString=schema, partitionColumns=["part"]))
+    snapshot = table.log().snapshot
+    assert (snapshot.partition_schema.names, snapshot.data_schema.names) == (["Part"], ["id"])
+
+
 def test_transactions_of_a_checksum_do_not_count_if_they_expire(table: Table) -> None:
     kept = metadata(configuration={"delta.setTransactionRetentionDuration": "interval 1 week"})
     old, new = NOW_MS - WEEK_MS, NOW_MS - WEEK_MS + 1
