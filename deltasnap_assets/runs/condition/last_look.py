@@ -131,8 +131,8 @@ def note(
 def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
     """Return the problems found by evaluated checks.
 
-    Checks of the log's condition are left out, unless they failed to run, because its faults are recorded.
-    `fresh_table` is recorded as the rule when the table is stale, because time goes on without runs.
+    Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
+    `fresh_table` is recorded as the rule for when the table becomes stale, because that happens without runs.
     """
     problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
     for result in results:

@@ -102,7 +102,7 @@ def test_freshness_is_recorded_as_a_rule() -> None:
 
 
 @pytest.mark.parametrize("check", [FreshTable, ContiguousLog])
-def test_check_that_failed_to_run_is_a_problem(check: type[Check]) -> None:
+def test_check_that_raised_an_error_is_a_problem(check: type[Check]) -> None:
     failed = result(check, passed=False, is_error=True, description=f"{FAILED_TO_RUN}IndexError: 5")
     (problem,) = found_by_checks([failed]).problems[check.name]
     assert (problem.severity, problem.text) == ("error", "The check could not be evaluated: IndexError: 5")

@@ -184,7 +184,7 @@ def test_traceback_of_a_mistake_shows_no_secret(text: str, tmp_path: Path) -> No
     assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 
 
-def test_error_of_settings_made_in_python_shows_no_secret() -> None:
+def test_error_of_settings_created_in_python_shows_no_secret() -> None:
     with pytest.raises(ValidationError) as raised:
         AlertSettings.model_validate({"webhook": "hunter2"})
     assert "hunter2" not in str(raised.value)
