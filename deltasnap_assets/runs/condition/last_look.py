@@ -194,7 +194,7 @@ def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
 
 
 def _unchecked_since(before: LastLook, latest: int | None, checked: int | None) -> int | None:
-    """Return when a look first found versions that no run has checked since the last one; None: there are none."""
+    """Return the time of the first look that found versions without a check by a run; None: no such versions."""
     if latest is None or (checked is not None and checked >= latest):
         return None
     is_waiting = checked == before.checked_version and before.unchecked_since_ms is not None

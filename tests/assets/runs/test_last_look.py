@@ -134,7 +134,7 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     assert table.look.looked_at_ms >= before.looked_at_ms
 
 
-def test_look_knows_since_when_new_versions_wait_for_a_check(table: Table) -> None:
+def test_look_records_since_when_new_versions_are_unchecked(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2))
     since = table.look.unchecked_since_ms
     assert since is not None

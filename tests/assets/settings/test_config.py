@@ -201,7 +201,7 @@ def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Pat
         load_settings(environment={"DELTASNAP_CONFIG": "absent.yaml"}, folder=tmp_path)
 
 
-def test_session_of_a_command_needs_only_the_key_spark(tmp_path: Path) -> None:
+def test_session_of_a_command_reads_only_the_key_spark(tmp_path: Path) -> None:
     assert load_spark_settings({}, tmp_path) == SparkSettings()
     tables = 'tables: [{name: a, path: /a, storage_options: {key: "${UNSET}"}}]\ndiscover: [{path: /nowhere/*}]\n'
     write(tmp_path, f"{tables}spark: {{remote: 'sc://cluster:15002'}}\nunknown: 1\n")
@@ -219,7 +219,7 @@ def test_session_of_a_command_needs_only_the_key_spark(tmp_path: Path) -> None:
         ("[1]", "deltasnap.yaml: expected keys"),
     ],
 )
-def test_mistake_in_the_key_spark_is_told(tmp_path: Path, text: str, told: str) -> None:
+def test_mistake_in_the_key_spark_is_reported(tmp_path: Path, text: str, told: str) -> None:
     write(tmp_path, text)
     with pytest.raises(ConfigError, match=re.escape(told)):
         load_spark_settings({}, tmp_path)
