@@ -70,8 +70,8 @@ def moves(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Move]:
     except (KeyError, TypeError, ZeroDivisionError) as error:
         raise NotComparableError(f"expected a file of `python -m benchmarks --json`: {error!r}") from error
     if different:
-        told = ", ".join(f"{name} {base[name]} and {new[name]}" for name in different)
-        raise NotComparableError(f"expected the same settings in both runs, found {told}")
+        differences = ", ".join(f"{name} {base[name]} and {new[name]}" for name in different)
+        raise NotComparableError(f"expected the same settings in both runs, found {differences}")
     return [
         Move(benchmark=key[0], question=key[1], before=before.get(key), after=after.get(key))
         for key in dict.fromkeys([*after, *before])

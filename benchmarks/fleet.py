@@ -60,8 +60,8 @@ def _definitions(bench: Bench, folder: Path) -> Finding:
         bench.report(f"definitions of {_DEFINED:,} tables, round {number}")
         environment = os.environ | {CONFIG_VARIABLE: str(config)}
         command = [sys.executable, "-W", "ignore", "-c", LOADS]
-        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        seconds.append(float(told.stdout))
+        completed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        seconds.append(float(completed.stdout))
     return Finding(
         question=f"Loading the definitions of {_DEFINED:,} tables in a code location, CPU",
         ours=Samples(tuple(seconds)),
@@ -98,18 +98,18 @@ def idle_ticks(bench: Bench, folder: Path, count: int) -> tuple[Samples, int]:
         )
         definitions = build_definitions(Settings(storage=str(folder / f"followed-{count}"), tables=tables))
         (sensor,) = (each for each in definitions.get_repository_def().sensor_defs if "new_commits" in each.name)
-        with open_instance(folder / f"ticks-{count}") as instance, _counted() as asked:
+        with open_instance(folder / f"ticks-{count}") as instance, _counted() as requests_made:
             cursor, is_idle = None, False
             while len(seconds) < bench.repeat:
                 bench.report(f"{'idle' if is_idle else 'first'} tick over {count} tables")
-                asked.clear()
+                requests_made.clear()
                 start = time.perf_counter()
                 result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
                 assert isinstance(result, dg.SensorResult)
                 cursor = result.cursor
                 if is_idle:
                     seconds.append(time.perf_counter() - start)
-                    requests = len(asked)
+                    requests = len(requests_made)
                 is_idle = is_idle or not result.run_requests
     return Samples(tuple(seconds)), requests
 
@@ -174,19 +174,19 @@ def _s3() -> Iterator[dict[str, Any]]:
 @contextmanager
 def _counted() -> Iterator[list[str]]:
     """Yield a list that collects the S3 requests made in the meantime, at the single entry point of s3fs."""
-    asked: list[str] = []
+    requests_made: list[str] = []
     call, call_later = s3fs.S3FileSystem.call_s3, s3fs.S3FileSystem._call_s3
 
     def counted(self: s3fs.S3FileSystem, method: str, *args: Any, **kwargs: Any) -> Any:
-        asked.append(method)
+        requests_made.append(method)
         return call(self, method, *args, **kwargs)
 
     async def counted_later(self: s3fs.S3FileSystem, method: str, *args: Any, **kwargs: Any) -> Any:
-        asked.append(method)
+        requests_made.append(method)
         return await call_later(self, method, *args, **kwargs)
 
     s3fs.S3FileSystem.call_s3, s3fs.S3FileSystem._call_s3 = counted, counted_later
     try:
-        yield asked
+        yield requests_made
     finally:
         s3fs.S3FileSystem.call_s3, s3fs.S3FileSystem._call_s3 = call, call_later

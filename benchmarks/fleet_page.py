@@ -65,10 +65,10 @@ def _command(bench: Bench, config: Path, condition: str) -> Samples:
         bench.report(f"fleet, round {number}")
         start, cpu_before = time.perf_counter(), _cpu_of_children()
         command = [sys.executable, "-c", _COMMAND, "fleet", "--json"]
-        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - start)
         cpu.append(_cpu_of_children() - cpu_before)
-        assert json.loads(told)["totals"][condition] == _TABLES
+        assert json.loads(output)["totals"][condition] == _TABLES
     return Samples(tuple(seconds), tuple(cpu))
 
 

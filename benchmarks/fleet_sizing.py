@@ -116,11 +116,11 @@ def _process(folder: Path) -> float:
     config.write_text(yaml.safe_dump({"storage": "/store", "tables": [{"name": "t", "path": "/tables/t"}]}))
     environment = os.environ | {CONFIG_VARIABLE: str(config)}
     command = [sys.executable, "-W", "ignore", "-c", _STARTS]
-    told = [
+    seconds = [
         float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
         for _ in range(3)
     ]
-    return min(told)
+    return min(seconds)
 
 
 def _runs(bench: Bench, folder: Path) -> tuple[float, float, float, float, float]:

@@ -32,7 +32,7 @@ class Report:
 def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
     """Run `benchmarks.children.NAME` to its end and return its reports by name, in order. Its stderr goes to `log`.
 
-    given: the values that `said.arguments` returns there.
+    given: the values that `reporting.arguments` returns there.
     Errors: ChildFailedError.
     """
     command = [sys.executable, "-m", f"benchmarks.children.{name}", json.dumps(given)]
@@ -45,8 +45,8 @@ def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
             for line in child.stdout:
                 if line.startswith("{"):
                     values = json.loads(line)
-                    said = values.pop("report")
-                    reports[said] = Report(time.perf_counter() - start, values)
+                    name_of_report = values.pop("report")
+                    reports[name_of_report] = Report(time.perf_counter() - start, values)
             code = child.wait()
         finally:
             child.kill()  # no effect on a child that has ended: for interrupts of this process

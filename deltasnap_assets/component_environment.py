@@ -1,4 +1,4 @@
-"""The value of `env` in the templates of a `defs.yaml`. A variable that is not set is an error, as in `deltasnap.yaml`.
+"""The value of `env` in the templates of a `defs.yaml`. An unset variable is an error, as in `deltasnap.yaml`.
 
 Dagster's own value is None, which becomes the text `None` in a path.
 """
@@ -19,18 +19,18 @@ class Environment:
         return os.environ.get(name, unset(name) if default is None else default)
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith(("jinja", "__")):  # Jinja and Python look for these on any value
+        if name.startswith(("jinja", "__")):  # Jinja and Python access these on any value
             raise AttributeError(name)
         return self(name)
 
 
 class _Unset(Undefined):
-    """A variable that is not set: false in a condition, an error as a text."""
+    """An unset variable: false in a condition, an error as text."""
 
     def __str__(self) -> NoReturn:
         raise UndefinedError(self._undefined_message)
 
 
 def unset(name: str) -> Undefined:
-    """Return the value of a variable that is not set."""
+    """Return the value of an unset variable."""
     return _Unset(hint=f"The environment variable {name} is not set.")

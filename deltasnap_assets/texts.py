@@ -37,7 +37,7 @@ def visible(text: object, most: int = MAX_CHARACTERS) -> str:
 
 
 def visible_value(value: str, most: int = MAX_CHARACTERS) -> str:
-    """Return a value of a user's own data as `visible` does, but unchanged where it looks like a credential."""
+    """Return a value of the user's data like `visible`, but without redaction of text that resembles a credential."""
     whole = value
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
     return escaped(cut, lambda character: character.encode("unicode_escape").decode("ascii"))

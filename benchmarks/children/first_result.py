@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from benchmarks.children.said import arguments, report
+from benchmarks.children.reporting import arguments, report
 from deltasnap_core import DeltaLog
 
 

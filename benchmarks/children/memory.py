@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.children.said import arguments, report
+from benchmarks.children.reporting import arguments, report
 from deltasnap_core import DeltaLog, SnapshotStore
 
 

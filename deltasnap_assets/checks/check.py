@@ -22,7 +22,7 @@ ADVICE_MARK = "\n\nWhat to do: "
 """The separator before the advice in the text of a failed check."""
 
 FAILED_TO_RUN = "The check could not be evaluated: "
-"""The beginning of the text of a check that failed with an error of its own."""
+"""The start of the description of a check that raised an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ _WARNINGS = (FaultKind.EMPTY_COMMIT, FaultKind.LOST_VERSIONS, FaultKind.AMBIGUOU
 
 
 class ContiguousLog(ConditionCheck):
-    """Every version from the earliest loadable one to the latest can be loaded, and none was lost."""
+    """Every version from the earliest loadable one to the latest can be loaded, and no version was lost."""
 
     name = "contiguous_log"
     expects = "Every version of the log can be loaded: no commit is missing, damaged, empty or ambiguous."

@@ -49,12 +49,12 @@ class FreshTable(TableCheck[FreshTableLimits]):
         """Return the verdict. commit_times_ms: of the last commits, in any order."""
         times = sorted(commit_times_ms)
         if not times:
-            return not_evaluated("the log has no commit, so the time of the last one is not known.")
+            return not_evaluated("the log has no commit, so the time of the last commit is unknown.")
         if times[-1] > now_ms + _CLOCK_SKEW_MS:
             return Verdict(
                 passed=False,
                 description=f"The time of the last commit is {span_text(times[-1] - now_ms)} in the future.",
-                advice="Correct the clock of the writer. Until then nobody knows how old the table is.",
+                advice="Correct the clock of the writer. Until then, the age of the table is unknown.",
             )
         age, pauses = max(now_ms - times[-1], 0), [later - earlier for earlier, later in pairwise(times)]
         if limits.fresh_within_hours is not None:

@@ -230,7 +230,7 @@ def _cursors_of(text: str | None) -> dict[str, Any]:
         cursors = json.loads(text or "{}")
         if isinstance(cursors, dict):
             return cursors
-        problem = "it is no object"
+        problem = "it is not an object"
     except ValueError as error:
         problem = str(error)
     _log.warning("The cursor of the sensor cannot be read, and is ignored: %s", problem)

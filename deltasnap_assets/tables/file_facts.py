@@ -72,7 +72,7 @@ def tombstone_facts(
 def _expired_files(
     store: SnapshotStore, table: str, version: int | VersionManifest, *, retention_ms: int, now_ms: int
 ) -> dict[str, int | None]:
-    """Return path and size of the files that only expired tombstones name. Needs a pass over the paths of a version."""
+    """Return path and size of files in expired tombstones only. Needs a pass over the paths of a version."""
 
     def of_rows(rows: pa.Table) -> pa.Table:
         deleted = pc.fill_null(rows["deletionTimestamp"], 0)

@@ -126,7 +126,7 @@ def error_of(*attributes: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("text", ["{{ env.UNSET_NAME }}", "{{ env.UNSET_NAME }}/x", "{{ env('UNSET_NAME') }}/x"])
-def test_variable_that_is_not_set_is_told_with_its_line(text: str) -> None:
+def test_unset_variable_is_reported_with_its_line(text: str) -> None:
     told = error_of({"tables": [{**TABLE, "path": text}]})
     assert "The environment variable UNSET_NAME is not set" in told
     assert re.search(r"defs\.yaml:\d+ - attributes\.tables\.0\.path", told)
@@ -135,7 +135,7 @@ def test_variable_that_is_not_set_is_told_with_its_line(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["{{ env.SET_NAME }}/x", "{{ env('UNSET', 'lake') }}/x", "{{ env.UNSET or 'lake' }}/x"]
 )
-def test_variable_that_is_set_or_has_a_default_is_filled_in(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_variable_or_default_is_resolved(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SET_NAME", "lake")
     graph = built({"tables": [{**TABLE, "path": text}]}).resolve_asset_graph()
     assert graph.get(dg.AssetKey(["events", "delta_log"])).metadata["dagster/uri"].endswith("/lake/x")

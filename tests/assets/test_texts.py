@@ -90,5 +90,5 @@ def test_text_is_shown_without_credentials(show: Callable[[str], str]) -> None:
     assert "hunter2" not in shown
 
 
-def test_value_of_a_row_is_shown_as_it_is() -> None:
+def test_value_of_a_row_is_shown_unchanged() -> None:
     assert visible_value("https://ada:hunter2@host\x1b") == r"https://ada:hunter2@host\x1b"

@@ -24,7 +24,7 @@ _EVERY_SECONDS = 60
 _MAX_SECONDS = 30  # a tick may take a minute; the next one sends the remaining messages
 _MAX_TEXT_LENGTH = 2000
 _NEXT = "@next"
-"""In the key of the table that the next tick starts with. No table has this name."""
+"""Part of the key that stores the first table of the next tick. No table has this name."""
 
 Level = Literal["ok", "warn", "error"]
 
@@ -72,7 +72,7 @@ def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSett
 
 
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Return the sensor `deltasnap_alerts`. It reads the store, as the fleet does, and no log.
+    """Return the sensor `deltasnap_alerts`. It reads the store like the fleet, and no log.
 
     The reported level of a table is saved as soon as its message is sent. If the webhook fails, the tick fails, and the
     next one sends the remaining messages.
@@ -95,7 +95,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     """Send the pending messages, and return a summary.
 
     If the webhook takes too long, the next tick starts with the table where this one stopped.
-    Errors: WebhookError, after all other messages were tried, or the time was over; StorageError.
+    Errors: WebhookError, after all other messages were sent or time ran out; StorageError.
     """
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
@@ -129,7 +129,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     if refused:
         raise refused[0]
     if is_late:
-        return f"Sent {counted(sent, 'message')}. The others follow with the next tick."
+        return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
     return f"Sent {counted(sent, 'message')}." if sent else "No table got worse or recovered."
 
 

@@ -63,7 +63,7 @@ def report_where_nothing_is_new(
 
     The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
     without new commits.
-    status: the result of the poll that found nothing new. stored: what is stored, compared with the log; None: unknown.
+    status: the result of the poll without new commits. stored: the stored versions and the log compared; None: unknown.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)

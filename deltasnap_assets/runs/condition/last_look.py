@@ -131,8 +131,8 @@ def note(
 def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
     """Return the problems found by evaluated checks.
 
-    Checks of the log's condition are left out, unless they failed to run, because its faults are recorded.
-    `fresh_table` is recorded as the rule when the table is stale, because time goes on without runs.
+    Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
+    `fresh_table` is recorded as the rule for when the table becomes stale, because that happens without runs.
     """
     problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
     for result in results:
@@ -194,7 +194,7 @@ def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
 
 
 def _unchecked_since(before: LastLook, latest: int | None, checked: int | None) -> int | None:
-    """Return when a look first found versions that no run has checked since the last one; None: there are none."""
+    """Return the time of the first look that found versions without a check by a run; None: no such versions."""
     if latest is None or (checked is not None and checked >= latest):
         return None
     is_waiting = checked == before.checked_version and before.unchecked_since_ms is not None

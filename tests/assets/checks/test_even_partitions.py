@@ -26,7 +26,7 @@ def test_page_without_known_partitions_omits_the_check() -> None:
     assert not EvenPartitions().verdict(page_facts(), EvenPartitionsLimits()).is_evaluated
 
 
-def test_partitions_beyond_the_known_ones_are_smaller_than_these() -> None:
+def test_unknown_partitions_are_smaller_than_known_ones() -> None:
     uneven = replace(partitions(100, 9, 8, 8, 8), num_partitions=1000)
     verdict = EvenPartitions().verdict(page_facts(uneven), EvenPartitionsLimits())
     assert not verdict.passed

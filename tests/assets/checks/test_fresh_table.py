@@ -36,7 +36,7 @@ def test_commit_from_the_future_is_not_fresh(hours: float | None) -> None:
     assert "clock" in verdict.advice
 
 
-def test_clock_that_is_a_little_wrong_is_no_problem() -> None:
+def test_small_clock_difference_is_not_a_problem() -> None:
     facts = KnownTableFacts(commit_times_ms=[0, HOUR], now_ms=HOUR - 1_000)
     assert FreshTable().verdict(facts, FreshTableLimits()).passed
 

@@ -63,7 +63,7 @@ def test_advice_reports_if_there_is_nothing_to_compact() -> None:
     assert verdict_of(1, 15, candidate("a", 8, 1)).advice == ""
 
 
-def test_file_of_a_bin_that_the_limit_divides_is_not_small() -> None:
+def test_file_in_a_bin_across_the_limit_is_not_small() -> None:
     sizes = [11 * MIB] * 20
     facts = page_facts(num_of_files=20, file_size_histogram=FileSizeHistogram.of_sizes(sizes))
     for limit, small in ((10_000_000, 0), (12 * MIB, 20), (12 * MIB - 1, 0)):

@@ -168,7 +168,7 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
     assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
 
 
-def test_slow_webhook_that_refuses_some_messages_gets_the_others_and_the_tick_fails(
+def test_slow_webhook_that_rejects_some_messages_receives_the_rest_and_the_tick_fails(
     tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"t{number}" for number in range(6)]
@@ -217,7 +217,7 @@ def test_unchecked_table_is_reported_only_if_it_is_broken(tmp_path: Path, chat: 
     assert len(chat.taken()) == 1
 
 
-def test_table_that_no_run_checked_for_a_day_is_reported(tmp_path: Path, chat: Chat) -> None:
+def test_table_without_a_check_for_a_day_is_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(checked_version=None, unchecked_since_ms=system_clock() - 30 * HOUR)
     fleet.tick()

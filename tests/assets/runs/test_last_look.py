@@ -102,7 +102,7 @@ def test_freshness_is_recorded_as_a_rule() -> None:
 
 
 @pytest.mark.parametrize("check", [FreshTable, ContiguousLog])
-def test_check_that_failed_to_run_is_a_problem(check: type[Check]) -> None:
+def test_check_that_raised_an_error_is_a_problem(check: type[Check]) -> None:
     failed = result(check, passed=False, is_error=True, description=f"{FAILED_TO_RUN}IndexError: 5")
     (problem,) = found_by_checks([failed]).problems[check.name]
     assert (problem.severity, problem.text) == ("error", "The check could not be evaluated: IndexError: 5")
@@ -134,7 +134,7 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     assert table.look.looked_at_ms >= before.looked_at_ms
 
 
-def test_look_knows_since_when_new_versions_wait_for_a_check(table: Table) -> None:
+def test_look_records_since_when_new_versions_are_unchecked(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2))
     since = table.look.unchecked_since_ms
     assert since is not None

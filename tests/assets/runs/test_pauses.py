@@ -54,12 +54,12 @@ def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
     assert followed.next_look > now
 
 
-def test_pause_stays_the_longest_after_weeks(now: float) -> None:
+def test_pause_remains_the_longest_after_weeks(now: float) -> None:
     followed = SensorState(fault="Version 3 is lost.", looks=5_000).broken("Version 3 is lost.")
     assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_text_that_is_no_state_is_an_error(text: str) -> None:
+def test_invalid_state_text_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # of JSON, of a cursor, or of a field
         SensorState.from_text(text)

@@ -150,7 +150,7 @@ def test_rolled_back_table_loses_the_removed_versions(tmp_path: Path) -> None:
     assert table.stored_files(2) == {"3", "b2.parquet"}
 
 
-def test_table_that_lost_its_newest_commits_says_so_until_it_is_written_to(tmp_path: Path) -> None:
+def test_table_that_lost_its_newest_commits_is_reported_until_the_next_commit(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
     table.refresh()

@@ -110,7 +110,7 @@ def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Pat
     assert ticks.tick() == [("5", "5")]
 
 
-def test_cursor_that_cannot_be_read_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
     ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
@@ -260,7 +260,7 @@ def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "@next": ["t1"]}'])
-def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(tmp_path: Path, cursor: str) -> None:
+def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor: str) -> None:
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)

@@ -204,7 +204,7 @@ def test_traceback_of_a_mistake_shows_no_secret(text: str, tmp_path: Path) -> No
     assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 
 
-def test_error_of_settings_made_in_python_shows_no_secret() -> None:
+def test_error_of_settings_created_in_python_shows_no_secret() -> None:
     with pytest.raises(ValidationError) as raised:
         AlertSettings.model_validate({"webhook": "hunter2"})
     assert "hunter2" not in str(raised.value)
@@ -221,7 +221,7 @@ def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Pat
         load_settings(environment={"DELTASNAP_CONFIG": "absent.yaml"}, folder=tmp_path)
 
 
-def test_session_of_a_command_needs_only_the_key_spark(tmp_path: Path) -> None:
+def test_session_of_a_command_reads_only_the_key_spark(tmp_path: Path) -> None:
     assert load_spark_settings({}, tmp_path) == SparkSettings()
     tables = 'tables: [{name: a, path: /a, storage_options: {key: "${UNSET}"}}]\ndiscover: [{path: /nowhere/*}]\n'
     write(tmp_path, f"{tables}spark: {{remote: 'sc://cluster:15002'}}\nunknown: 1\n")
@@ -239,7 +239,7 @@ def test_session_of_a_command_needs_only_the_key_spark(tmp_path: Path) -> None:
         ("[1]", "deltasnap.yaml: expected keys"),
     ],
 )
-def test_mistake_in_the_key_spark_is_told(tmp_path: Path, text: str, told: str) -> None:
+def test_mistake_in_the_key_spark_is_reported(tmp_path: Path, text: str, told: str) -> None:
     write(tmp_path, text)
     with pytest.raises(ConfigError, match=re.escape(told)):
         load_spark_settings({}, tmp_path)

@@ -101,7 +101,7 @@ def test_tombstones_expire_after_their_retention() -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_files_with_deletion_vectors_expire_once_and_not_while_they_are_live(
+def test_files_with_deletion_vectors_expire_once_and_only_when_not_live(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
     at = time.time_ns() // 1_000_000

@@ -54,7 +54,7 @@ def test_healthy_table_is_reported_as_ok() -> None:
     assert health(state(), segment(), CheckSettings()).startswith("OK: 4 files, ")
 
 
-def test_health_shows_a_stale_table_and_escapes_what_the_log_says() -> None:
+def test_health_shows_a_stale_table_and_escapes_text_of_the_log() -> None:
     verdict = Verdict(passed=False, description="day=![x](http://evil/p.png) <b>hi</b> is old.", advice="Run `it`.")
     text = health(state(), segment(), CheckSettings(), freshness=verdict)
     assert text == r"day=!\[x\](http\://evil/p.png) \<b\>hi\</b\> is old. Run `it`."

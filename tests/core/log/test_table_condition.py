@@ -353,7 +353,7 @@ def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("action", "named"), [(metadata, "metaData"), (protocol, "protocol")])
-def test_condition_of_a_commit_with_two_actions_of_a_kind_warns(action: Any, named: str, tmp_path: Path) -> None:
+def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str, tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 3)
     text = "\n".join(json.dumps(each) for each in (action(), action()))
     (log / commit_file(2)).write_text(text)

@@ -25,7 +25,7 @@ def spellings(draw: st.DrawFn) -> str:
 
 
 @given(spellings(), st.sampled_from(["", f"{TABLE_PATH}/"]))
-def test_a_new_vector_deletes_only_its_rows_however_the_path_is_spelled(added: str, root: str) -> None:
+def test_a_new_vector_deletes_only_its_rows_in_any_spelling_of_the_path(added: str, root: str) -> None:
     removed = root + "p%20a"
     if added.startswith(("/", "file:")) != bool(root):  # a relative and an absolute path are two files
         added = root + added.rpartition("/")[2]

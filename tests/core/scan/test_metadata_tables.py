@@ -98,7 +98,7 @@ def test_entries_show_when_each_file_was_added_and_removed(made: Made) -> None:
     assert sorted(found, key=repr) == sorted([(0, 2), (1, 5), (3, 5), (4, 5), (5, None)], key=repr)
 
 
-def test_a_file_that_is_added_again_in_another_spelling_is_one_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_added_again_in_another_spelling_is_the_same_file(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("p%20a")], 1: [add("p%20%61", dataChange=False)]})
     log = DeltaLog.for_table(spark, tmp_path)
     lives = [(row["added_version"], row["removed_version"]) for row in rows(log.snapshot.tables.entries)]

@@ -120,7 +120,7 @@ def test_changed_actions_with_new_bases_equal_a_full_comparison_of_both_lists(
 
 
 @pytest.mark.parametrize("spelled", ["a%20b", "a%20%62"], ids=["as added", "in another spelling"])
-def test_a_file_that_was_only_moved_is_no_delete_although_its_tombstone_expired(
+def test_a_moved_file_is_not_a_delete_after_its_tombstone_expired(
     spark: SparkSession, tmp_path: Path, spelled: str
 ) -> None:
     at_once = metadata(configuration={"delta.deletedFileRetentionDuration": "interval 0 seconds"})

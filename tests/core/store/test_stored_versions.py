@@ -70,7 +70,7 @@ def test_fork_names_the_generation_that_has_its_version(version: int, expected: 
     assert stored.forked_generation(version) == expected
 
 
-def test_versions_are_lost_until_a_fork_has_a_version_of_its_own() -> None:
+def test_versions_are_lost_until_a_fork_has_its_own_version() -> None:
     assert tuple(versions_of(names(FIRST, 4, 5, 6, 7)).lost_after(5)) == (6, 7)
     rolled_back = versions_of(names(FIRST, 4, 5, 6, 7), forks=(FORKED,))
     assert tuple(rolled_back.lost_after(5)) == (6, 7)

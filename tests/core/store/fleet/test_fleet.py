@@ -172,9 +172,7 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
 
 
-def test_damaged_look_makes_the_table_unknown_and_is_the_reason(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_look_makes_the_table_unknown_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look())
@@ -186,7 +184,7 @@ def test_damaged_look_makes_the_table_unknown_and_is_the_reason(
 
 
 @pytest.mark.parametrize("damaged", ["manifest", "look", "look of another format"])
-def test_status_for_alerts_is_that_of_the_fleet(tmp_path: Path, damaged: str) -> None:
+def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.looks.write("events", look())
@@ -198,7 +196,7 @@ def test_status_for_alerts_is_that_of_the_fleet(tmp_path: Path, damaged: str) ->
     assert (status.level, status.reason, status.check) == (row["condition"], row["reason"], "store")
 
 
-def test_table_with_new_versions_that_no_run_checked_for_a_day_is_unknown(tmp_path: Path) -> None:
+def test_table_with_new_versions_unchecked_for_a_day_is_unknown(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for hours, condition in {24: "healthy", 25: "unknown"}.items():
         store.looks.write("events", look(latest_version=500, unchecked_since_ms=NOW - hours * HOUR))
@@ -208,7 +206,7 @@ def test_table_with_new_versions_that_no_run_checked_for_a_day_is_unknown(tmp_pa
 
 
 @pytest.mark.parametrize("fields", [{"looked_at_ms": NOW - 10 * DAY}, {"unchecked_since_ms": NOW - 2 * DAY}])
-def test_table_that_waits_too_long_for_its_first_check_is_not_new(tmp_path: Path, fields: dict[str, int]) -> None:
+def test_table_unchecked_for_too_long_is_not_new(tmp_path: Path, fields: dict[str, int]) -> None:
     store = opened(tmp_path)
     store.looks.write("events", look(checked_version=None, **fields))
     status = store.looks.statuses(["events"], NOW)["events"]
