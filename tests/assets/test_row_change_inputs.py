@@ -100,6 +100,7 @@ def test_first_run_gets_all_rows_and_later_runs_get_changes(people: Followed) ->
     assert people.read(mirror) == []
 
 
+@pytest.mark.thorough
 def test_key_net_condition_and_columns_work_as_in_row_changes(people: Followed) -> None:
     mirror = reader(metadata={"key": "id", "net": True, "where": "id > 0", "columns": ["name"]})
     assert people.read(mirror) == [("Bo", "insert", 0)]
@@ -159,6 +160,7 @@ def test_each_asset_has_its_own_last_run(people: Followed) -> None:
     assert people.read(first) == people.read(second) == [(3, "Di", "insert", 2)]
 
 
+@pytest.mark.thorough
 def test_each_partition_has_its_own_last_run(people: Followed) -> None:
     mirror = reader(partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
     assert len(people.read(mirror, partition_key="a")) == 2

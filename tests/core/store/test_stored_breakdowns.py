@@ -23,6 +23,7 @@ from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing import range_writer
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
+from tests.thorough import one_in
 
 ONE_FILE = FileBreakdown.of([FileGroup.of_file("a", 1, ())])
 
@@ -130,7 +131,7 @@ def store_of(spark: SparkSession, folder: Path, engine: Any) -> tuple[SnapshotSt
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("engine", one_in(2, ["auto", "spark"]))
 def test_rows_are_counted_once_for_a_base_and_updated_by_commits(
     spark: SparkSession, tmp_path: Path, counted: Counted, engine: str
 ) -> None:
