@@ -47,7 +47,7 @@ class LastLooks:
         return dict(zip(tables, self.storage.on_each(self.read, tables), strict=True))
 
     def statuses(self, tables: Sequence[str], now_ms: int) -> dict[str, TableStatus | None]:
-        """Return the condition of each table from its last look alone: one small read a table.
+        """Return the condition of each table from its last look alone: one small read per table.
 
         None: unknown, because nothing has read the log yet, or no run has checked the table.
         """
