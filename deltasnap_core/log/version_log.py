@@ -231,7 +231,7 @@ class VersionLog:
 
     @once
     def _found_newest_first(self) -> tuple[Protocol | None, Metadata | None]:
-        # The broken part may lie further back than the newest protocol and metadata.
+        # The damage may be in older files than the newest protocol and metadata.
         return newest_protocol_and_metadata(self._loader.store, self.segment)
 
     def _check_protocol_alone(self) -> None:

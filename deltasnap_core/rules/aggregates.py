@@ -246,7 +246,7 @@ class FileTotals:
         return dict(self._numbers)
 
     def bins(self, name: str) -> tuple[int, ...]:
-        """Return the totals of one of HISTOGRAMS, one a bin."""
+        """Return the totals of one of HISTOGRAMS, one per bin."""
         return tuple(self._bins[name])
 
     @classmethod

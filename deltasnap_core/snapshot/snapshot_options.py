@@ -24,7 +24,7 @@ class SnapshotOptions:
                     `computed_state` does. If False, running such a frame on a damaged checkpoint raises Spark's
                     exception.
     cache_state:    whether Spark caches the `state` of the current snapshot after its first computation, and whether
-                    the measures of its files are kept to compute the state of the next version: 130 bytes a file in
+                    the measures of its files are kept to compute the state of the next version: 130 bytes per file in
                     this process, or 50 bytes in Spark's storage.
     engine:         auto: the driver answers for small tables, Spark for the others (see `replay/engine.py`). spark:
                     Spark always answers.

@@ -58,7 +58,7 @@ def local_entries(folder: str) -> Iterator[FileStatus | str]:
 def open_local(url: str) -> BinaryIO:
     """Return the file at a `file:` URL, opened for reading.
 
-    Errors: FileNotFoundError; StorageError, also if it is not a file.
+    Errors: FileNotFoundError; StorageError, including for anything but a regular file.
     """
     with storage_errors(url):
         return open(local_path(url), "rb", opener=_open_regular)

@@ -46,7 +46,7 @@ def write_errors(path: str) -> Iterator[None]:
 
 
 def translated_stream(path: str, stream: Any) -> BinaryIO:
-    """Return a stream over the remote file at `path` that raises as `storage_errors` does, also while it is read."""
+    """Return a stream over the remote file at `path` that raises errors as `storage_errors` does when it is read."""
     return cast(BinaryIO, io.BufferedReader(_Stream(path, stream), _BUFFER_BYTES))
 
 

@@ -4,7 +4,7 @@ The files below the root, for a table `events`:
 
     events/
       manifests/
-        000001-<table id>.00000000000000000012.json     one a version: the commit point
+        000001-<table id>.00000000000000000012.json     one per version: the commit point
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
       last_look.json                                    the result of the last look at the log; of no version
       000001-<table id>/                                a generation: all versions of one log
@@ -16,7 +16,7 @@ The files below the root, for a table `events`:
         tombstones/version=12/tombstones.parquet
         staging/                                        files being written; empty otherwise
     @fleet/
-      001790000000000.parquet                           one row a table, at this time in ms: see `fleet_history`
+      001790000000000.parquet                           one row per table, at this time in ms: see `fleet_history`
 
 A version is stored if its manifest exists; no other file decides this. The manifest names every file of the version,
 its computed state, its log segment, and the identity of its commit. The state of a version is its base, with the newest

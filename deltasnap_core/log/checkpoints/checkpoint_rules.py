@@ -1,4 +1,4 @@
-"""The rules for Parquet files of checkpoints: the columns, the required fields, one action a row.
+"""The rules for Parquet files of checkpoints: the columns, the required fields, one action per row.
 
 Errors: CorruptLogError naming the file.
 Source: PROTOCOL.md, Checkpoints; Checkpoint Schema.

@@ -131,7 +131,7 @@ def read_lines(path: str, version: int, content: bytes, *, first_line: int = 1) 
 def split_lines(path_of: Mapping[int, str], contents: Mapping[int, bytes], *, first_line: int = 1) -> pa.Table:
     """Return the lines of files that are not blank (UNREAD_LINES_SCHEMA), in file order. `classify_lines` parses them.
 
-    It splits all files in one call: one call a file would take longer than parsing the lines of most files.
+    It splits all files in one call: one call per file would take longer than parsing the lines of most files.
     path_of, contents: by version, ascending. first_line: the number of the first line of each file.
     Errors: CorruptLogError naming file and line, for a line that is too long or invalid UTF-8.
     """

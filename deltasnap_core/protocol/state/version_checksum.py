@@ -75,7 +75,7 @@ class VersionChecksum:
 
 
 def _metadata(values: object) -> Metadata:
-    """Return the metadata. Errors: ValueError, also if its schema is not the JSON of a struct."""
+    """Return the metadata. Errors: ValueError, including for a schema that is not the JSON of a struct."""
     metadata = Metadata.from_json(values)
     schema = None if metadata.schema_string is None else decode_json(metadata.schema_string)
     if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "struct"):

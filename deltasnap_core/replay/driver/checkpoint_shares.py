@@ -1,4 +1,4 @@
-"""Reads the Parquet files of a checkpoint in shares, one share a thread, so that memory use is bounded."""
+"""Reads the Parquet files of a checkpoint in shares, one per thread, so that memory use is bounded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The two column layouts of file actions.
 
 FULL has all fields of the log, MEASURED only the values for the computed state.
-A frame of file actions has one row a logical file, in one of the two layouts. Users get FULL, and it is what is stored.
-MEASURED has six longs a file (50 MB for a million files), so that it can be kept from version to version.
+A frame of file actions has one row per logical file, in one of the two layouts. Users get FULL, and the
+store has its fields. MEASURED has six longs per file (50 MB for a million files), so that it can be kept from version
+to version.
 """
 
 from __future__ import annotations

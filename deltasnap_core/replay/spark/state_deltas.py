@@ -29,7 +29,7 @@ from deltasnap_core.rules.measures import MEASURES
 def counted(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> StateDelta:
     """Return the change from an empty table to some files, by one aggregation. Delta's `extractComputedState`.
 
-    files: reconciled file actions (MEASURED), one row a logical file; None: no files.
+    files: reconciled file actions (MEASURED), one row per logical file; None: no files.
     Errors: MissingSizeError.
     """
     rows = [] if files is None else grouped(MEASURED.unexpired(files, retention))
@@ -116,7 +116,7 @@ def deltas_of_range(
 
 
 def changes_of_versions(commits: DataFrame) -> DataFrame:
-    """Return the changes of each version: version (long), and FULL; one row a version and logical file.
+    """Return the changes of each version: version (long), and FULL; one row per version and logical file.
 
     In: the result of ActionReader.commit_actions.
     """

@@ -48,8 +48,8 @@ def reconcile(
 ) -> DataFrame | None:
     """Return a reconciled base, a checkpoint or a stored state, with the newest actions of later commits applied.
 
-    In:  base: the columns of the layout, one row a key. commits: as for `newest_file_actions`. None: no rows.
-    Out: the columns of the layout, one row a key, any order. With `broadcast`, the base is scanned but not shuffled.
+    In:  base: the columns of the layout, one row per key. commits: as for `newest_file_actions`. None: no rows.
+    Out: the columns of the layout, one row per key, any order. With `broadcast`, the base is scanned but not shuffled.
 
     partitions: of the shuffles, if the keys are not broadcast; None: Spark's default.
     Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.

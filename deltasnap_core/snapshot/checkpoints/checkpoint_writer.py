@@ -176,7 +176,7 @@ class CheckpointWriter:
         lines = "".join(f"{json.dumps(action)}\n" for action in (*actions, *self.snapshot.log.non_file.rows()))
         top_level = join_url(staging, "top-level.json")
         self.storage.write(top_level, lines.encode())
-        # The name is the same for every writer, so that only one of several at once puts its file in place.
+        # The name is the same for every writer, so that only one of several concurrent writers puts its file in place.
         name = uuid_checkpoint_file(version, str(uuid5(NAMESPACE_URL, f"{metadata.id}/{version}")), "json")
         status = self._status(top_level)
         return _Draft(

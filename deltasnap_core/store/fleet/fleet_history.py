@@ -1,4 +1,4 @@
-"""The kept fleets of a store: one Parquet file a fleet, named by its time. No Spark."""
+"""The kept fleets of a store: one Parquet file per fleet, named by its time. No Spark."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The manifest of a stored version: which files and values it consists of. Pure.
 
-A manifest is one JSON document a version. It is written last and atomically, so it is the commit point: everything it
+There is one JSON document per version. It is written last and atomically, so it is the commit point: everything it
 names exists, and a file that no manifest names is not part of the store. It ends with a digest of its own bytes, so
 that a flipped byte is detected as damage.
 """

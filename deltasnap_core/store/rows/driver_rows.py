@@ -130,7 +130,7 @@ class DriverRows:
         found += [self._read(file, ["version", *leaves], lambda rows: _measured_rows(rows, schema)) for file in changed]
         rows = pa.concat_tables([_base_rows(schema.empty_table(), schema), *found])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
-        # One row a version and file: any order within a version works, but it must be unique.
+        # One row per version and file: any order within a version works, but it must be unique.
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
         rows = rows.set_column(1, MEASURED_LINES.field("line_number"), numbers)
         return newest_file_actions(with_path_keys(rows, self.log_path))

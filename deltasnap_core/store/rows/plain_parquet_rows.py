@@ -17,7 +17,7 @@ def rows_by_version(
 ) -> DataFrame | None:
     """Return the reconciled file actions of each version from first to last: version (long), add, remove, path.
 
-    first_state: FULL, of version `first`, one row a key; None: no rows.
+    first_state: FULL, of version `first`, one row per key; None: no rows.
     changes:     version and FULL, of the later versions; None: none. Rows of the state without changes are repeated for
                  each version, and not shuffled.
     """

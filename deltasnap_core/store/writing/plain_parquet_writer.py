@@ -1,4 +1,4 @@
-"""Writes `all_files` and `tombstones` of stored versions as plain Parquet, one folder a version."""
+"""Writes `all_files` and `tombstones` of stored versions as plain Parquet, one folder per version."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PlainParquetWriter:
     def _write_kind(
         self, kind: str, schema: StructType, rows: DataFrame | None, versions: Iterable[int]
     ) -> dict[int, StoreFile]:
-        """Write one file a version into a staging folder, then move each. A version without rows gets a file too."""
+        """Write one file per version into a staging folder, then move each. A version without rows gets a file too."""
         parquet, staging = self.rows.parquet, f"{STAGING}/{uuid4().hex[:12]}"
         wanted, found = list(versions), dict[int, StoreFile]()
         try:
@@ -86,7 +86,7 @@ class PlainParquetWriter:
 
 
 def _replaceable(file: StoreFile, path: str) -> StoreFile:
-    """Return a file at a name where another run may put its own: the same rows, in other bytes."""
+    """Return a file at a path that another run may overwrite with the same rows in other bytes."""
     return replace(file, path=path, footer=None)
 
 

@@ -44,7 +44,7 @@ Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
 
 MAX_BREAKDOWN_ACTIONS = 20_000
-"""More file actions do not update a breakdown: each may be a group of its own. It is then counted again."""
+"""With more file actions, a breakdown is not updated but counted again: each action may be a separate group."""
 
 _log = logger_of(__name__)
 
