@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -140,7 +140,11 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
 
 def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
     """Return the error of the first failed step of a run, else the message of the run."""
-    kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+    kinds = {
+        dg.DagsterEventType.STEP_FAILURE,
+        dg.DagsterEventType.RUN_FAILURE,
+        dg.DagsterEventType.ASSET_CHECK_EVALUATION,
+    }
     events = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=kinds) if entry.dagster_event]
     return reason_of(events) or next((event.message for event in reversed(events) if event.message), "see its log")
 
@@ -148,18 +152,31 @@ def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
 def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
     """Return the error of the first failed step or of the run: the first one that is not Dagster's own, with its text.
 
-    A run fails without a failed step if its resources cannot be created.
+    A run fails without a failed step if its resources cannot be created. If checks blocked it, they are the reason.
     """
+    blocking = list[str]()
     for event in events:
+        if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            blocking.extend(_blocking(event.asset_check_evaluation_data))
+            continue
         # A run that a user or another process recorded as failed has no data.
         error = getattr(event.event_specific_data, "error", None)
         if error is not None and (event.is_step_failure or event.is_job_failure):
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
                 error = error.cause
+            if error.cls_name == "DagsterAssetCheckFailedError" and blocking:
+                return " ".join(dict.fromkeys(blocking))
             name, _, text = error.message.strip().partition(": ")
             is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
             return text if is_own else f"{name.rpartition('.')[2]}: {text}"
     return None
+
+
+def _blocking(check: dg.AssetCheckEvaluation) -> Iterator[str]:
+    """Yield the sentence of a check that ended its run, with its advice on the same line."""
+    if check.blocking and not check.passed and check.severity is dg.AssetCheckSeverity.ERROR:
+        text = " ".join((check.description or "it failed").split())
+        yield f"{check.asset_key.to_user_string()}: {check.check_name}: {text}"
 
 
 def _is_last_of(instance: dg.DagsterInstance, run: dg.DagsterRun, table_name: str) -> bool:

@@ -45,11 +45,13 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.table_log import TableLog, system_clock
@@ -72,7 +74,7 @@ from deltasnap_core.scan.tables.optimize_candidates import (
     candidates_of_rows,
 )
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
 from deltasnap_core.store.fleet.fleet_reader import LastLooks, read_fleet, stored_table_names
@@ -123,7 +125,7 @@ class SnapshotStore:
         policy: ChangePolicy | None = None,
         check_pages: bool = False,
     ) -> SnapshotStore:
-        """Return a store. The folder need not exist yet.
+        """Return a store. The folder need not exist yet. Errors: StorageError if it is a file.
 
         spark:           a session, or a provider of one; None: only operations without Spark.
         root_url:        local path or fsspec URL. storage_options: for fsspec.
@@ -132,6 +134,8 @@ class SnapshotStore:
         check_pages:     whether to read every DataFrame once before returning it.
         """
         root = to_url(root_url)
+        if is_local(root) and Path(local_path(root)).is_file():
+            raise StorageError(path=root, reason="expected a folder, found a file")
         sessions = provider_of(spark)
         reader = StoreReader(
             engine=ReplayEngine(sessions, engine),

@@ -32,6 +32,7 @@ run_launcher:
   module: deltasnap_assets.command.local.run_launcher
   class: StandbyRunLauncher
 """
+_EARLIER_FIRST_LINE = "# Written anew by deltasnap, unless you remove this line."
 _LOCAL_STORAGE = """\
 storage:
   custom:
@@ -62,7 +63,7 @@ def use_local_instance() -> Path:
     home.mkdir(parents=True, exist_ok=True)
     settings, wanted = home / "dagster.yaml", dagster_yaml(home)
     found = settings.read_text(encoding="utf-8") if settings.exists() else None
-    is_ours = found is None or found.partition("\n")[0] == wanted.partition("\n")[0]
+    is_ours = found is None or found.partition("\n")[0] in (wanted.partition("\n")[0], _EARLIER_FIRST_LINE)
     if is_ours and found != wanted:
         settings.write_text(wanted, encoding="utf-8")
     os.environ["DAGSTER_HOME"] = str(home)

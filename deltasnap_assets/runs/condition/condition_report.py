@@ -103,7 +103,8 @@ def fault_entries(
         entries["cannot_be_loaded"] = dg.MetadataValue.md(f"| versions | why |\n|-|-|\n{rows}")
     if condition is not None and condition.latest is not None and not condition.is_readable:
         entries["can_be_loaded"] = dg.MetadataValue.text(condition.loadable.text() or "none")
-    if last_good is not None:
+    is_latest = condition is not None and condition.is_readable and condition.latest == last_good
+    if last_good is not None and not is_latest:
         entries["numbers_of"] = dg.MetadataValue.text(f"version {last_good}, the last good one")
     return entries
 

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deltasnap_assets.runs.condition.condition_report import fault_entries
+import dagster as dg
+
+from deltasnap_assets.runs.condition.condition_report import FailedRun, fault_entries
+from deltasnap_assets.runs.table_runs import reason_of
 from deltasnap_core import TableLog
 from tests.builders import add, metadata, protocol, write_log
 
@@ -22,6 +25,26 @@ def test_page_lists_unloadable_versions_with_reasons(tmp_path: Path) -> None:
     assert rows[2].startswith(f"| 1 to 2 | {1:020}.json, line 2: expected a line of JSON: ")
     assert (len(rows), told["can_be_loaded"]) == (3, "0")
     assert told["numbers_of"] == "version 0, the last good one"
+
+
+def test_page_of_a_failed_run_does_not_call_the_latest_version_the_last_good_one(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
+    condition = TableLog.for_path(str(tmp_path)).condition(read_pages=False)
+    failed = FailedRun(run_id="a", reason="a check")
+    assert "numbers_of" not in fault_entries(condition, failed, 1)
+    assert fault_entries(condition, failed, 0)["numbers_of"].value == "version 0, the last good one"
+
+
+def test_reason_of_a_run_that_a_check_blocked_is_its_sentence_with_its_advice() -> None:
+    @dg.asset_check(asset="events", blocking=True)
+    def agrees() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=False, description="The log differs.\n\nWhat to do: Trust the log.")
+
+    @dg.asset
+    def events() -> None: ...
+
+    result = dg.materialize([events, agrees], raise_on_error=False)
+    assert reason_of(result.all_events) == "events: agrees: The log differs. What to do: Trust the log."
 
 
 def test_page_counts_the_commits_that_are_missing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import FLEET_SCHEMA, LastLook, SnapshotStore, StaleRule, TableProblem
+from deltasnap_core import FLEET_SCHEMA, LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 
@@ -170,6 +170,12 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     assert (damaged["table"], damaged["condition"], damaged["check"]) == ("events", "broken", "store")
     assert newest.name in damaged["reason"]
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
+
+
+def test_store_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file")
+    with pytest.raises(StorageError, match="expected a folder, found a file"):
+        opened(tmp_path / "store")
 
 
 def test_damaged_look_makes_the_table_unknown_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
