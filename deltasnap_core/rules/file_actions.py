@@ -6,6 +6,8 @@ Source: PROTOCOL.md, Add File and Remove File; Deletion Vector Descriptor Schema
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,6 +78,26 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if is_kind(kind) and is_kind(found):
             return values.cast(kind)
     raise pa.ArrowTypeError(f"expected {kind}, found {found}")
+
+
+def values_of(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as Python values, maps as dicts. Of a key that a map has twice, the first value counts, as in SQL.
+
+    Only Parquet has such maps. Of JSON, the last value was kept when it was parsed.
+    """
+    try:
+        found: list[dict[str, Any]] = rows.to_pylist(maps_as_pydicts="strict")
+    except (KeyError, ValueError):  # the latter inside a struct
+        return [{field.name: _value(row[field.name], field.type) for field in rows.schema} for row in rows.to_pylist()]
+    return found
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    if value is not None and pa.types.is_map(kind):
+        return dict(reversed(value))
+    if value is not None and pa.types.is_struct(kind):
+        return {field.name: _value(value[field.name], field.type) for field in kind}
+    return value
 
 
 def _field(structs: pa.StructArray, name: str) -> pa.Array:

@@ -24,6 +24,7 @@ from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPa
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.properties.table_config import column_mapping_mode
 from deltasnap_core.redaction import redacted
+from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.files.data_paths import is_hidden, spark_name
 from deltasnap_core.scan.files.roaring import Rows
@@ -111,7 +112,7 @@ class RowReader:
         Errors: as Scan.to_df.
         """
         checked = files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
-        return self._data_files(checked.toArrow().to_pylist(maps_as_pydicts="strict"))
+        return self._data_files(values_of(checked.toArrow()))
 
     def data_files(self, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Return the data files to read, in order, from rows with COLUMNS. Spark checks only typed partition values.

@@ -21,7 +21,7 @@ from deltasnap_core.replay.driver.full_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.rules.file_actions import FULL_ACTION
+from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
 from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_actions
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
@@ -128,5 +128,5 @@ def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collect
     found = context.engine.answer(
         {Question.ROWS: size}, work=f"{size} actions read", driver=by_driver, spark=on_spark
     ).value
-    rows = [row for row in found.to_pylist(maps_as_pydicts="strict") if row["commit_version"] not in without]
+    rows = [row for row in values_of(found) if row["commit_version"] not in without]
     return file_actions(rows, log_path=log_path)

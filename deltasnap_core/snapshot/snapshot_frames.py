@@ -21,6 +21,7 @@ from deltasnap_core.replay.spark.state_cache import StateCache
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.snapshot.table_context import TableContext
 
 _REASON = "file actions as a DataFrame"
@@ -98,7 +99,7 @@ class SnapshotFrames:
 
         def collected(log: LoadedLog) -> list[AddFile]:
             files = reconciled_files(self._reader(), log)
-            rows = [] if files is None else live_files(files).toArrow().to_pylist(maps_as_pydicts="strict")
+            rows = [] if files is None else values_of(live_files(files).toArrow())
             try:
                 return [AddFile.from_json(row) for row in rows]
             except ValueError as error:

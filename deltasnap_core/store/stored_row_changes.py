@@ -24,6 +24,7 @@ from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
+from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
@@ -94,7 +95,7 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
     table: at the version.
     """
     number, metadata = version.manifest.version, _metadata(version, table.table_path)
-    files = [] if unchanged else version.arrow("all_files", _COLUMNS).to_pylist(maps_as_pydicts="strict")
+    files = [] if unchanged else values_of(version.arrow("all_files", _COLUMNS))
     log_path = version.manifest.log_path
     return planned_changes(
         table,
@@ -218,9 +219,9 @@ def _differences(
     """
     manifest = version.manifest
     log_path = manifest.log_path
-    added = (files if before is None else _without(files, before, log_path)).to_pylist(maps_as_pydicts="strict")
+    added = values_of(files if before is None else _without(files, before, log_path))
     gone = files.slice(0, 0) if before is None else _without(before, files, log_path)
-    removed = gone.to_pylist(maps_as_pydicts="strict")
+    removed = values_of(gone)
     # Stored from a checkpoint, `dataChange` is false in every action.
     is_known = manifest.version_changes is not None
     if is_known and removed:

@@ -18,6 +18,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.sql_text import quoted, timestamp_sql
 from deltasnap_core.scan.changes.change_columns import (
@@ -249,7 +250,7 @@ def _with_partition_values(
         if min(metadata_before) == 0:
             return {}
         keyed = files_before().selectExpr(f"{path_key_sql('path', table_path)} as path_key", "partitionValues")
-        found = keyed.where(F.col("path_key").isin(*keys)).toArrow().to_pylist(maps_as_pydicts="strict")
+        found = values_of(keyed.where(F.col("path_key").isin(*keys)).toArrow())
         return {row["path_key"]: row["partitionValues"] or {} for row in found}
 
     known = with_partition_values(rows, actions, before)

@@ -458,6 +458,18 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_partition_value_that_a_checkpoint_has_twice_is_the_one_that_scans_skip_by(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text, twice = schema(field("id", "long"), field("p", "string")), [("p", "x"), ("p", "y")]
+    first = [protocol(), metadata(schemaString=text, partitionColumns=["p"])]
+    log = write_log(tmp_path, {0: first})
+    write_checkpoint(log, 0, "classic", [*first, file(tmp_path, "f", ids(1), partitionValues=twice)])
+    snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+    found = {where: [row.p for row in snapshot.scan(where).to_df().collect()] for where in (None, "p = 'x'", "p = 'y'")}
+    assert found == {None: ["x"], "p = 'x'": ["x"], "p = 'y'": []}
+
+
 def test_damaged_checkpoint_is_replaced_or_reported(spark: SparkSession, tmp_path: Path) -> None:
     actions = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2), stats=stats(1, 2))]
     log = write_log(tmp_path, {0: actions, 1: [file(tmp_path, "b", ids(5), stats=stats(5, 5, rows=1))]})
