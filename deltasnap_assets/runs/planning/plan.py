@@ -321,7 +321,7 @@ def nothing_to_do(table: TableSettings, status: LogStatus) -> str:
     """Return why no version of a table is left to materialize."""
     if isinstance(table.versions, Since) and table.versions.since > status.latest:
         first = table.versions.since
-        return f"The latest version of {table.name} is {status.latest}. `versions` stores it from version {first} on."
+        return f"The latest version of {table.name} is {status.latest}, but `versions` starts at version {first}."
     return f"All versions of {table.name} are materialized."
 
 

@@ -23,9 +23,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_argument_that_cannot_be_used_is_wrong_usage(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_argument_is_wrong_usage(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments, told = WRONG[case]
     table(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -140,7 +140,7 @@ def test_diff_compares_logical_files(
     assert files_of(compared(tmp_path, 0, 1)) == (added, removed)
 
 
-def test_commits_too_many_to_hold_are_no_damage_of_a_checkpoint(
+def test_commits_that_do_not_fit_into_memory_are_not_damage_of_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = write_log(tmp_path, {0: [*CREATED, add("a")], 1: [add(f"x{number}") for number in range(50)], 2: [add("b")]})

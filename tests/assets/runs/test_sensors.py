@@ -119,10 +119,10 @@ def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureF
     assert "The cursor of table events cannot be read, and is ignored" in caplog.text
 
 
-def test_sensor_of_a_table_that_is_stored_from_a_later_version_on_says_so(tmp_path: Path) -> None:
+def test_sensor_reports_that_a_table_is_stored_from_a_later_version(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, versions={"since": 5})
     write(tmp_path, 0, 3)
-    assert ticks.tick() == "The latest version of events is 3. `versions` stores it from version 5 on."
+    assert ticks.tick() == "The latest version of events is 3, but `versions` starts at version 5."
     write(tmp_path, 4, 6)
     assert ticks.tick() == [("5", "6")]
 

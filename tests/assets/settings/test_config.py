@@ -245,7 +245,7 @@ def test_mistake_in_the_key_spark_is_reported(tmp_path: Path, text: str, told: s
         load_spark_settings({}, tmp_path)
 
 
-def test_file_of_an_unknown_home_is_told(tmp_path: Path) -> None:
+def test_file_in_an_unknown_home_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"~nosuchuser/x.yaml: cannot be read, the value of DELTASNAP_CONFIG"):
         load_settings(environment={"DELTASNAP_CONFIG": "~nosuchuser/x.yaml"}, folder=tmp_path)
 

@@ -47,7 +47,7 @@ def test_table_listed_in_the_file_is_not_discovered_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", ["file://{lake}/bronze/clicks", "{lake}/../lake/bronze//clicks/"])
-def test_table_that_the_file_names_by_another_spelling_is_not_found_once_more(tmp_path: Path, path: str) -> None:
+def test_table_listed_with_another_spelling_is_not_discovered_again(tmp_path: Path, path: str) -> None:
     lake(tmp_path, "bronze/clicks", "bronze/views")
     named = path.format(lake=tmp_path / "lake")
     settings = load(tmp_path, f"tables: [{{name: mine, path: '{named}'}}]\ndiscover: [{{path: lake/bronze/*}}]")
@@ -68,7 +68,7 @@ def test_duplicate_table_name_is_reported(tmp_path: Path) -> None:
         load(tmp_path, "discover: [{path: lake/*/*}]")
 
 
-def test_table_whose_assets_would_contain_the_fleet_is_told(tmp_path: Path) -> None:
+def test_table_whose_assets_would_contain_the_fleet_is_reported(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/events")
     with pytest.raises(DiscoveryError, match="events/all_files is among the assets of table events"):
         load(tmp_path, "fleet_asset: events/all_files\ndiscover: [{path: lake/bronze/*}]")

@@ -147,7 +147,7 @@ V3: Action = {"checkpointMetadata": {"version": 3}}
         ([V3, protocol(), metadata(), metadata()], "expected one metaData action in the checkpoint, found 2"),
     ],
 )
-def test_json_checkpoint_that_is_not_whole_is_damaged(actions: list[Action], reason: str) -> None:
+def test_truncated_json_checkpoint_is_damaged(actions: list[Action], reason: str) -> None:
     store = MemoryLogStore()
     file = store.put(uuid_checkpoint(3, extension="json")[0].name, content(actions))
     with pytest.raises(CorruptLogError, match=re.escape(reason)) as error:

@@ -267,7 +267,7 @@ def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str
 
 
 @pytest.mark.parametrize("kind", ['{"type":"struct","fields":[]}', '{"type":"array","elementType":"long"}'])
-def test_condition_names_partition_columns_that_hold_more_than_one_value(tmp_path: Path, kind: str) -> None:
+def test_condition_names_partition_columns_with_nested_types(tmp_path: Path, kind: str) -> None:
     schema = STRUCT % (kind, "{}")
     write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema, partitionColumns=["A"]), add("a")]})
     (fault,) = condition(tmp_path / "t").faults

@@ -38,6 +38,6 @@ def test_arrow_finds_the_number_of_records(stats: str) -> None:
 
 
 @pytest.mark.spark
-def test_sql_finds_the_number_of_records_that_arrow_finds(spark: SparkSession) -> None:
+def test_sql_and_arrow_find_the_same_number_of_records(spark: SparkSession) -> None:
     found = spark.createDataFrame(pa.table({"stats": list(TEXTS)})).selectExpr("stats", num_records_sql("stats"))
     assert {row[0]: row[1] for row in found.collect()} == TEXTS

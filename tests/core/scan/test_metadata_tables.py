@@ -107,7 +107,7 @@ def test_a_file_added_again_in_another_spelling_is_the_same_file(spark: SparkSes
 
 
 @pytest.mark.parametrize("time", [FIRST_COMMIT_MS * 10**6, 2**63 - 1, -(2**63)], ids=["in ns", "last", "first"])
-def test_times_that_are_no_timestamps_are_null(spark: SparkSession, tmp_path: Path, time: int) -> None:
+def test_invalid_times_are_null(spark: SparkSession, tmp_path: Path, time: int) -> None:
     timed = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
     start = [commit_info(inCommitTimestamp=time), protocol(1, 7, writerFeatures=["inCommitTimestamp"]), timed]
     end = [commit_info(inCommitTimestamp=time), remove("b", deletion_timestamp=time)]

@@ -51,7 +51,7 @@ def test_run_containers_yield_every_row() -> None:
     st.lists(st.tuples(st.integers(0, 65535), st.integers(0, 65535) | st.integers(0, 9)), max_size=4),
     st.integers(-1, 1),
 )
-def test_runs_are_rows_exactly_if_they_ascend_and_sum_up(runs: list[tuple[int, int]], more: int) -> None:
+def test_runs_are_expanded_only_if_they_ascend_and_sum_up(runs: list[tuple[int, int]], more: int) -> None:
     values = [value for start, length in runs for value in range(start, start + length + 1)]
     cardinality = min(max(len(values) + more, 1), 65536)
     content = array_of(k0=run_bitmap(0, cardinality, runs))
@@ -62,7 +62,7 @@ def test_runs_are_rows_exactly_if_they_ascend_and_sum_up(runs: list[tuple[int, i
             decode_rows(content)
 
 
-def test_runs_that_overlap_are_not_expanded() -> None:
+def test_overlapping_runs_are_not_expanded() -> None:
     content = array_of(k0=run_bitmap(0, 65536, [(0, 65535)] * 2000))
     tracemalloc.start()
     with pytest.raises(ValueError, match="expected runs of 65536 values"):

@@ -54,7 +54,7 @@ def test_checksum_that_cannot_be_parsed_is_ignored_with_a_warning(
     assert f"{file_names.checksum_file(0)} is ignored" in caplog.text
 
 
-def test_partition_columns_are_those_of_the_schema_in_any_case(table: Table) -> None:
+def test_partition_columns_match_the_schema_in_any_case(table: Table) -> None:
     fields: list[dict[str, Any]] = [
         {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("id", "Part")
     ]
