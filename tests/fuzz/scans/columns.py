@@ -29,8 +29,8 @@ TIMES = (
     datetime(1883, 11, 18, 17, 0, 0, 1, UTC),
     datetime(1500, 3, 1, 12, 0, 0, 1_500, UTC), datetime(9998, 12, 31, tzinfo=UTC),
 )  # fmt: skip
-WHOLE = (-3, -1, 0, 1, 2, 5, 7, 30, 100)
-LONG = (*WHOLE, 2**53, 2**53 + 1, -(2**62), 2**63 - 1, -(2**63))
+FULL_ACTION = (-3, -1, 0, 1, 2, 5, 7, 30, 100)
+LONG = (*FULL_ACTION, 2**53, 2**53 + 1, -(2**62), 2**63 - 1, -(2**63))
 FLOATS = (NAN, INFINITE, -INFINITE, -0.0, 0.0, 0.1, 1.5, 5.0, -2.25, 1e300, 5e-324)
 SINGLES = (NAN, INFINITE, -0.0, 0.0, 0.10000000149011612, 1.5, -2.25, 16777216.0)
 MONEY = tuple(map(Decimal, ("0.00", "-1.25", "3.10", "5.00", "99999999.99", "-99999999.99")))
@@ -55,9 +55,9 @@ class Kind:
 _NAIVE = tuple(time.replace(tzinfo=None) for time in TIMES)
 KINDS = {
     "id": Kind(pa.int64(), LONG, "number"),
-    "small": Kind(pa.int16(), WHOLE, "number"),
-    "tiny": Kind(pa.int8(), WHOLE, "number"),
-    "n": Kind(pa.int32(), WHOLE, "number"),
+    "small": Kind(pa.int16(), FULL_ACTION, "number"),
+    "tiny": Kind(pa.int8(), FULL_ACTION, "number"),
+    "n": Kind(pa.int32(), FULL_ACTION, "number"),
     "x": Kind(pa.float64(), FLOATS, "number"),
     "f": Kind(pa.float32(), SINGLES, "number"),
     "price": Kind(pa.decimal128(10, 2), MONEY, "number"),
