@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run the tests on one process per core, each file in one, without the thorough ones; `-n` and `-m` override.
+    """Run the tests without the thorough ones, each file in one of several processes; `-n` and `-m` override.
 
     Tests selected by path run in this process, all of them.
     """
@@ -69,7 +69,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         os.environ[_MARKS] = option.markexpr = option.markexpr or "not thorough"
         if option.numprocesses is None and not option.usepdb:
-            option.numprocesses, option.dist, option.loadscopereorder = "logical", "loadfile", False
+            # One more than cores, because each waits for its JVM or a server half of the time. Each takes up to 3 GB.
+            option.numprocesses = min((os.cpu_count() or 1) + 1, 8)
+            option.dist, option.loadscopereorder = "loadfile", False
 
 
 @pytest.hookimpl(trylast=True)
