@@ -30,7 +30,7 @@ class FlakyS3:
     def reset(self, *, refusals: int = 0, code: str = "SlowDown", hang_seconds: float = 0) -> None:
         """Reset the counts, and fail from now on as given."""
         self.refusals, self.code, self.hang_seconds = refusals, code, hang_seconds
-        self.asked: Counter[tuple[str, str]] = Counter()
+        self.requested: Counter[tuple[str, str]] = Counter()
         self.refused = 0
         self.denies_access = False
 
@@ -39,8 +39,8 @@ class FlakyS3:
         listed = [part for part in query.split("&") if part.startswith(("prefix=", "continuation-token="))]
         request = (environ["REQUEST_METHOD"], environ["PATH_INFO"] + "".join(sorted(listed)))
         with self._lock:
-            self.asked[request] += 1
-            is_refused = self.asked[request] <= self.refusals
+            self.requested[request] += 1
+            is_refused = self.requested[request] <= self.refusals
             self.refused += is_refused
         if self.denies_access:
             start_response("403 Forbidden", [("Content-Type", "application/xml")])
@@ -55,7 +55,7 @@ class FlakyS3:
 
     def count(self, method: str, text: str) -> int:
         """Return how many requests of a method had a key, or a prefix, that contains a text."""
-        return sum(times for (asked, key), times in self.asked.items() if asked == method and text in key)
+        return sum(times for (requested, key), times in self.requested.items() if requested == method and text in key)
 
 
 @contextmanager

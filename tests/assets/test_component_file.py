@@ -127,9 +127,9 @@ def error_of(*attributes: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("text", ["{{ env.UNSET_NAME }}", "{{ env.UNSET_NAME }}/x", "{{ env('UNSET_NAME') }}/x"])
 def test_unset_variable_is_reported_with_its_line(text: str) -> None:
-    told = error_of({"tables": [{**TABLE, "path": text}]})
-    assert "The environment variable UNSET_NAME is not set" in told
-    assert re.search(r"defs\.yaml:\d+ - attributes\.tables\.0\.path", told)
+    reported = error_of({"tables": [{**TABLE, "path": text}]})
+    assert "The environment variable UNSET_NAME is not set" in reported
+    assert re.search(r"defs\.yaml:\d+ - attributes\.tables\.0\.path", reported)
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_set_variable_or_default_is_resolved(text: str, monkeypatch: pytest.Monk
 
 
 def test_second_file_of_a_project_is_an_error_that_names_the_cause() -> None:
-    told = error_of({"tables": [TABLE]}, {"tables": [{"name": "others", "path": "others"}]})
-    assert "the project has a second file of this type" in told
+    reported = error_of({"tables": [TABLE]}, {"tables": [{"name": "others", "path": "others"}]})
+    assert "the project has a second file of this type" in reported

@@ -74,14 +74,14 @@ def since_last_run(**metadata: Any) -> dict[str, dg.AssetIn]:
     }
 
 
-def told(changes: pa.Table) -> Rows:
+def reported(changes: pa.Table) -> Rows:
     names = [name for name in changes.column_names if name != "_commit_timestamp"]
     return sorted(tuple(row[name] for name in names) for row in changes.to_pylist())
 
 
 def reader(name: str = "mirror", **options: Any) -> dg.AssetsDefinition:
     def read(changes: pa.Table) -> Rows:
-        return told(changes)
+        return reported(changes)
 
     made: dg.AssetsDefinition = dg.asset(name=name, ins=since_last_run(**options.pop("metadata", {})), **options)(read)
     return made
@@ -117,7 +117,7 @@ def test_failed_run_does_not_count(people: Followed) -> None:
 
     @dg.asset(ins=since_last_run(), retry_policy=dg.RetryPolicy(max_retries=1))
     def mirror(changes: pa.Table) -> Rows:
-        seen.append(told(changes))
+        seen.append(reported(changes))
         if fails.pop(0):
             raise ValueError("not now")
         return seen[-1]
@@ -241,7 +241,7 @@ def test_changes_of_each_version(people: Followed) -> None:
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def audit(changes: dict[int, pa.Table]) -> None:
-        seen.update({version: told(rows) for version, rows in changes.items()})
+        seen.update({version: reported(rows) for version, rows in changes.items()})
 
     people.append("Cy")
     deltalake.DeltaTable(str(people.path)).delete("id = 0")
@@ -257,7 +257,7 @@ def test_changes_of_each_version(people: Followed) -> None:
         found = loader.load_asset_value(
             ["people", "all_files"], partition_key="2", python_type=pa.Table, input_definition_metadata=of_version
         )
-    assert told(found) == seen[2]
+    assert reported(found) == seen[2]
 
 
 def test_asset_without_a_last_run_is_an_error(people: Followed) -> None:

@@ -57,10 +57,12 @@ def test_text_in_markdown_is_only_text() -> None:
 
 
 def test_credentials_in_the_urls_of_a_text_are_redacted() -> None:
-    told = without_secrets("No table at s3://me:hunter2@lake/events, nor at https://h/e?sig=hunter2&x=1 (see above).")
-    assert "hunter2" not in told
-    assert told.startswith("No table at s3://")
-    assert told.endswith("(see above).")
+    reported = without_secrets(
+        "No table at s3://me:hunter2@lake/events, nor at https://h/e?sig=hunter2&x=1 (see above)."
+    )
+    assert "hunter2" not in reported
+    assert reported.startswith("No table at s3://")
+    assert reported.endswith("(see above).")
     assert without_secrets("simplecache::s3://me:hunter2@lake/t") != "simplecache::s3://me:hunter2@lake/t"
     assert without_secrets("nothing/of: that@kind") == "nothing/of: that@kind"
 

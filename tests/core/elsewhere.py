@@ -185,14 +185,14 @@ def main() -> None:
     from deltasnap_assets.spark.session_config import session_config
 
     config = session_config(SparkSettings(**task.spark))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always", UserWarning)
         spark = SparkSession.builder.config(map={**config}).getOrCreate()
     warnings.simplefilter("ignore")
     found = {
         "session": type(spark).__module__,
         "master": spark.conf.get("spark.master", None),
-        "warnings": [str(warning.message) for warning in told if warning.category is UserWarning],
+        "warnings": [str(warning.message) for warning in reported if warning.category is UserWarning],
         "core": core_answers(spark, task.table, with_rows=task.with_rows),
         "core_paths": _names(spark, task.table),
         "assets": asset_answers(task.spark, task.table, task.store),

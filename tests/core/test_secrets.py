@@ -123,10 +123,10 @@ def test_storage_error_hides_secrets_of_its_cause() -> None:
 
 
 def test_storage_message_with_credentials_in_the_bucket_name_is_hidden() -> None:
-    told = 'Parameter validation failed: Invalid bucket name "KEY:SECRET@lake"'
-    assert redacted(told) == told
+    reported = 'Parameter validation failed: Invalid bucket name "KEY:SECRET@lake"'
+    assert redacted(reported) == reported
     learn_url("s3://KEY:SECRET@lake/events")
-    shown = str(StorageError(path="s3://KEY:SECRET@lake/events", reason=told))
+    shown = str(StorageError(path="s3://KEY:SECRET@lake/events", reason=reported))
     assert "KEY" not in shown
     assert "SECRET" not in shown
 

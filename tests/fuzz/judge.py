@@ -66,8 +66,8 @@ def try_table(seed: int, spark: SparkSession | None = None) -> Tried:
         if spark is None:
             answers = log_answers(table.folder, versions, vanishing)
         else:
-            store, asked = Path(folder, "store"), versions[-2:]
-            answers = spark_answers(spark, table.folder, store, asked, vanishing, check_pages=check_pages)
+            store, requested = Path(folder, "store"), versions[-2:]
+            answers = spark_answers(spark, table.folder, store, requested, vanishing, check_pages=check_pages)
             answers += log_answers(table.folder, versions)
     wrong = [
         *_failures(answers, check_pages=check_pages),
@@ -181,14 +181,14 @@ def _disagreements(
         if answer.refusal is None and answer.failure is None:
             found[answer.version][answer.question] = answer.value
     latest = found.pop(None, {})
-    for version, told in found.items():
-        stories = _stories(told)
+    for version, reported in found.items():
+        stories = _stories(reported)
         if version is not None and any(_first_stored(found) < checkpoint <= version for checkpoint in checkpoints):
             # If the commits contradict a checkpoint, a snapshot follows the checkpoint, and the store follows the
             # commits after its base.
             stories = {name: story for name, story in stories.items() if not name.startswith("stored")}
         # A checksum that vanished in between is a separate source.
-        has_same_checksum = (latest.get("checksum") is None) == (told.get("checksum") is None)
+        has_same_checksum = (latest.get("checksum") is None) == (reported.get("checksum") is None)
         has_same_log = has_same_checksum and not (checkpoints and vanishing)
         if latest.get("version") == version and "by number" in stories and has_same_log:
             stories["latest"] = {name: latest[name] for name in stories["by number"].keys() & latest.keys()}
@@ -200,30 +200,30 @@ def _disagreements(
 
 def _first_stored(found: Mapping[int | None, dict[str, Any]]) -> int:
     """Return the first version that the store had to write; none if it was not used."""
-    stored = [version for version, told in found.items() if version is not None and "stored state" in told]
+    stored = [version for version, reported in found.items() if version is not None and "stored state" in reported]
     return min(stored, default=2**63)
 
 
-def _stories(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _stories(reported: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the results of each reader for a version, with the same names."""
-    stories = {"by number": {name: told[name] for name in OF_A_VERSION & told.keys()}}
+    stories = {"by number": {name: reported[name] for name in OF_A_VERSION & reported.keys()}}
     # A checksum is a separate source: a hint that is compared only on request.
-    if told.get("checksum", 0) is None:
+    if reported.get("checksum", 0) is None:
         stories["replay"] = {
-            name.removeprefix("replayed "): told[name] for name in told if name.startswith("replayed ")
+            name.removeprefix("replayed "): reported[name] for name in reported if name.startswith("replayed ")
         }
     for name in ("computed state", "computed state in Spark", "stored computed state"):
-        if name in told:
-            stories[name] = dict(told[name])
+        if name in reported:
+            stories[name] = dict(reported[name])
     # The store counts tombstones at a different time.
     stories.get("stored computed state", {}).pop("num_tombstones", None)
     for name in ("state", "stored state"):
-        if name in told:
-            stories[name] = {"rows": told[name], **_counted(told[name])}
+        if name in reported:
+            stories[name] = {"rows": reported[name], **_counted(reported[name])}
     for name in ("files by the driver", "scan files", "stored files in Arrow"):
-        if told.get(name) is not None:
-            stories[name] = {"all files": told[name]}
-    stories["frames"] = {name: told[name] for name in ("all files", "tombstones") if name in told}
+        if reported.get(name) is not None:
+            stories[name] = {"all files": reported[name]}
+    stories["frames"] = {name: reported[name] for name in ("all files", "tombstones") if name in reported}
     return stories
 
 

@@ -59,8 +59,8 @@ class TooLongError(BaseException):
 @contextmanager
 def limited_memory(more: int = 2 * GIB) -> Iterator[None]:
     """Limit the memory of this process to this many more bytes: using all memory then raises a MemoryError."""
-    with open("/proc/self/statm", encoding="ascii") as told:  # noqa: PTH123
-        taken = int(told.read().split()[0]) * resource.getpagesize()
+    with open("/proc/self/statm", encoding="ascii") as reported:  # noqa: PTH123
+        taken = int(reported.read().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (taken + more, hard))
     try:

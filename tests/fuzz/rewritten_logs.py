@@ -49,7 +49,7 @@ def try_rewriting(seed: int, spark: SparkSession | None = None) -> Tried:
         if "and time" in kind:
             readers.reopen()
         wrong = [*_wrong_answers(table, readers), *_wrong_polls(table, readers)]
-    return Tried((kind,), tuple(Finding(seed, name, (text,), told[:1500]) for name, told in wrong))
+    return Tried((kind,), tuple(Finding(seed, name, (text,), reported[:1500]) for name, reported in wrong))
 
 
 class _Readers:

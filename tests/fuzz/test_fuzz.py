@@ -28,7 +28,7 @@ A_TEST = 10
 _MARKS = (pytest.mark.spark, pytest.mark.thorough)
 
 
-def told(tried: list[Tried]) -> list[str]:
+def reported(tried: list[Tried]) -> list[str]:
     return [str(finding) for one in tried for finding in one.findings]
 
 
@@ -41,12 +41,12 @@ def _some_at_once(step: int) -> list[Any]:
 @pytest.mark.parametrize("first", _some_at_once(A_TEST))
 def test_damaged_log_gives_correct_results_or_errors(first: int) -> None:
     with limited_memory():
-        assert told([try_table(seed) for seed in range(first, first + A_TEST)]) == []
+        assert reported([try_table(seed) for seed in range(first, first + A_TEST)]) == []
 
 
 @pytest.mark.parametrize("first", _some_at_once(2 * A_TEST))
 def test_rewritten_log_gives_correct_results(first: int) -> None:
-    assert told([try_rewriting(seed) for seed in range(first, first + 2 * A_TEST)]) == []
+    assert reported([try_rewriting(seed) for seed in range(first, first + 2 * A_TEST)]) == []
 
 
 @pytest.mark.thorough
@@ -54,12 +54,12 @@ def test_rewritten_log_gives_correct_results(first: int) -> None:
 @pytest.mark.parametrize("first", range(SEED, SEED + COUNT, A_TEST))
 def test_replay_and_store_give_correct_results_or_errors(first: int, spark: SparkSession) -> None:
     last = min(first + A_TEST, SEED + COUNT)
-    assert told([try_table(seed, spark) for seed in range(first, last)]) == []
+    assert reported([try_table(seed, spark) for seed in range(first, last)]) == []
 
 
 @pytest.mark.spark
 def test_snapshots_and_store_follow_a_rewritten_log(spark: SparkSession) -> None:
-    assert told([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
+    assert reported([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
 
 
 def test_table_of_a_seed_is_deterministic(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_wrong_result_is_detected(seed: int, monkeypatch: pytest.MonkeyPatch) ->
 
     nothing: list[Mutation] = []
     monkeypatch.setattr(judge, "mutated", lambda *_: nothing)
-    assert told([try_table(seed)]) == []
+    assert reported([try_table(seed)]) == []
     wrong: Any = property(lambda log: 0)
     monkeypatch.setattr(VersionLog, "timestamp", wrong)
     assert {finding.kind for finding in try_table(seed).findings} == {"timestamp: not what the log says"}

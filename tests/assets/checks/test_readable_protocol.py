@@ -11,8 +11,8 @@ CHECK = ReadableProtocol()
 
 def test_supported_table_passes_with_its_reader_version_if_a_state_is_stored() -> None:
     assert CHECK.of_condition(condition()).description == "deltasnap supports all features of version 5."
-    told = CHECK.verdict(KnownTableFacts(loadable_state=state()), Limits())
-    assert (told.description, told.numbers) == ("Reader version 3 is supported.", {"min_reader_version": 3})
+    reported = CHECK.verdict(KnownTableFacts(loadable_state=state()), Limits())
+    assert (reported.description, reported.numbers) == ("Reader version 3 is supported.", {"min_reader_version": 3})
     assert CHECK.verdict(KnownTableFacts(loadable_state=state(protocol=None)), Limits()).numbers == {}
 
 

@@ -45,8 +45,8 @@ def test_check_has_an_asset_an_expectation_and_advice(check: Check) -> None:
 def test_table_has_every_check_with_its_texts() -> None:
     made = table_checks(TableSettings(name="t", path="/t"))
     specs: dict[str, dg.AssetCheckSpec] = {spec.name: spec for each in made for spec in each.check_specs}
-    told = {name: (spec.asset_key.path, spec.description, spec.blocking) for name, spec in specs.items()}
-    assert told == {check.name: (["t", check.asset], check.expects, check.is_blocking) for check in CHECKS}
+    reported = {name: (spec.asset_key.path, spec.description, spec.blocking) for name, spec in specs.items()}
+    assert reported == {check.name: (["t", check.asset], check.expects, check.is_blocking) for check in CHECKS}
 
 
 def text(**values: Any) -> str:

@@ -10,5 +10,5 @@ def test_schema_change_fails_the_check_of_its_version() -> None:
     facts = VersionFacts(versions=(3, 4, 5), states={}, schema_changes=changes)
     verdicts = SchemaUnchanged().verdicts(facts, Limits())
     assert {version: verdict.passed for version, verdict in verdicts.items()} == {4: True, 5: False}
-    told = "Version 5 changed the schema: column new added (string); column old dropped (bigint)."
-    assert (verdicts[5].description, verdicts[5].numbers) == (told, {"schema_changes": 2})
+    reported = "Version 5 changed the schema: column new added (string); column old dropped (bigint)."
+    assert (verdicts[5].description, verdicts[5].numbers) == (reported, {"schema_changes": 2})

@@ -24,9 +24,9 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_invalid_argument_is_wrong_usage(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments, told = WRONG[case]
+    arguments, reported = WRONG[case]
     table(tmp_path)
     monkeypatch.chdir(tmp_path)
     result = run(*arguments)
     assert result.exit_code == 2
-    assert told in " ".join(result.output.replace("│", " ").split())
+    assert reported in " ".join(result.output.replace("│", " ").split())

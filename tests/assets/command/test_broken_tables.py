@@ -174,8 +174,8 @@ def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
     assert expected in finding["message"]
     assert finding["advice"] in problem
     assert finding["condition"] == found["condition"]
-    code, told = parsed(table, "refresh")
-    assert (code, told["events"]["versions"]) == (1, [])
+    code, reported = parsed(table, "refresh")
+    assert (code, reported["events"]["versions"]) == (1, [])
 
 
 def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) -> None:
@@ -231,8 +231,8 @@ def test_version_lost_in_a_gap_is_explained_by_the_gap(table: Path) -> None:
 def test_denied_access_is_reported_in_one_line(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
     flaky, options = flaky_s3
     flaky.denies_access = True
-    told = {"endpoint_url": options["client_kwargs"]["endpoint_url"], "key": "ada", "secret": "hunter2"}
-    given = [word for name, value in told.items() for word in ("-o", f"{name}={value}")]
+    reported = {"endpoint_url": options["client_kwargs"]["endpoint_url"], "key": "ada", "secret": "hunter2"}
+    given = [word for name, value in reported.items() for word in ("-o", f"{name}={value}")]
     result = deltasnap("inspect", "s3://lake/events", *given, folder=tmp_path)
     problem = result.stderr.strip().splitlines()[-1]
     assert result.returncode == 1
@@ -248,8 +248,8 @@ def test_doctor_and_refresh_report_denied_access(tmp_path: Path, flaky_s3: tuple
     table = {"name": "events", "path": "s3://lake/events", "storage_options": options}
     (tmp_path / "deltasnap.yaml").write_text(json.dumps({"tables": [table], "storage": "store"}), encoding="utf-8")
     doctor, refresh = (deltasnap(name, "--json", folder=tmp_path, DAGSTER_HOME="") for name in ("doctor", "refresh"))
-    finding, told = of_table(json.loads(doctor.stdout)), json.loads(refresh.stdout)["events"]
+    finding, reported = of_table(json.loads(doctor.stdout)), json.loads(refresh.stdout)["events"]
     assert (doctor.returncode, finding["mark"]) == (1, "error")
     assert finding["message"].startswith("Access to s3://lake/events")
-    assert (refresh.returncode, told["versions"]) == (1, [])
-    assert "Access to s3://lake/events" in told["error"]
+    assert (refresh.returncode, reported["versions"]) == (1, [])
+    assert "Access to s3://lake/events" in reported["error"]

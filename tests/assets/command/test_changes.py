@@ -27,10 +27,10 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_usage_is_reported_without_starting_spark(case: str, tmp_path: Path) -> None:
-    arguments, code, told = WRONG[case]
+    arguments, code, reported = WRONG[case]
     small_table(tmp_path / "t")
     result = deltasnap("changes", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
-    assert_one_line_of_error(result, told)
+    assert_one_line_of_error(result, reported)
     assert (result.returncode, result.stdout) == (code, "")
 
 

@@ -56,15 +56,15 @@ def test_command_rejects_unknown_features_by_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_log(tmp_path / "t", {0: [protocol(1, 7, writerFeatures=["strange"]), metadata()]})
-    code, told = failure(monkeypatch, capsys, "checkpoint", tmp_path / "t")
+    code, reported = failure(monkeypatch, capsys, "checkpoint", tmp_path / "t")
     assert code == 1
-    assert "the writer features strange" in told["error"]
+    assert "the writer features strange" in reported["error"]
 
 
 def test_command_reports_a_missing_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, told = failure(monkeypatch, capsys, "checkpoint", tmp_path / "none")
+    code, reported = failure(monkeypatch, capsys, "checkpoint", tmp_path / "none")
     assert code == 1
-    assert "No Delta table at" in told["error"]
+    assert "No Delta table at" in reported["error"]

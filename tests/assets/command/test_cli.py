@@ -116,11 +116,11 @@ def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path:
     tables = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]"
     (tmp_path / "deltasnap.yaml").write_text(tables, encoding="utf-8")
     result = deltasnap("refresh", "--json", "clicks", folder=tmp_path, **without_java(tmp_path))
-    told = json.loads(result.stdout)
+    reported = json.loads(result.stdout)
     assert result.returncode == 1
-    assert list(told) == ["clicks"]
-    assert told["clicks"]["versions"] == []
-    assert told["clicks"]["error"].startswith("No Java found")
+    assert list(reported) == ["clicks"]
+    assert reported["clicks"]["versions"] == []
+    assert reported["clicks"]["error"].startswith("No Java found")
 
 
 @pytest.mark.spark  # it writes the base that makes Spark unnecessary later
@@ -149,8 +149,8 @@ FAILING = {
 def test_failing_command_with_json_prints_its_error_as_json(case: str, tmp_path: Path) -> None:
     result = deltasnap(*FAILING[case], "--json", folder=tmp_path)
     assert result.returncode != 0
-    told = json.loads(result.stdout)
-    assert result.stderr.strip() == f"error: {told['error']}"
+    reported = json.loads(result.stdout)
+    assert result.stderr.strip() == f"error: {reported['error']}"
     assert "hunter2" not in result.stdout
 
 
@@ -202,10 +202,10 @@ def test_command_with_old_java_prints_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "major"), [("1.8.0_292", 8), ("11.0.2", 11), ("17", 17), ("21.0.1", 21), ("25-ea", 25)]
+    ("reported", "major"), [("1.8.0_292", 8), ("11.0.2", 11), ("17", 17), ("21.0.1", 21), ("25-ea", 25)]
 )
-def test_java_major_is_read_from_every_form_of_version(told: str, major: int, tmp_path: Path) -> None:
-    assert java_major(Path(java_of(tmp_path, told), "bin", "java")) == major
+def test_java_major_is_read_from_every_form_of_version(reported: str, major: int, tmp_path: Path) -> None:
+    assert java_major(Path(java_of(tmp_path, reported), "bin", "java")) == major
 
 
 def test_check_java_raises_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatc
     for name in ("events", "my clicks"):
         table(tmp_path / "lake", name)
     (tmp_path / "lake" / "no_table").mkdir()
-    told = parsed("init", tmp_path / "lake" / "*")
-    assert [each["name"] for each in told["tables"]] == ["events", "my_clicks"]
+    reported = parsed("init", tmp_path / "lake" / "*")
+    assert [each["name"] for each in reported["tables"]] == ["events", "my_clicks"]
     text = (tmp_path / "deltasnap.yaml").read_text()
     assert "# version 4 of 2023-11-14T22:17:20+00:00" in text
     settings = read_settings(tmp_path / "deltasnap.yaml", {})
@@ -210,9 +210,9 @@ def test_refresh_prints_the_result_of_each_table_as_json(tmp_path: Path, monkeyp
     result = run("refresh", "--json")
     monkeypatch.delenv("DAGSTER_HOME")  # the command sets it for its process
     assert result.exit_code == 1
-    told = json.loads(result.stdout)
-    assert told["gone"]["versions"] == []
-    assert told["gone"]["error"].startswith("gone: No Delta table at")
+    reported = json.loads(result.stdout)
+    assert reported["gone"]["versions"] == []
+    assert reported["gone"]["error"].startswith("gone: No Delta table at")
 
 
 def test_init_reports_a_matching_table_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

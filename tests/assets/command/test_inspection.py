@@ -44,21 +44,21 @@ def test_schema_that_cannot_be_read_is_a_note(case: str, tmp_path: Path) -> None
 
 
 def test_text_of_the_log_cannot_control_the_output(tmp_path: Path) -> None:
-    told = inspected(
+    reported = inspected(
         tmp_path,
         commit_info("[red]W[/x]\x1b[2J", userName="\u202eada"),
         metadata(name="[link=x]", description="\x1b]0;title\x07", configuration={"k\x1b": "[b]"}),
     )
     for part in (r"[red]W[/x]\x1b[2J", r"\u202eada", "[link=x]", r"\x1b]0;title\x07", r"k\x1b = [b]"):
-        assert part in told
-    assert "\x1b" not in told
+        assert part in reported
+    assert "\x1b" not in reported
 
 
 def test_long_values_are_truncated(tmp_path: Path) -> None:
     properties = {f"key{number:04}": "v" * 3000 for number in range(1000)}
-    told = inspected(tmp_path, metadata(configuration=properties, description="d" * 100_000))
-    assert "and 800 more" in told
-    assert "(99,500 more characters)" in told
+    reported = inspected(tmp_path, metadata(configuration=properties, description="d" * 100_000))
+    assert "and 800 more" in reported
+    assert "(99,500 more characters)" in reported
 
 
 def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,13 +41,13 @@ def test_records_of_a_killed_process_are_found_by_the_storage_of_dagster(home: P
 
 @pytest.mark.spark
 def test_watchers_of_a_run_receive_its_events(home: Path) -> None:
-    told = threading.Event()
+    reported = threading.Event()
     with dg.DagsterInstance.from_config(str(home)) as here, dg.DagsterInstance.from_config(str(home)) as there:
         run = here.create_run_for_job(idle_job)
-        here.watch_event_logs(run.run_id, None, lambda event, _: told.set() if "second" in event.message else None)
+        here.watch_event_logs(run.run_id, None, lambda event, _: reported.set() if "second" in event.message else None)
         there.report_engine_event("first", run)
         there.report_engine_event("second", run)
-        assert told.wait(60)
+        assert reported.wait(60)
 
 
 def test_runs_of_one_instance_are_each_found_with_their_events(home: Path) -> None:

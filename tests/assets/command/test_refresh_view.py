@@ -37,11 +37,11 @@ def test_failing_table_does_not_delay_others(
     assert done["good"] == Refreshed(versions=(0, 1, 2))
     assert "No Delta table found" in (done["absent"].error or "")
     assert "RecursionError" in (done["odd"].error or "")
-    told = capfd.readouterr().out
-    assert "error: absent: No Delta table found at s3://" in told
-    assert r"error: odd: RecursionError: [deep] \x1b[2J" in told
-    assert "good: versions 0 to 2 materialized" in told
-    assert "hunter2" not in told
+    reported = capfd.readouterr().out
+    assert "error: absent: No Delta table found at s3://" in reported
+    assert r"error: odd: RecursionError: [deep] \x1b[2J" in reported
+    assert "good: versions 0 to 2 materialized" in reported
+    assert "hunter2" not in reported
 
 
 TEXTS = {

@@ -81,10 +81,10 @@ def test_table_added_after_the_standby_process_started_is_available_in_the_run(
 
 def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.DagsterRunStatus]:
     """Terminate a run of some process. Return whether Dagster's own launcher is used, and the run's status."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def terminate(_: dg.DefaultRunLauncher, run_id: str) -> bool:
-        asked.append(run_id)
+        requested.append(run_id)
         return True
 
     monkeypatch.setattr(dg.DefaultRunLauncher, "terminate", terminate)
@@ -99,7 +99,7 @@ def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.
     assert launcher.terminate(run.run_id)
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
-    return asked == [run.run_id], found.status
+    return requested == [run.run_id], found.status
 
 
 def test_terminated_run_of_this_machine_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

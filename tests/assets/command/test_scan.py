@@ -38,10 +38,10 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_usage_is_reported_without_starting_spark(case: str, tmp_path: Path) -> None:
-    arguments, code, told = WRONG[case]
+    arguments, code, reported = WRONG[case]
     small_table(tmp_path / "t")
     result = deltasnap("scan", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
-    assert_one_line_of_error(result, told)
+    assert_one_line_of_error(result, reported)
     assert result.returncode == code
     assert result.stdout == ""
 
@@ -151,13 +151,13 @@ def test_file_has_every_row_in_the_types_of_the_table(table: Path, tmp_path: Pat
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [(("--where", "id >"), "--where"), (("--where", "nope > 1"), "nope"), (("--columns", "nope"), "no column 'nope'")],
 )
-def test_invalid_condition_or_column_is_wrong_usage(arguments: tuple[str, ...], told: str, table: Path) -> None:
+def test_invalid_condition_or_column_is_wrong_usage(arguments: tuple[str, ...], reported: str, table: Path) -> None:
     result = run("scan", table, *arguments)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert reported in result.stderr
     assert result.stdout == ""
 
 

@@ -246,8 +246,8 @@ def test_table_that_becomes_stale_is_reported(tmp_path: Path, chat: Chat) -> Non
     rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
     fleet.note(stale_rule=rule, last_commit_ms=system_clock() - 30 * HOUR)
     fleet.tick()
-    told = "Table events is stale. The last commit is 30 hours old, at most 24 hours expected. Check the job. "
-    assert chat.taken()[0].startswith(told)
+    reported = "Table events is stale. The last commit is 30 hours old, at most 24 hours expected. Check the job. "
+    assert chat.taken()[0].startswith(reported)
 
 
 def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(tmp_path: Path, chat: Chat) -> None:
@@ -272,9 +272,9 @@ def test_url_is_in_no_error_log_or_repr(
         with pytest.raises(WebhookError) as caught:
             fleet.tick()
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
-    told = [str(caught.value), repr(caught.value), caplog.text, repr(fleet.settings), str(fleet.settings)]
-    told += [str(fleet.settings.model_dump()), fleet.settings.model_dump_json(), repr(fleet.settings.alerts)]
-    assert [text for text in told if SECRET in text] == []
+    reported = [str(caught.value), repr(caught.value), caplog.text, repr(fleet.settings), str(fleet.settings)]
+    reported += [str(fleet.settings.model_dump()), fleet.settings.model_dump_json(), repr(fleet.settings.alerts)]
+    assert [text for text in reported if SECRET in text] == []
 
 
 def test_error_of_another_part_does_not_show_the_url(tmp_path: Path, chat: Chat) -> None:

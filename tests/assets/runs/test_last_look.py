@@ -75,9 +75,13 @@ def result(
     check: Any, *, passed: bool, is_error: bool = False, description: str | None = None, **numbers: float
 ) -> dg.AssetCheckResult:
     severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
-    told = "It is so." if passed else "It is so.\n\nWhat to do: Change it."
+    reported = "It is so." if passed else "It is so.\n\nWhat to do: Change it."
     return dg.AssetCheckResult(
-        check_name=check.name, passed=passed, severity=severity, description=description or told, metadata=dict(numbers)
+        check_name=check.name,
+        passed=passed,
+        severity=severity,
+        description=description or reported,
+        metadata=dict(numbers),
     )
 
 

@@ -42,29 +42,29 @@ def status(first: int, last: int, *, generation: str = "g") -> LogStatus:
     return LogStatus(generation=generation, latest=last, versions=tuple(range(first, last + 1)))
 
 
-def asked(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+def requested(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     return todo.add, todo.ranges
 
 
 def test_first_poll_requests_the_oldest_versions_up_to_the_limit() -> None:
     todo = plan(table(max_versions_per_run=3), status(0, 9), Known())
-    assert asked(todo) == ((0, 1, 2), ((0, 2),))
+    assert requested(todo) == ((0, 1, 2), ((0, 2),))
     assert todo.last == 2
 
 
 def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), generation="g")
-    assert asked(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
+    assert requested(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
 
 
 def test_plan_without_new_versions_is_empty() -> None:
     todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
-    assert (asked(todo), todo.last) == (((), ()), None)
+    assert (requested(todo), todo.last) == (((), ()), None)
 
 
 def test_late_versions_get_separate_runs() -> None:
     known = Known(versions=(10, 11), done=frozenset({10, 11}), generation="g")
-    assert asked(plan(table(), status(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
+    assert requested(plan(table(), status(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
 
 
 CHOICES = {
@@ -85,13 +85,13 @@ def test_configuration_chooses_the_versions(case: str) -> None:
 def test_recreated_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
     todo = plan(table(), status(0, 1, generation="new"), known)
-    assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
+    assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
 
 
 def test_restored_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g", last_materialization=77)
     todo = plan(table(), replace(status(0, 2), is_fork=True), known)
-    assert (todo.drop, *asked(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
+    assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
 
 
 def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, ...] = ASSET_NAMES) -> None:

@@ -69,7 +69,7 @@ class Refreshed:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+def requested(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The folders listed and the files read, of every log and store of this process."""
     found: dict[str, list[str]] = {"listed": [], "read": []}
     list_from, read_bytes = FsspecLogStore.list_from, FsspecLogStore.read_bytes
@@ -89,17 +89,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("count", [3, 12])
 def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
-    tmp_path: Path, asked: dict[str, list[str]], count: int
+    tmp_path: Path, requested: dict[str, list[str]], count: int
 ) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 0)
     assert table.refresh() == (0,)
     table.write(1, count)
-    for paths in asked.values():
+    for paths in requested.values():
         paths.clear()
     assert table.refresh() == tuple(range(1, count + 1))
-    assert Counter(asked["listed"]) == {"_delta_log": 2, "manifests": 3}
-    commits = Counter(path for path in asked["read"] if "/_delta_log/0" in path)
+    assert Counter(requested["listed"]) == {"_delta_log": 2, "manifests": 3}
+    commits = Counter(path for path in requested["read"] if "/_delta_log/0" in path)
     # The previous commit shows that the log is still the stored one.
     assert commits == dict.fromkeys(commits, 1)
     assert len(commits) == count + 1

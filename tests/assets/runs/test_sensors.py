@@ -192,8 +192,8 @@ def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monke
         failed_run(ticks.instance, 0, 2, attempt)
         pause = 60 * 2 ** (attempt - 1)
         monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause - 10: at)
-        told = ticks.tick()
-        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 0 to 2" in told
+        reported = ticks.tick()
+        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 0 to 2" in reported
         monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause + 30: at)
         assert ticks.tick() == [("0", "2")]
         attempts.append(ticks.tags[ATTEMPT_TAG])
@@ -243,15 +243,15 @@ def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables[1:]:
         write(Path(table.path), 0, 1)
-    asked = []
+    requested = []
     for _ in range(2):
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         assert isinstance(result, dg.SensorResult)
-        asked.append({request.job_name for request in result.run_requests or ()})
+        requested.append({request.job_name for request in result.run_requests or ()})
         cursor = result.cursor
-        if asked == [{f"t{number}_snapshots" for number in range(1, SENSORS + 1)}]:
+        if requested == [{f"t{number}_snapshots" for number in range(1, SENSORS + 1)}]:
             write(Path(settings.tables[3].path), 2, 2)
-    assert asked[1] == {"t3_snapshots"}
+    assert requested[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
     result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
     assert isinstance(result, dg.SensorResult)
@@ -276,13 +276,13 @@ def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypa
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
     for table in settings.tables:
         write(Path(table.path), 0, 0)
-    asked = []
+    requested = []
     for _ in range(SENSORS + 2):
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         assert isinstance(result, dg.SensorResult)
-        asked.append([request.job_name for request in result.run_requests or ()])
+        requested.append([request.job_name for request in result.run_requests or ()])
         cursor = result.cursor
-    assert asked == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
+    assert requested == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
 
 
 def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,15 +317,15 @@ def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: t
     sensor, _ = many_tables(folder, count, **options)
     # An instance in memory refuses two threads at once.
     instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
-    asked = []
+    requested = []
     for _ in range(2):
         flaky.reset()
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         assert isinstance(result, dg.SensorResult)
-        asked.append(len(result.run_requests or ()))
+        requested.append(len(result.run_requests or ()))
         cursor = result.cursor
-    assert asked == [count, 0]
-    assert [flaky.count("GET", "prefix="), sum(flaky.asked.values())] == [count, count]
+    assert requested == [count, 0]
+    assert [flaky.count("GET", "prefix="), sum(flaky.requested.values())] == [count, count]
 
 
 def test_shared_sensor_reports_a_failure_without_credentials(
@@ -345,9 +345,9 @@ def test_shared_sensor_reports_a_failure_without_credentials(
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == SENSORS
-    told = capfd.readouterr().err
-    assert "t0 refuses" in told
-    assert "hunter2" not in told
+    reported = capfd.readouterr().err
+    assert "t0 refuses" in reported
+    assert "hunter2" not in reported
 
 
 def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_session_of_a_command_reads_only_the_key_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("spark: {remote: nowhere}", "deltasnap.yaml:1: spark.remote: expected a Spark Connect address"),
         ('spark: {config: {a: "${UNSET}"}}', "deltasnap.yaml:1: spark.config.a: the environment variable UNSET"),
@@ -239,9 +239,9 @@ def test_session_of_a_command_reads_only_the_key_spark(tmp_path: Path) -> None:
         ("[1]", "deltasnap.yaml: expected keys"),
     ],
 )
-def test_mistake_in_the_key_spark_is_reported(tmp_path: Path, text: str, told: str) -> None:
+def test_mistake_in_the_key_spark_is_reported(tmp_path: Path, text: str, reported: str) -> None:
     write(tmp_path, text)
-    with pytest.raises(ConfigError, match=re.escape(told)):
+    with pytest.raises(ConfigError, match=re.escape(reported)):
         load_spark_settings({}, tmp_path)
 
 

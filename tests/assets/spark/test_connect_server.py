@@ -119,8 +119,8 @@ def test_remote_that_cannot_be_reached_is_one_line_without_its_token(remote: str
 
 
 def test_commands_report_that_no_server_runs(tmp_path: Path) -> None:
-    asked = deltasnap("spark-server", "status", folder=tmp_path)
-    assert (asked.returncode, asked.stdout.strip()) == (1, "No server is running in this folder.")
+    requested = deltasnap("spark-server", "status", folder=tmp_path)
+    assert (requested.returncode, requested.stdout.strip()) == (1, "No server is running in this folder.")
     stopped = deltasnap("spark-server", "stop", folder=tmp_path)
     assert (stopped.returncode, stopped.stdout.strip()) == (0, "No server is running in this folder.")
 

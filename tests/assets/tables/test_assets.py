@@ -107,11 +107,11 @@ def test_metadata_names_the_engine_of_a_version(app: App, name: str) -> None:
 
 
 def test_metadata_shows_the_changes_of_a_version(app: App) -> None:
-    told = app.metadata("reconstructed_state", 6)
-    assert told["operation"] == "DELETE"
-    assert told["engine"].startswith("delta-rs")
-    assert told["removed_files"] > 0
-    assert "`day=" in told["sample_of_changes"]
+    reported = app.metadata("reconstructed_state", 6)
+    assert reported["operation"] == "DELETE"
+    assert reported["engine"].startswith("delta-rs")
+    assert reported["removed_files"] > 0
+    assert "`day=" in reported["sample_of_changes"]
 
 
 def test_newest_version_is_recorded_last(app: App) -> None:
@@ -125,9 +125,9 @@ def evaluations(app: App, partition: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key in app.defs.resolve_asset_graph().asset_check_keys:
         for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
-            told = record.event.dagster_event if record.event else None
-            if told is not None and told.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-                evaluation = told.asset_check_evaluation_data
+            reported = record.event.dagster_event if record.event else None
+            if reported is not None and reported.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+                evaluation = reported.asset_check_evaluation_data
                 if evaluation.partition == partition:
                     found.setdefault(key.name, evaluation)
     return found

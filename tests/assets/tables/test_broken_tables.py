@@ -115,12 +115,12 @@ def test_damaged_checkpoint_is_a_warning_and_never_ok(
     assert "The checkpoint of version 5 cannot be read" in health
     assert "the 6 commits from version 0 on" in health
     assert "Other readers" in health
-    told = evaluations(app, None)
-    check = told["readable_checkpoint"]
+    reported = evaluations(app, None)
+    check = reported["readable_checkpoint"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert check.description is not None
     assert f"{5:020d}.checkpoint" in check.description
-    assert told["contiguous_log"].passed
+    assert reported["contiguous_log"].passed
     assert page(app)["num_of_files"] == len(live_paths_of_log(app, 5))
     assert app.refresh() == ()
     assert page(app)["health"] == health
@@ -157,14 +157,14 @@ def test_gap_stores_loadable_versions_and_names_the_rest(spark: SparkSession, tm
     with pytest.raises(BrokenTableError, match="The commit of version 6 is missing"):
         app.refresh()
     assert app.materialized("all_files") == {str(version) for version in range(6)}
-    (check, told) = evaluations(app, None)["contiguous_log"], page(app)
+    (check, reported) = evaluations(app, None)["contiguous_log"], page(app)
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert "Of versions 0 to 10, 5 cannot be loaded: 6 to 10." in (check.description or "")
-    assert told["health"].startswith("The commit of version 6 is missing")
-    assert "write a checkpoint" in told["health"]
-    assert "| 6 to 10 | the commit of version 6 is missing |" in told["cannot_be_loaded"]
-    assert told["numbers_of"] == "version 5, the last good one"
-    assert told["num_of_files"] == len(live_paths_of_log(app, 5))
+    assert reported["health"].startswith("The commit of version 6 is missing")
+    assert "write a checkpoint" in reported["health"]
+    assert "| 6 to 10 | the commit of version 6 is missing |" in reported["cannot_be_loaded"]
+    assert reported["numbers_of"] == "version 5, the last good one"
+    assert reported["num_of_files"] == len(live_paths_of_log(app, 5))
     assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values())
 
 
@@ -179,15 +179,15 @@ def test_garbage_commit_keeps_the_last_good_numbers_and_links_the_failed_run(
     (log_folder(app) / commit_file(16)).write_text('{"add":{"path":"a"}\ngarbage\n')
     with pytest.raises(RefreshError):
         app.refresh()
-    told = page(app)
-    assert told["health"].startswith("Version 16 cannot be read: ")
-    assert f"{commit_file(16)}, line 1" in told["health"]
-    assert {name: told[name] for name in ("num_of_files", "contents")} == {
+    reported = page(app)
+    assert reported["health"].startswith("Version 16 cannot be read: ")
+    assert f"{commit_file(16)}, line 1" in reported["health"]
+    assert {name: reported[name] for name in ("num_of_files", "contents")} == {
         name: good[name] for name in ("num_of_files", "contents")
     }
-    assert told["numbers_of"] == "version 15, the last good one"
+    assert reported["numbers_of"] == "version 15, the last good one"
     (failed,) = app.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
-    assert told["failed_run"] == failed.run_id
+    assert reported["failed_run"] == failed.run_id
     assert not evaluations(app, None)["contiguous_log"].passed
     assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values()), statuses(app)
     with pytest.raises(BrokenTableError, match="Version 16 cannot be read"):
@@ -219,10 +219,10 @@ def test_unsupported_feature_fails_one_check_and_skips_other_checks(spark: Spark
     assert found.pop("readable_protocol") == "FAILED"
     assert set(found.values()) == {"SKIPPED"}, found
     assert "needs the reader features madeUp" in (evaluations(app, None)["readable_protocol"].description or "")
-    told = page(app)
-    assert "needs the reader features madeUp" in told["health"]
-    assert "not evaluated: " in told["checks_not_evaluated"]
-    assert told["numbers_of"] == "version 2, the last good one"
+    reported = page(app)
+    assert "needs the reader features madeUp" in reported["health"]
+    assert "not evaluated: " in reported["checks_not_evaluated"]
+    assert reported["numbers_of"] == "version 2, the last good one"
 
 
 def test_dropped_table_keeps_its_last_known_facts(spark: SparkSession, tmp_path: Path) -> None:
@@ -233,11 +233,11 @@ def test_dropped_table_keeps_its_last_known_facts(spark: SparkSession, tmp_path:
     shutil.rmtree(app.path)
     with pytest.raises(BrokenTableError, match="No Delta table at"):
         app.refresh()
-    told = page(app)
-    assert told["health"].startswith("No Delta table at ")
-    assert "there is no such folder." in told["health"]
-    assert told["num_of_files"] == good["num_of_files"]
-    assert told["numbers_of"] == "version 2, the last good one"
+    reported = page(app)
+    assert reported["health"].startswith("No Delta table at ")
+    assert "there is no such folder." in reported["health"]
+    assert reported["num_of_files"] == good["num_of_files"]
+    assert reported["numbers_of"] == "version 2, the last good one"
     found = statuses(app)
     assert (found["contiguous_log"], found["readable_checkpoint"]) == ("FAILED", "SKIPPED")
 
@@ -271,12 +271,12 @@ def test_run_that_fails_because_of_storage_keeps_the_last_numbers_and_is_linked(
         patched.setattr(StoreWriter, "write", refuse)
         with pytest.raises(RefreshError):
             app.refresh()
-    told = page(app)
-    assert told["health"].startswith("The last run failed: ")
-    assert "hunter2" not in str(told)
-    assert told["num_of_files"] == good["num_of_files"]
+    reported = page(app)
+    assert reported["health"].startswith("The last run failed: ")
+    assert "hunter2" not in str(reported)
+    assert reported["num_of_files"] == good["num_of_files"]
     (failed,) = app.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
-    assert told["failed_run"] == failed.run_id
+    assert reported["failed_run"] == failed.run_id
     assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values())
     assert app.refresh() == (3,)
     assert "The last run failed" not in page(app)["health"]

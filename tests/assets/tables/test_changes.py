@@ -10,8 +10,8 @@ from tests.assets.tables.test_metadata import state
 
 
 def field(name: str, kind: Any, *, nullable: bool = True, comment: str | None = None) -> dict[str, Any]:
-    told = {} if comment is None else {"comment": comment}
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": told}
+    reported = {} if comment is None else {"comment": comment}
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": reported}
 
 
 def struct(*fields: dict[str, Any]) -> dict[str, Any]:

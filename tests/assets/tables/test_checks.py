@@ -19,7 +19,7 @@ def result_of(**values: Any) -> dg.AssetCheckResult:
 
 
 @pytest.mark.parametrize(
-    ("told", "severity"),
+    ("reported", "severity"),
     [
         ("error", dg.AssetCheckSeverity.ERROR),
         ("warning", dg.AssetCheckSeverity.WARN),
@@ -28,9 +28,9 @@ def result_of(**values: Any) -> dg.AssetCheckResult:
     ids=str,
 )
 def test_failed_check_is_an_error_only_for_a_fault_of_the_log(
-    told: Severity | None, severity: dg.AssetCheckSeverity
+    reported: Severity | None, severity: dg.AssetCheckSeverity
 ) -> None:
-    failed = result_of(passed=False, severity=told, numbers={"files": 3})
+    failed = result_of(passed=False, severity=reported, numbers={"files": 3})
     assert (failed.passed, failed.severity) == (False, severity)
     assert (failed.asset_key, failed.check_name) == (KEY.asset_key, KEY.name)
     assert failed.description == f"told\n\nWhat to do: {SmallFiles.advice}"

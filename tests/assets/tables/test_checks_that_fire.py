@@ -67,8 +67,8 @@ def write_unkempt_table(path: Path) -> None:
     commits[7] = [commit_info("ADD COLUMNS"), schema("id", "more")]
     commits[8] = [file_of(DAYS[-1], "large", 2_000)]
     log = write_log(path, commits)
-    told = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
-    (log / checksum_file(8)).write_text(json.dumps(told), encoding="utf-8")
+    reported = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / checksum_file(8)).write_text(json.dumps(reported), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -81,24 +81,24 @@ def unkempt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ap
 
 
 @pytest.fixture(scope="module")
-def told(unkempt: App) -> dict[str, Any]:
+def reported(unkempt: App) -> dict[str, Any]:
     """The last unpartitioned result of each check."""
     return evaluations(unkempt, None)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_check_fails_with_advice(name: str, told: dict[str, Any]) -> None:
-    assert not told[name].passed, told[name].description
-    assert EXPECTED[name] in told[name].description
-    assert f"What to do: {ADVICE_OF_TABLE.get(name, ADVICE[name])}" in told[name].description
+def test_check_fails_with_advice(name: str, reported: dict[str, Any]) -> None:
+    assert not reported[name].passed, reported[name].description
+    assert EXPECTED[name] in reported[name].description
+    assert f"What to do: {ADVICE_OF_TABLE.get(name, ADVICE[name])}" in reported[name].description
 
 
 def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
 
 
-def test_failed_version_passes_after_the_next_good_one(unkempt: App, told: dict[str, Any]) -> None:
-    assert not told["schema_unchanged"].passed
+def test_failed_version_passes_after_the_next_good_one(unkempt: App, reported: dict[str, Any]) -> None:
+    assert not reported["schema_unchanged"].passed
     assert not evaluations(unkempt, "7")["schema_unchanged"].passed
     write_log(unkempt.path, {9: [file_of(DAYS[0], "9", 100)]})
     unkempt.refresh()
@@ -123,15 +123,15 @@ def test_log_with_gaps_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     versions = {version: [file_of(DAYS[0], str(version), 100)] for version in range(1, 7) if version not in (3, 5)}
     write_log(app.path, {0: [protocol(), schema("id")], **versions})
-    told = evaluated(app, "log_segment", "contiguous_log")
-    assert told.severity is dg.AssetCheckSeverity.ERROR
-    assert told.description.startswith("Of versions 0 to 6, 4 cannot be loaded: 3 to 6. The commit of version 3 is")
+    reported = evaluated(app, "log_segment", "contiguous_log")
+    assert reported.severity is dg.AssetCheckSeverity.ERROR
+    assert reported.description.startswith("Of versions 0 to 6, 4 cannot be loaded: 3 to 6. The commit of version 3 is")
 
 
 def test_table_with_an_unknown_feature_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
     asks = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["later"], "writerFeatures": ["later"]}
     write_log(app.path, {0: [protocol(), schema("id")], 1: [{"protocol": asks}]})
-    told = evaluated(app, "log_segment", "readable_protocol")
-    assert told.severity is dg.AssetCheckSeverity.ERROR
-    assert f"{app.path} needs the reader features later, which deltasnap does not support." in told.description
+    reported = evaluated(app, "log_segment", "readable_protocol")
+    assert reported.severity is dg.AssetCheckSeverity.ERROR
+    assert f"{app.path} needs the reader features later, which deltasnap does not support." in reported.description

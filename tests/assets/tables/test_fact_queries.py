@@ -22,7 +22,7 @@ class Versions:
     def __init__(self) -> None:
         self.is_counted = Event()
         self.error: Exception | None = None
-        self.asked: list[int] = []
+        self.requested: list[int] = []
         self.store = self
 
     def manifests(self, table: str, versions: list[int]) -> dict[int, int]:
@@ -32,7 +32,7 @@ class Versions:
         return {version: SimpleNamespace(metadata=None, protocol=None) for version in versions}
 
     def file_breakdown(self, table: str, manifest: int) -> FileBreakdown:
-        self.asked.append(manifest)
+        self.requested.append(manifest)
         self.is_counted.wait(30)
         if self.error is not None:
             raise self.error
@@ -55,7 +55,7 @@ def test_files_and_tombstones_of_a_version_are_computed_together_and_once(versio
     assert facts.files("t", 3).largest == (("a", 5),)
     assert facts.tombstones("t", 3).num_files == 1
     facts.close()
-    assert versions.asked == [3]
+    assert versions.requested == [3]
 
 
 def test_long_count_reports_its_progress(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ def test_live_files_are_counted_by_partition_and_size() -> None:
         {"path": "c", "size": 5000, "partitionValues": none},
         {"path": "d", "size": 0, "partitionValues": none},
     )
-    told = {part.label: (part.num_files, part.size_in_bytes) for part in facts.partitions}
-    assert told == {"country=null/day=1": (2, 5000), "country=de/day=1": (2, 2124)}
+    reported = {part.label: (part.num_files, part.size_in_bytes) for part in facts.partitions}
+    assert reported == {"country=null/day=1": (2, 5000), "country=de/day=1": (2, 2124)}
     assert facts.partitions[0].size_in_bytes == 5000
     assert facts.largest[0] == ("c", 5000)
     assert facts.smallest[0] == ("d", 0)
@@ -70,13 +70,18 @@ def test_sizes_beyond_all_bounds_are_handled() -> None:
     other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
     facts = facts_of({"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)
     assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 0), (1, -1)]
-    told = gone_facts(
+    reported = gone_facts(
         {"path": "a", "deletionTimestamp": LARGEST, "size": LARGEST},
         {"path": "b", "size": LARGEST},
         retention_ms=10,
         now_ms=10,
     )
-    assert (told.num_files, told.num_expired, told.first_expires_ms, told.last_expires_ms) == (2, 1, 10, 10)
+    assert (reported.num_files, reported.num_expired, reported.first_expires_ms, reported.last_expires_ms) == (
+        2,
+        1,
+        10,
+        10,
+    )
 
 
 def test_table_without_files_has_none() -> None:
@@ -85,16 +90,16 @@ def test_table_without_files_has_none() -> None:
 
 
 def test_tombstones_expire_after_their_retention() -> None:
-    told = gone_facts(
+    reported = gone_facts(
         {"path": "a", "deletionTimestamp": 100, "size": 5},
         {"path": "b", "deletionTimestamp": 200},
         {"path": "c", "deletionTimestamp": 300, "size": 7},
         retention_ms=1000,
         now_ms=1200,
     )
-    assert (told.size_in_bytes, told.num_without_size) == (12, 1)
-    assert (told.first_expires_ms, told.last_expires_ms) == (1100, 1300)
-    assert (told.num_expired, told.expired_bytes) == (2, 5)
+    assert (reported.size_in_bytes, reported.num_without_size) == (12, 1)
+    assert (reported.first_expires_ms, reported.last_expires_ms) == (1100, 1300)
+    assert (reported.num_expired, reported.expired_bytes) == (2, 5)
     none = gone_facts(retention_ms=1, now_ms=1)
     assert (none.num_files, none.size_in_bytes, none.first_expires_ms) == (0, 0, None)
 

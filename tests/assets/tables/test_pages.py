@@ -39,15 +39,15 @@ FACTS = FileFacts(
 def test_log_segment_shows_the_age_of_its_checkpoint() -> None:
     assert plain(log_segment_page(segment()))["checkpoint_age"] == "2 commits and 2 minutes"
     assert plain(log_segment_page(segment(last=10)))["checkpoint_age"] == "of this version"
-    (told,) = plain(log_segment_page(segment(last=2, at=None))).values()
-    assert told == "3 commits, no checkpoint; 303 B"
+    (reported,) = plain(log_segment_page(segment(last=2, at=None))).values()
+    assert reported == "3 commits, no checkpoint; 303 B"
 
 
 def test_changes_besides_files_are_shown_if_the_previous_version_is_known() -> None:
     assert changes_page(None, state()) == {}
     assert plain(changes_page(state(), state())) == {"changed_besides_files": "nothing"}
-    (told,) = plain(changes_page(state(metadata=None), state(protocol=None))).values()
-    assert told == "nothing"
+    (reported,) = plain(changes_page(state(metadata=None), state(protocol=None))).values()
+    assert reported == "nothing"
 
 
 def test_healthy_table_is_reported_as_ok() -> None:
@@ -61,8 +61,8 @@ def test_health_shows_a_stale_table_and_escapes_text_of_the_log() -> None:
 
 
 def test_table_with_problems_has_advice() -> None:
-    told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
-    assert "2 commits since the last checkpoint, at most 1 expected. Run `deltasnap checkpoint PATH`" in told
+    reported = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
+    assert "2 commits since the last checkpoint, at most 1 expected. Run `deltasnap checkpoint PATH`" in reported
 
 
 def test_every_failing_check_of_the_table_has_advice() -> None:
@@ -75,8 +75,8 @@ def test_every_failing_check_of_the_table_has_advice() -> None:
         num_expired=20,
         expired_bytes=60_000,
     )
-    told = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1), facts=FACTS, gone=gone)
-    lag, expired = told.split("\n\n")
+    reported = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1), facts=FACTS, gone=gone)
+    lag, expired = reported.split("\n\n")
     assert lag.startswith("2 commits since the last checkpoint")
     assert expired.startswith("20 files of 58.6 KiB passed their retention")
     assert "Run `VACUUM`: it deletes the files that no version within the retention needs." in expired

@@ -34,10 +34,10 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_invalid_metadata_is_an_error_that_names_input_and_key(case: str) -> None:
-    metadata, name, told = WRONG[case]
+    metadata, name, reported = WRONG[case]
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         row_selection(metadata, "events/x", name)
-    assert told in str(error.value)
+    assert reported in str(error.value)
 
 
 def test_row_changes_have_the_options_of_their_query() -> None:
@@ -65,10 +65,10 @@ WRONG_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("case", WRONG_CHANGES)
 def test_invalid_metadata_of_row_changes_is_an_error(case: str) -> None:
-    metadata, name, told = WRONG_CHANGES[case]
+    metadata, name, reported = WRONG_CHANGES[case]
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         change_selection(metadata, "events/x", name)
-    assert told in str(error.value)
+    assert reported in str(error.value)
 
 
 def test_last_read_version_is_stored_as_json() -> None:

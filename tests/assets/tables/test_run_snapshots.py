@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+def requested(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The folders listed and the files read, of every log and store of this process."""
     found: dict[str, list[str]] = {"listed": [], "read": []}
     list_from, read_bytes = FsspecLogStore.list_from, FsspecLogStore.read_bytes
@@ -75,18 +75,18 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
 
 @pytest.mark.parametrize("count", [5, 30])
 def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
-    spark: SparkSession, tmp_path: Path, asked: dict[str, list[str]], count: int
+    spark: SparkSession, tmp_path: Path, requested: dict[str, list[str]], count: int
 ) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(count + 1)})
     refresh(*run_of(spark, tmp_path), [0])
-    for paths in asked.values():
+    for paths in requested.values():
         paths.clear()
     refresh(*run_of(spark, tmp_path), range(1, count + 1))
-    listings = Counter(path.rpartition("/")[2] for path in asked["listed"])
+    listings = Counter(path.rpartition("/")[2] for path in requested["listed"])
     assert listings == {"_delta_log": 2, "manifests": 2}
-    commits = [path for path in asked["read"] if "/_delta_log/0" in path]
+    commits = [path for path in requested["read"] if "/_delta_log/0" in path]
     assert len(commits) == len(set(commits)) == count + 1  # the previous commit shows that the log is the same
-    manifests = Counter(path for path in asked["read"] if "/manifests/" in path)
+    manifests = Counter(path for path in requested["read"] if "/manifests/" in path)
     assert len(manifests) == 1  # of the version before
 
 

@@ -243,7 +243,7 @@ def test_a_missing_sidecar_raises_an_error_that_names_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         pytest.param(parquet([{"add": {"path": "x"}}])[:-10], "expected Parquet", id="truncated"),
         pytest.param(b"", "expected Parquet", id="empty"),
@@ -267,11 +267,11 @@ def test_a_missing_sidecar_raises_an_error_that_names_it() -> None:
         ),
     ],
 )
-def test_a_broken_checkpoint_raises_an_error_that_names_the_file(data: bytes, told: str) -> None:
+def test_a_broken_checkpoint_raises_an_error_that_names_the_file(data: bytes, reported: str) -> None:
     store = MemoryLogStore()
     file = store.put(checkpoint(3)[0].name, data)
 
-    with pytest.raises(CorruptLogError, match=told) as caught:
+    with pytest.raises(CorruptLogError, match=reported) as caught:
         opened(store, file)
 
     assert file.name in str(caught.value)

@@ -365,9 +365,11 @@ def test_history_of_every_golden_table_agrees_with_its_versions(golden: Path) ->
         recreatable = set(manager.reconstructable_versions())
         assert set(expected["all_versions"]) <= recreatable, expected_file.stem
         in_commit = {int(v): s["in_commit_timestamp"] for v, s in expected["versions"].items() if "error" not in s}
-        told = {v: t for v, t in in_commit.items() if t is not None}
+        reported = {v: t for v, t in in_commit.items() if t is not None}
         timestamps = manager.commit_timestamps()
-        assert {v: timestamps[v] for v in told if v in timestamps} == {v: t for v, t in told.items() if v in timestamps}
+        assert {v: timestamps[v] for v in reported if v in timestamps} == {
+            v: t for v, t in reported.items() if v in timestamps
+        }
         tables += 1
     assert tables >= 162
 

@@ -104,9 +104,9 @@ def test_segment_matches_a_simple_search(
         return (start, needed) if present.issuperset(needed) else VersionGapError
 
     def build() -> tuple[int, list[int]] | type[DeltaSnapError]:
-        told = None if hint is None else LastCheckpointInfo(version=hint)
+        reported = None if hint is None else LastCheckpointInfo(version=hint)
         try:
-            found = LogSegmentBuilder(store, LOG_PATH).build(version, hint=told)
+            found = LogSegmentBuilder(store, LOG_PATH).build(version, hint=reported)
         except DeltaSnapError as error:
             return type(error)
         return found.checkpoint_provider.version, [commit_version(file.path) for file in found.deltas]

@@ -321,7 +321,7 @@ def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hint", "told"),
+    ("hint", "reported"),
     [
         ({}, None),
         ({"parts": 1}, None),
@@ -331,15 +331,15 @@ def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
     ],
 )
 def test_condition_warns_of_a_hint_at_another_form_of_the_checkpoint(
-    tmp_path: Path, hint: dict[str, Any], told: str | None
+    tmp_path: Path, hint: dict[str, Any], reported: str | None
 ) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / "_last_checkpoint").write_text(json.dumps({"version": 4, "size": 3, **hint}))
     found = condition(tmp_path / "t")
-    expected = [] if told is None else [(FaultKind.BROKEN_HINT, "warning")]
+    expected = [] if reported is None else [(FaultKind.BROKEN_HINT, "warning")]
     assert [(fault.kind, fault.mark) for fault in found.faults] == expected
-    if told is not None:
-        assert f"it names the checkpoint of version 4 {told}, which is not in the log" in found.text
+    if reported is not None:
+        assert f"it names the checkpoint of version 4 {reported}, which is not in the log" in found.text
 
 
 def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Path) -> None:
@@ -433,10 +433,10 @@ def test_condition_distinguishes_denied_access_from_failed_storage(
 def test_condition_as_json_is_plain(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 5)
     (log / commit_file(3)).unlink()
-    told = json.loads(json.dumps(condition(tmp_path / "t").to_json()))
-    assert told["mark"] == "error"
-    assert told["unloadable_versions"] == [[3, 5]]
-    (fault,) = told["faults"]
+    reported = json.loads(json.dumps(condition(tmp_path / "t").to_json()))
+    assert reported["mark"] == "error"
+    assert reported["unloadable_versions"] == [[3, 5]]
+    (fault,) = reported["faults"]
     assert (fault["kind"], fault["mark"], fault["missing"], fault["versions"]) == (
         "missing_commit", "error", [[3, 3]], [[3, 5]],
     )  # fmt: skip

@@ -198,16 +198,16 @@ def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() ->
     assert table(store).status().generation == "table-id"
 
 
-@pytest.mark.parametrize(("lists", "asked"), [(True, (1, 0, 1)), (False, (0, 2, 3))], ids=["listed", "by name"])
+@pytest.mark.parametrize(("lists", "requested"), [(True, (1, 0, 1)), (False, (0, 2, 3))], ids=["listed", "by name"])
 def test_cost_of_an_idle_poll_does_not_depend_on_the_length_of_the_log(
-    *, lists: bool, asked: tuple[int, int, int]
+    *, lists: bool, requested: tuple[int, int, int]
 ) -> None:
     store = store_of(50, lists=lists)
     since = cursor_of(store, 50)
     counting = CountingLogStore(store)
     assert table(counting).new_commits(since) is None
-    assert (len(counting.lists), len(counting.statuses), counting.calls) == asked
-    assert len(counting.listed) == asked[0]
+    assert (len(counting.lists), len(counting.statuses), counting.calls) == requested
+    assert len(counting.listed) == requested[0]
 
 
 def test_new_commits_start_after_the_cursor_and_cost_only_new_files() -> None:

@@ -69,7 +69,7 @@ def test_file_is_counted_from_the_boundary_of_its_bin_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("boundaries", "counts", "totals", "told"),
+    ("boundaries", "counts", "totals", "reported"),
     [
         ([1, 2], [0, 0], [0, 0], "must be 0"),
         ([], [], [], "must be 0"),
@@ -81,9 +81,9 @@ def test_file_is_counted_from_the_boundary_of_its_bin_on() -> None:
     ids=["starts later", "empty", "equal", "descending", "fewer counts", "more totals"],
 )
 def test_histogram_that_contradicts_itself_is_an_error(
-    boundaries: list[int], counts: list[int], totals: list[int], told: str
+    boundaries: list[int], counts: list[int], totals: list[int], reported: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reported):
         FileSizeHistogram.from_json({"sortedBinBoundaries": boundaries, "fileCounts": counts, "totalBytes": totals})
 
 

@@ -310,8 +310,8 @@ def test_every_version_of_a_range_equals_its_own_replay(spark: SparkSession, fir
 def test_a_range_reports_the_added_and_removed_files_of_each_version(spark: SparkSession) -> None:
     versions = ranged(spark, 1, 6, {})
 
-    told = [(v.files_added, v.bytes_added, v.files_removed, v.bytes_removed) for v in versions]
-    assert told == [(1, 4, 1, 1), (1, 2, 1, 2), (0, 0, 0, 0), (1, 8, 1, 4), (1, 2, 2, 10), (1, 16, 1, 2)]
+    reported = [(v.files_added, v.bytes_added, v.files_removed, v.bytes_removed) for v in versions]
+    assert reported == [(1, 4, 1, 1), (1, 2, 1, 2), (0, 0, 0, 0), (1, 8, 1, 4), (1, 2, 2, 10), (1, 16, 1, 2)]
 
 
 @pytest.mark.thorough

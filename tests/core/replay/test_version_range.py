@@ -38,7 +38,7 @@ def test_versions_count_the_files_that_they_add_and_remove() -> None:
 
 
 def test_no_version_keeps_more_tombstones_than_the_one_before() -> None:
-    asked = {6: Retention.after(4), 4: Retention.after(2), 5: Retention.after(8)}
-    found = monotonic_retentions(base(Retention.after(3)), asked)
+    requested = {6: Retention.after(4), 4: Retention.after(2), 5: Retention.after(8)}
+    found = monotonic_retentions(base(Retention.after(3)), requested)
     assert found == {3: Retention.after(3), 4: Retention.after(3), 5: Retention.after(8), 6: Retention.after(8)}
     assert list(found) == [3, 4, 5, 6]

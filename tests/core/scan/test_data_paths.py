@@ -33,10 +33,10 @@ def test_absolute_path_without_a_scheme_is_on_the_file_system_of_the_table() -> 
     ["../other/a.parquet", "%2e%2e/a", "/etc/passwd", "file:///data/my%20table2/a", "s3://lake/a", "sub/../../a"],
 )
 def test_path_outside_the_table_is_rejected_without_permission(path: str) -> None:
-    with pytest.raises(DataPathError) as told:
+    with pytest.raises(DataPathError) as reported:
         data_file_url(path, TABLE)
-    assert path in str(told.value)
-    assert told.value.table == TABLE
+    assert path in str(reported.value)
+    assert reported.value.table == TABLE
 
 
 @pytest.mark.parametrize(

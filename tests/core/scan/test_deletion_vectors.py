@@ -81,7 +81,7 @@ def test_vectors_inline_on_disk_and_absolute_are_read(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"\x02" + framed() * 2, "expected version 1"),
         (b"", "expected version 1"),
@@ -93,16 +93,16 @@ def test_vectors_inline_on_disk_and_absolute_are_read(
     ids=["version", "empty", "size", "checksum", "magic", "cut short"],
 )
 def test_damaged_file_is_reported_by_name(
-    table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path, content: bytes, told: str
+    table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path, content: bytes, reported: str
 ) -> None:
     write(tmp_path, content)
-    with pytest.raises(CorruptLogError, match=told) as raised:
+    with pytest.raises(CorruptLogError, match=reported) as raised:
         table.rows(on_disk)
     assert raised.value.path.endswith(UUID_FILE)
 
 
 @pytest.mark.parametrize(
-    ("vector", "told"),
+    ("vector", "reported"),
     [
         (inline(cardinality=3), "expected 3 rows, found 2"),
         (replace(inline(), size_in_bytes=len(CONTENT) + 9), "expected .* bytes"),
@@ -113,8 +113,10 @@ def test_damaged_file_is_reported_by_name(
     ],
     ids=["cardinality", "size", "character", "length", "storage", "no uuid"],
 )
-def test_damaged_descriptor_is_reported(table: DeletionVectors, vector: DeletionVectorDescriptor, told: str) -> None:
-    with pytest.raises(CorruptLogError, match=told):
+def test_damaged_descriptor_is_reported(
+    table: DeletionVectors, vector: DeletionVectorDescriptor, reported: str
+) -> None:
+    with pytest.raises(CorruptLogError, match=reported):
         table.rows(vector)
 
 

@@ -158,8 +158,8 @@ def test_column_stats_show_the_coverage_of_statistics(made: Made, tables: Metada
 def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_by_a_listing(
     made: Made, tables: MetadataTables
 ) -> None:
-    told = rows(tables.vacuum_candidates())
-    assert {(row["reason"], row["protected"]) for row in told} == {("tombstone has not expired", True)}
+    reported = rows(tables.vacuum_candidates())
+    assert {(row["reason"], row["protected"]) for row in reported} == {("tombstone has not expired", True)}
     listed = {row["path"]: row for row in rows(tables.vacuum_candidates(list_files=True))}
     assert len(listed) == 5
     orphan = listed["day=2026-01-02/orphan.parquet"]

@@ -127,16 +127,16 @@ def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path
         for name, found in sizes.items()
         for number, size in enumerate(found)
     ]
-    told = {str(row["partition"]["n"]): row for row in candidates(spark, table(tmp_path / "t", adds, n="integer"))}
+    reported = {str(row["partition"]["n"]): row for row in candidates(spark, table(tmp_path / "t", adds, n="integer"))}
     for name, found in sizes.items():
         files, size, bins = packed([each for each in found if each < TARGET])
         if not files:
-            assert name not in told
+            assert name not in reported
             continue
-        row = told[name]
+        row = reported[name]
         assert (row["rewritten_files"], row["rewritten_bytes"]) == (files, size)
         assert row["files_after"] == len(found) - files + bins
-    gains = [row["files"] - row["files_after"] for row in told.values()]
+    gains = [row["files"] - row["files_after"] for row in reported.values()]
     assert gains == sorted(gains, reverse=True)
 
 

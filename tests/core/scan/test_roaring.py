@@ -86,7 +86,7 @@ def test_empty_bitmap_array_has_no_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"", "bytes more"),
         (struct.pack("<iq", 7, 0), "magic number"),
@@ -99,6 +99,6 @@ def test_empty_bitmap_array_has_no_rows() -> None:
     ],
     ids=["nothing", "magic", "more", "cut short", "unsorted", "cookie", "cardinality", "keys"],
 )
-def test_damaged_content_is_reported(content: bytes, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_damaged_content_is_reported(content: bytes, reported: str) -> None:
+    with pytest.raises(ValueError, match=reported):
         decode_rows(content)

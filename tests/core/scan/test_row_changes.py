@@ -240,8 +240,8 @@ def test_times_match_the_history(spark: SparkSession, tmp_path: Path) -> None:
     (row,) = log.row_changes(0, 0).toArrow().to_pylist()
     assert row["_commit_timestamp"] == datetime.fromtimestamp(mtime_of(0) / 1000, UTC)
     own = tmp_path / "own"
-    told = commit_info(inCommitTimestamp=1_700_000_000_123)
-    table_of(own, {0: [told, file(own, "a", ids(1))]}, configuration={"delta.enableInCommitTimestamps": "true"})
+    reported = commit_info(inCommitTimestamp=1_700_000_000_123)
+    table_of(own, {0: [reported, file(own, "a", ids(1))]}, configuration={"delta.enableInCommitTimestamps": "true"})
     (row,) = DeltaLog.for_table(spark, own).row_changes(0, 0).toArrow().to_pylist()
     assert row["_commit_timestamp"] == datetime.fromtimestamp(1_700_000_000.123, UTC)
 
@@ -319,7 +319,7 @@ def mapped(name: str, kind: str, number: int, physical: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("later", "told"),
+    ("later", "reported"),
     [
         pytest.param([mapped("number", "long", 1, "p1"), mapped("b", "long", 2, "p2")], "id is renamed", id="renamed"),
         pytest.param([mapped("b", "long", 2, "p2")], "id is dropped", id="dropped"),
@@ -327,7 +327,7 @@ def mapped(name: str, kind: str, number: int, physical: str) -> dict[str, Any]:
     ],
 )
 def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
-    spark: SparkSession, tmp_path: Path, later: list[dict[str, Any]], told: str
+    spark: SparkSession, tmp_path: Path, later: list[dict[str, Any]], reported: str
 ) -> None:
     fields = schema(mapped("id", "long", 1, "p1"), mapped("b", "long", 2, "p2"))
     configuration = {"delta.columnMapping.mode": "name"}
@@ -339,7 +339,7 @@ def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
     }
     table = table_of(tmp_path, versions, schemaString=fields, configuration=configuration, features=["columnMapping"])
     log = DeltaLog.for_table(spark, table)
-    with pytest.raises(RowChangesError, match=told) as raised:
+    with pytest.raises(RowChangesError, match=reported) as raised:
         log.row_changes(0, 3)
     assert raised.value.version == 2
     assert len(changes(log.row_changes(0, 1))) == 2

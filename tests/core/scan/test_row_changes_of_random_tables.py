@@ -77,16 +77,18 @@ def assert_no_row_wrong(spark: SparkSession, table: ChangingTable, seed: int) ->
     last = len(table.versions) - 1
     first = seed % (last + 1)
     log = DeltaLog.for_table(spark, table.path)
-    told = f"seed {seed}: {table.operations}"
-    assert changes_of(log.row_changes(0, last)) == expected_changes(table, 0, last), told
+    reported = f"seed {seed}: {table.operations}"
+    assert changes_of(log.row_changes(0, last)) == expected_changes(table, 0, last), reported
     key = None if seed % 3 == 0 else ["id"]
     if seed % 3 == 1:
         found = changes_of(log.row_changes(first, last, key=key))
-        assert plain(found) == expected_changes(table, first, last), told
+        assert plain(found) == expected_changes(table, first, last), reported
     else:
         found = changes_of(log.row_changes(first, last, net=True, key=key))
         before = table.versions[first - 1] if first else Counter()
-        assert without_version(plain(found)) == without_version(difference(before, table.versions[last], last)), told
+        assert without_version(plain(found)) == without_version(difference(before, table.versions[last], last)), (
+            reported
+        )
     if key is not None:
         assert_paired(found)
 

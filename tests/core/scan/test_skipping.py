@@ -301,7 +301,7 @@ def test_constant_is_never_sql_of_the_caller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "position", "told"),
+    ("where", "position", "reported"),
     [
         ("nope = 1", 0, "no column nope"),
         ("id = 1 and\n s.z > 2", 12, "no column s.z"),
@@ -317,8 +317,8 @@ def test_constant_is_never_sql_of_the_caller() -> None:
         ("name = 'a\ud800'", 9, "half of a character"),
     ],
 )
-def test_invalid_predicate_is_a_value_error_with_the_position(where: str, position: int | None, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told) or None) as raised:
+def test_invalid_predicate_is_a_value_error_with_the_position(where: str, position: int | None, reported: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reported) or None) as raised:
         skipping_of(where, columns())
     error: Any = raised.value
     assert isinstance(error, DeltaSnapError)

@@ -52,8 +52,8 @@ def candidates(spark: SparkSession, table: Path | str, version: int | None = Non
     return {row.path: (row.reason, row.protected) for row in frame.collect()}
 
 
-def unprotected(told: Mapping[str, tuple[str, bool]]) -> set[str]:
-    return {path for path, (_, protected) in told.items() if not protected}
+def unprotected(reported: Mapping[str, tuple[str, bool]]) -> set[str]:
+    return {path for path, (_, protected) in reported.items() if not protected}
 
 
 def spellings(table: Path, name: str) -> list[str]:
@@ -87,9 +87,9 @@ def test_all_spellings_of_a_path_are_one_file(spark: SparkSession, tmp_path: Pat
     paths = [spellings(table, name)[number] for number, name in enumerate(names)]
     write_log(table, {0: FIRST, 1: [add(path) for path in paths]})
     touch(table, *names, "Day=1/orphan.parquet")
-    told = candidates(spark, table)
-    assert unprotected(told) == {"Day=1/orphan.parquet"}
-    assert set(told) - {"Day=1/orphan.parquet"} <= {
+    reported = candidates(spark, table)
+    assert unprotected(reported) == {"Day=1/orphan.parquet"}
+    assert set(reported) - {"Day=1/orphan.parquet"} <= {
         name for name, path in zip(names, paths, strict=True) if path.startswith(("/mnt", "s3", "https", "file://o"))
     } | {name for name, path in zip(names, paths, strict=True) if ".." in path}
 
@@ -124,9 +124,9 @@ def test_unresolvable_path_protects_all_files(spark: SparkSession, tmp_path: Pat
     table = tmp_path / "events"
     write_log(table, {0: FIRST, 1: [unresolved, add("gone")], 2: [remove("gone")]})
     touch(table, "orphan", "gone", "a")
-    told = candidates(spark, table)
-    assert unprotected(told) == set()
-    assert told["orphan"] == told["gone"] == (reasons.UNRESOLVED_NAMES, True)
+    reported = candidates(spark, table)
+    assert unprotected(reported) == set()
+    assert reported["orphan"] == reported["gone"] == (reasons.UNRESOLVED_NAMES, True)
 
 
 def test_expired_tombstone_that_cannot_be_resolved_keeps_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_links_and_their_targets_are_never_listed(spark: SparkSession, tmp_path:
     (table / "dangling").symlink_to("nowhere")
     named = ("day=1/part", "day=2/part", "link.parquet", "day=2/../../events/day=3/kept")
     write_log(table, {0: FIRST, 1: [add(name) for name in named]})
-    told = candidates(spark, table)
-    assert unprotected(told) == {"orphan"}
-    assert told["real/part"] == told["data.parquet"] == (reasons.LINKED, True)
+    reported = candidates(spark, table)
+    assert unprotected(reported) == {"orphan"}
+    assert reported["real/part"] == reported["data.parquet"] == (reasons.LINKED, True)
     (table / "all").symlink_to(table)
     assert unprotected(candidates(spark, table)) == set()
 
@@ -186,11 +186,11 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
         assert unprotected(candidates(spark, tmp_path, version)) == expected
     store = SnapshotStore.open(spark, tmp_path.parent / f"{tmp_path.name}-store")
     store.write_range("events", DeltaLog.for_table(spark, tmp_path, clock=lambda: NOW_MS), 0, 2)
-    told = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
-    assert "later" not in told
+    reported = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
+    assert "later" not in reported
     (tmp_path / "_delta_log").rename(tmp_path / "_gone")
-    told = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
-    assert told["later"] == told["removed-long-ago"] == reasons.LOG_IS_GONE
+    reported = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
+    assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
 
 
 def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: SparkSession, tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp
     )
     os.utime(tmp_path / "rewritten", (YOUNG_MS / 1000, YOUNG_MS / 1000))
     os.utime(tmp_path / "zero", (0, 0))
-    told = candidates(spark, tmp_path)
-    assert unprotected(told) == {"old", "_p=1/a"}
-    assert {path: reason for path, (reason, is_kept) in told.items() if is_kept} == {
+    reported = candidates(spark, tmp_path)
+    assert unprotected(reported) == {"old", "_p=1/a"}
+    assert {path: reason for path, (reason, is_kept) in reported.items() if is_kept} == {
         "sub/table/a": reasons.NESTED,
         "rewritten": reasons.YOUNG_TOMBSTONE,
         "zero": reasons.UNKNOWN_AGE,
@@ -248,8 +248,8 @@ def test_keys_of_an_object_store_are_protected_literally_and_as_read_by_hadoop(
     for key in (*named, "orphan"):
         s3.call_s3("put_object", Bucket="lake", Key=f"vacuumed/events/{key}", Body=b"?")
     log_ = DeltaLog.for_table(spark, f"s3://{table}", s3_options, clock=lambda: NOW_MS * 2)
-    told = {row.path: row.protected for row in log_.update().tables.vacuum_candidates(list_files=True).collect()}
-    assert {path for path, protected in told.items() if not protected} == {"orphan"}
+    reported = {row.path: row.protected for row in log_.update().tables.vacuum_candidates(list_files=True).collect()}
+    assert {path for path, protected in reported.items() if not protected} == {"orphan"}
     DeltaLog.clear_cache()
 
 

@@ -57,7 +57,7 @@ def test_permanent_failure_of_a_storage_is_reported(flaky_s3: tuple[FlakyS3, dic
     flaky.reset(refusals=10**6, code="ServiceUnavailable")
     with pytest.raises(StorageError, match="The storage failed at s3://lake/"):
         FsspecLogStore(options).read_bytes(f"{root}/a.json")
-    assert sum(flaky.asked.values()) <= 25
+    assert sum(flaky.requested.values()) <= 25
 
 
 def test_missing_file_is_requested_once(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:
@@ -84,4 +84,4 @@ def test_log_and_store_with_more_keys_than_a_page_are_listed_completely(
     assert list(list_log(FsspecLogStore(options), log_path).commits) == list(range(KEYS))
     assert flaky.count("GET", "_delta_log") == 2
     assert stored.stored_versions().current() == tuple(names)
-    assert sum(flaky.asked.values()) == 4
+    assert sum(flaky.requested.values()) == 4

@@ -147,15 +147,15 @@ def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], mo
     storage = Storage("s3://lake/asked", s3_options)
     there = storage.write("00.json", b"12")
     filesystem, _ = fsspec.core.url_to_fs(storage.root, **s3_options)
-    asked: list[str] = []
+    requested: list[str] = []
     call, call_later = filesystem.call_s3, type(filesystem)._call_s3
 
     def counted(method: str, **arguments: Any) -> Any:
-        asked.append(method)
+        requested.append(method)
         return call(method, **arguments)
 
     async def counted_later(self: Any, method: str, *args: Any, **arguments: Any) -> Any:
-        asked.append(method)
+        requested.append(method)
         return await call_later(self, method, *args, **arguments)
 
     monkeypatch.setattr(filesystem, "call_s3", counted)
@@ -164,7 +164,7 @@ def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], mo
     assert found is not None
     assert found.size == 2
     assert storage.store.status(there.replace("00.json", "01.json")) is None
-    assert asked == ["head_object"] * 2
+    assert requested == ["head_object"] * 2
 
 
 def test_local_listing_omits_folders_and_returns_broken_links_without_size(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ class Storage:
     """Fails this many times with an error."""
 
     def __init__(self, error: Exception, times: int) -> None:
-        self.error, self.times, self.asked = error, times, 0
+        self.error, self.times, self.requested = error, times, 0
 
     def ask(self) -> str:
-        self.asked += 1
-        if self.asked <= self.times:
+        self.requested += 1
+        if self.requested <= self.times:
             raise self.error
         return "content"
 
@@ -42,7 +42,7 @@ class Storage:
 def test_transient_error_is_retried_after_increasing_pauses(error: Exception) -> None:
     storage, pauses = Storage(error, ATTEMPTS - 1), list[float]()
     assert retrying(storage.ask, pause=pauses.append) == "content"
-    assert storage.asked == ATTEMPTS == 5
+    assert storage.requested == ATTEMPTS == 5
     for pause, expected in zip(pauses, (0.2, 0.4, 0.8, 1.6), strict=True):
         assert 0.75 * expected <= pause <= 1.25 * expected
 
@@ -51,7 +51,7 @@ def test_transient_error_is_raised_after_the_last_retry() -> None:
     storage = Storage(TimeoutError("slow"), 99)
     with pytest.raises(TimeoutError, match="slow"):
         retrying(storage.ask, pause=lambda _: None)
-    assert storage.asked == ATTEMPTS
+    assert storage.requested == ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_permanent_error_is_raised_immediately(error: Exception) -> None:
     storage = Storage(error, 99)
     with pytest.raises(type(error)):
         retrying(storage.ask, pause=lambda _: None)
-    assert storage.asked == 1
+    assert storage.requested == 1
     assert not is_transient(error)

@@ -234,14 +234,14 @@ class CountingFiles(WritableFiles):
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
-        self.asked: Counter[str] = Counter()
+        self.requested: Counter[str] = Counter()
 
     def list_folder(self, folder: str) -> list[FileStatus]:
-        self.asked["lists"] += 1
+        self.requested["lists"] += 1
         return super().list_folder(folder)
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        self.asked["reads"] += bool(paths)
+        self.requested["reads"] += bool(paths)
         return super().read_many(paths)
 
 
@@ -260,7 +260,7 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
     for first, last in gaps.items():
         store.write_range("events", log, first, last)
     log_store.reset()
-    files.asked.clear()
+    files.requested.clear()
     stored = store.write_range("events", log, 1, count)
     store.computed_states("events", list(stored))
     store.log_segments("events", list(stored))
@@ -268,7 +268,7 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
     reads = Counter(log_store.reads + log_store.opens)
     assert max(reads.values()) == 1
     assert len(reads) == len(stored.written) + 1  # the commit of a stored version shows that the log is the same
-    return {"log": len(log_store.lists), "statuses": len(log_store.statuses), **files.asked}
+    return {"log": len(log_store.lists), "statuses": len(log_store.statuses), **files.requested}
 
 
 def test_range_costs_the_same_requests_for_any_number_of_versions(spark: SparkSession, tmp_path: Path) -> None:
@@ -280,5 +280,5 @@ def test_range_costs_the_same_requests_for_any_number_of_versions(spark: SparkSe
 
 
 def test_gaps_cost_no_further_listing(spark: SparkSession, tmp_path: Path) -> None:
-    asked = asked_for(spark, tmp_path, 9, {3: 3, 6: 6})
-    assert (asked["log"], asked["lists"], asked["statuses"]) == (2, 2, 0)
+    requested = asked_for(spark, tmp_path, 9, {3: 3, 6: 6})
+    assert (requested["log"], requested["lists"], requested["statuses"]) == (2, 2, 0)

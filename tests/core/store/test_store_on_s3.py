@@ -78,7 +78,7 @@ def test_refresh_on_s3_makes_few_requests_and_survives_throttling(
     assert flaky.count("GET", "small%2F_delta_log%2F") == 2
     assert [flaky.count("GET", f"{version:020d}.json") for version in (0, 1)] == [0, 2]  # its manifest, and its commit
     assert flaky.count("HEAD", "_delta_log") == 0
-    assert sum(flaky.asked.values()) <= 60
+    assert sum(flaky.requested.values()) <= 60
     flaky.reset(refusals=1, code="ServiceUnavailable")
     throttled = SnapshotStore.open(spark, f"s3://lake/{tmp_path.name}/throttled", storage_options=options)
     throttled.write_range("events", log, 0, LATEST)

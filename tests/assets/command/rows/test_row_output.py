@@ -182,14 +182,14 @@ def test_truncated_rows_are_detected(limit: int | None, expected: tuple[int, boo
 
 
 @pytest.mark.parametrize(
-    ("is_cut", "is_default", "told"), [(True, True, True), (True, False, False), (False, True, False)]
+    ("is_cut", "is_default", "reported"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_notice_appears_only_for_the_default_limit(
-    is_cut: bool, is_default: bool, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    is_cut: bool, is_default: bool, reported: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = RowDestination(form=RowFormat.CSV, out=tmp_path / "x", limit=2, is_default_limit=is_default)
     write_collected(CollectedRows(rows=ROWS, is_cut=is_cut), to)
-    assert ("Only 2 rows" in capsys.readouterr().err) is told
+    assert ("Only 2 rows" in capsys.readouterr().err) is reported
 
 
 def test_closed_pipe_is_not_an_error() -> None:

@@ -17,10 +17,10 @@ class Probe:
 
     def __init__(self, *schemes: str) -> None:
         self.schemes = schemes
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def __call__(self, url: str) -> bool:
-        self.asked.append(url)
+        self.requested.append(url)
         return url.partition(":")[0] in self.schemes
 
 
@@ -43,7 +43,7 @@ def test_readable_returns_the_url_if_spark_can_read_it() -> None:
         "gs://lake/a",
         "s3a://lake/c",
     ]
-    assert sorted(url.rpartition("/")[0] for url in probe.asked) == ["gs://lake", "s3a://lake"]
+    assert sorted(url.rpartition("/")[0] for url in probe.requested) == ["gs://lake", "s3a://lake"]
 
 
 def test_readable_copies_a_file_once_if_spark_cannot_read_it(memory_folder: str) -> None:

@@ -109,8 +109,8 @@ def test_small_versions_are_stored_the_same_as_by_spark(spark: SparkSession, tmp
     for version in (2, 5, len(HISTORY) - 1):
         assert content(here, "t", version) == content(there, "t", version)
         assert as_rows(here.state("t", version)) == as_rows(there.state("t", version))
-        told = [store.manifest("t", version).version_changes for store in stores]
-        assert told[0] == told[1]
+        reported = [store.manifest("t", version).version_changes for store in stores]
+        assert reported[0] == reported[1]
     by_spark = SnapshotStore.open(spark, tmp_path / "spark", engine="spark")
     for kind in ("all_files", "tombstones"):
         in_driver, on_spark = here.read_arrow("t", 5, kind), by_spark.read_arrow("t", 5, kind)
@@ -128,8 +128,8 @@ def test_replaced_file_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     for version in range(4):
         store.write_range("t", log, version, version)
     states = [store.computed_state("t", version) for version in range(4)]
-    told = [(state.num_of_files, state.size_in_bytes, state.num_of_removes) for state in states]
-    assert told == [(3, 7, 0), (2, 12, 1), (2, 24, 2), (1, 8, 3)]
+    reported = [(state.num_of_files, state.size_in_bytes, state.num_of_removes) for state in states]
+    assert reported == [(3, 7, 0), (2, 12, 1), (2, 24, 2), (1, 8, 3)]
     assert sorted(store.read_arrow("t", 1, columns=["path"])["path"].to_pylist()) == ["grows", "stays"]
     assert store.read_arrow("t", 1, "tombstones", ["path", "size"]).to_pylist() == [{"path": "gone", "size": None}]
 

@@ -36,7 +36,7 @@ NOTHING = FileBreakdown.of(())
 KEPT = {False: KEEP_ALL, True: Retention.after(EXPIRED)}
 
 
-def told(found: FileBreakdown) -> dict[str, Any]:
+def reported(found: FileBreakdown) -> dict[str, Any]:
     """Return the visible values of a breakdown. The number of further files in it depends on its history."""
     return {
         "sizes": {number: tuple(sums) for number, sums in found.sizes.items()},
@@ -117,7 +117,7 @@ def test_updated_breakdown_matches_a_full_pass(made: RandomLog, steps: list[int]
             manifest, updated = follow(Path(folder), manifest, commits, retention, known)
             assert updated is not None
             counted = driver_rows(Path(folder)).breakdown(manifest)
-            assert told(updated) == told(counted) == expected(states[max(commits)], retention)
+            assert reported(updated) == reported(counted) == expected(states[max(commits)], retention)
             known = updated
 
 
@@ -174,7 +174,7 @@ def test_stored_breakdown_of_every_version_matches_a_full_pass(
         log = DeltaLog.for_table(spark, Path(folder, "t"), options=SnapshotOptions(engine=engine))
         store = SnapshotStore.open(spark, Path(folder, "store"), engine=engine)
         store.write_range("t", log, 0, 0)
-        assert told(store.file_breakdown("t", 0)) == expected(states[0], store.manifest("t", 0).retention)
+        assert reported(store.file_breakdown("t", 0)) == expected(states[0], store.manifest("t", 0).retention)
         for first in range(1, len(states), at_once):
             last = min(first + at_once, len(states)) - 1
             store.write_range("t", log, first, last)
@@ -182,4 +182,4 @@ def test_stored_breakdown_of_every_version_matches_a_full_pass(
             stored = StoredBreakdowns(stored=store._reader.table("t")).read(manifest)
             assert stored is not None
             counted = store._reader.version("t", manifest).breakdown()
-            assert told(stored) == told(counted) == expected(states[last], manifest.retention)
+            assert reported(stored) == reported(counted) == expected(states[last], manifest.retention)
