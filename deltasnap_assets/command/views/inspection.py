@@ -184,8 +184,9 @@ def _schema(metadata: Metadata) -> RenderableType:
         fields = parse_schema(metadata.schema_string).fields
     except (ValueError, RecursionError) as error:
         return Text.assemble(("schema", "italic"), " cannot be read: ", shown(error or type(error).__name__))
+    partition_columns = {name.casefold() for name in metadata.partition_columns}
     for field in fields[:_MAX_ROWS]:
-        partition = " (partition)" if field.name in metadata.partition_columns else ""
+        partition = " (partition)" if field.name.casefold() in partition_columns else ""
         kind = shown(field.dataType.simpleString())
         table.add_row(shown(field.name + partition), kind, "yes" if field.nullable else "no")
     if len(fields) > _MAX_ROWS:

@@ -29,7 +29,7 @@ class StoredInput(Protocol):
 _FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[StoredInput], Any]]] = {
     ("pyspark", "DataFrame"): ("pyspark.sql.DataFrame", lambda stored: stored.value()),
     ("pyarrow", "Table"): ("pyarrow.Table", lambda stored: stored.arrow()),
-    ("pandas", "DataFrame"): ("pandas.DataFrame", lambda stored: stored.arrow().to_pandas(maps_as_pydicts="strict")),
+    ("pandas", "DataFrame"): ("pandas.DataFrame", lambda stored: stored.arrow().to_pandas(maps_as_pydicts="lossy")),
     ("polars", "DataFrame"): ("polars.DataFrame", lambda stored: _polars(stored)),
 }
 _VALUES: Mapping[str, type] = {"log_segment": LogSegment, "computed_state": SnapshotState}
