@@ -135,6 +135,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.stop()
 
 
+@pytest.fixture(autouse=True)
+def _quick_session_first(request: pytest.FixtureRequest) -> None:
+    """Start the session of the tests before code under test starts one, whose settings all later tests would have."""
+    marks = {mark.name for mark in request.node.iter_markers()}
+    if "spark" in marks and "thorough" not in marks:
+        request.getfixturevalue("spark")
+
+
 @pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Compile queries and plan adaptively, as Spark does by default.

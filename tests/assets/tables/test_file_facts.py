@@ -22,6 +22,7 @@ from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_actions import REMOVES
 from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
 from tests.builders import add, metadata, protocol, remove, write_log
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def test_tombstones_expire_after_their_retention() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("engine", one_in(2, ["spark", "auto"]))
 def test_files_with_deletion_vectors_expire_once_and_only_when_not_live(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
