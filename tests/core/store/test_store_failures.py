@@ -97,12 +97,12 @@ def test_plain_tables_survive_a_kill_at_any_step(
     assert reader.all_files("events", 1).count() == reader.computed_state("events", 1).num_of_files
 
 
-def test_store_with_a_file_as_root_is_a_storage_fault(spark: SparkSession, tmp_path: Path) -> None:
+def test_root_that_became_a_file_is_a_storage_fault(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "events", 1)
     log = DeltaLog.for_table(spark, tmp_path / "events")
     root = tmp_path / "store"
-    root.write_text("a file", encoding="utf-8")
     store = SnapshotStore.open(spark, root)
     assert store.versions("events") == []
+    root.write_text("a file", encoding="utf-8")
     with pytest.raises(StorageError, match="Spark cannot write there"):
         store.write_range("events", log, 0, 0)
