@@ -1,28 +1,6 @@
 """SnapshotStore: every stored version of every table, below one folder or URL.
 
-The files below the root, for a table `events`:
-
-    events/
-      manifests/
-        000001-<table id>.00000000000000000012.json     one per version: the commit point
-        000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
-      last_look.json                                    the result of the last look at the log; of no version
-      000001-<table id>/                                a generation: all versions of one log
-        base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
-        changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
-        documents/<digest>.json                         shared by the manifests of many versions
-        breakdowns/<version>.parquet                    files by size and partition: derived data of a newest version
-        all_files/version=12/all_files.parquet          with materialize_as="table" only
-        tombstones/version=12/tombstones.parquet
-        staging/                                        files being written; empty otherwise
-    @fleet/
-      001790000000000.parquet                           one row per table, at this time in ms: see `fleet_history`
-
-A version is stored if its manifest exists; no other file decides this. The manifest names every file of the version,
-its computed state, its log segment, and the identity of its commit. The state of a version is its base, with the newest
-row of each logical file from the changes up to the version applied. Rows with `add.path is not null` are live files,
-the others are tombstones. A logical file is a decoded path with a deletion vector; `key` is a hash of the path.
-`spark.read.parquet` and `pandas.read_parquet` can read all Parquet files.
+`layout` shows the files below the root, and says what makes a version.
 
 A table that is dropped and created again starts a new generation. A table that is restored from a backup, or rolled
 back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
@@ -43,7 +21,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -202,13 +179,7 @@ class SnapshotStore:
         Errors: DeltaTableNotFoundError, CorruptLogError.
         """
         stored = self._reader.table(table)
-        versions = stored.stored_versions()
-        in_force = versions.current()
-        if listing is None:
-            listing = log.builder.list_versions(in_force[-1].version if in_force else 0)
-        common = find_common_version(stored, in_force, log, listing)
-        is_at_its_end = common.latest_in_log == common.version
-        return replace(common, lost=versions.lost_after(common.latest_in_log)) if is_at_its_end else common
+        return find_common_version(stored, stored.stored_versions(), log, listing)
 
     def begin_fork(self, table: str, common: CommonVersion) -> None:
         """Start a fork after a common version, if the log was rolled back: later versions are no longer current.

@@ -9,7 +9,7 @@ from deltasnap_assets.runs.condition.last_look import note_poll, was_examined
 from deltasnap_assets.runs.planning.plan import Stored, log_of, look, was_broken, what_is_stored
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondition
+from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondition, VersionRanges
 
 
 class BrokenTableError(DeltaSnapError):
@@ -42,18 +42,19 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 
     Reads the commits that are not stored yet, and every page of the newest checkpoint.
     """
-    log = log_of(table)
+    log, lost = log_of(table), VersionRanges()
     try:
         listing = log.list()
         stored = what_is_stored(settings, table, listing)
+        lost = stored.common.lost
         found = log.condition(listing, first=stored.sound_until + 1, sound_until=stored.sound_until)
-        found = found.with_lost_versions(stored.common.lost)
+        found = found.with_lost_versions(lost)
         if found.newest_loadable != stored.sound_until or stored.sound_until not in stored.versions:
             return found
         store = SnapshotStore.open(None, settings.storage, settings.storage_options)
         return found.with_schema_of(store.computed_state(table.name, stored.sound_until).metadata)
     except DeltaSnapError:
-        return log.condition()
+        return log.condition().with_lost_versions(lost)
 
 
 def report_where_nothing_is_new(

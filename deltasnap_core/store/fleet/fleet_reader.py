@@ -43,7 +43,7 @@ class LastLooks:
 
         def status(table: str) -> TableStatus | None:
             look, damage = self._read(table)
-            found = self._reader(table, look, now_ms, damage).row().status
+            found = self._row(table, look, damage, now_ms).status
             is_known = found.level is not TableLevel.UNKNOWN or damage is not None or not is_new(look, now_ms)
             return found if is_known else None
 
@@ -51,8 +51,7 @@ class LastLooks:
 
     def row(self, table: str, now_ms: int) -> FleetRow:
         """Return the row of a table in the fleet."""
-        look, damage = self._read(table)
-        return self._reader(table, look, now_ms, damage).row()
+        return self._row(table, *self._read(table), now_ms)
 
     def write(self, table: str, look: LastLook, in_force: Mapping[int, ManifestName] | None = None) -> None:
         """Replace the last look at a table.
@@ -61,7 +60,7 @@ class LastLooks:
         in_force: the result of `SnapshotStore.in_force`; None: list the store.
         """
         names = None if in_force is None else tuple(in_force.values())
-        reader = self._reader(table, look, look.looked_at_ms, names=names)
+        reader = _TableReader(stored=self._stored(table), look=look, now_ms=look.looked_at_ms, names=names)
         self.storage.write(self._url(table), replace(look, points=reader.points()).to_bytes())
 
     def touch(self, table: str, look: LastLook) -> None:
@@ -79,15 +78,8 @@ class LastLooks:
             _log.warning("The last look at table %s is ignored, %s: %s", table, url, error)
             return None, _damaged_look(url, error)
 
-    def _reader(
-        self,
-        table: str,
-        look: LastLook | None,
-        now_ms: int,
-        damage: TableStatus | None = None,
-        names: Sequence[ManifestName] | None = None,
-    ) -> _TableReader:
-        return _TableReader(stored=self._stored(table), look=look, now_ms=now_ms, damage=damage, names=names)
+    def _row(self, table: str, look: LastLook | None, damage: TableStatus | None, now_ms: int) -> FleetRow:
+        return _TableReader(stored=self._stored(table), look=look, now_ms=now_ms, damage=damage).row()
 
     def _stored(self, table: str) -> StoredTable:
         return StoredTable(storage=self.storage, root=self.root, name=table)

@@ -1,4 +1,29 @@
-"""The only place that builds or parses names in a snapshot store. `snapshot_store` shows the whole tree."""
+"""The only place that builds or parses names in a snapshot store.
+
+The files below the root, for a table `events`:
+
+    events/
+      manifests/
+        000001-<table id>.00000000000000000012.json     one per version: the commit point
+        000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
+      last_look.json                                    the result of the last look at the log; of no version
+      000001-<table id>/                                a generation: all versions of one log
+        base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
+        changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
+        documents/<digest>.json                         shared by the manifests of many versions
+        breakdowns/<version>.parquet                    files by size and partition: derived data of a newest version
+        all_files/version=12/all_files.parquet          with materialize_as="table" only
+        tombstones/version=12/tombstones.parquet
+        staging/                                        files being written; empty otherwise
+    @fleet/
+      001790000000000.parquet                           one row per table, at this time in ms: see `fleet_history`
+
+A version is stored if its manifest exists; no other file decides this. The manifest names every file of the version,
+its computed state, its log segment, and the identity of its commit. The state of a version is its base, with the newest
+row of each logical file from the changes up to the version applied. Rows with `add.path is not null` are live files,
+the others are tombstones. A logical file is a decoded path with a deletion vector; `key` is a hash of the path.
+`spark.read.parquet` and `pandas.read_parquet` can read all Parquet files.
+"""
 
 from __future__ import annotations
 

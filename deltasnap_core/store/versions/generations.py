@@ -21,6 +21,7 @@ from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import DELTAS, deltas_of, last_commit_file_of
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of
+from deltasnap_core.store.versions.stored_versions import StoredVersions
 
 
 class LogRelation(Enum):
@@ -76,19 +77,22 @@ class CommonVersion:
 
 def find_common_version(
     stored: StoredTable,
-    in_force: Sequence[ManifestName],
+    versions: StoredVersions,
     log: TableLog,
-    listing: LogListing,
+    listing: LogListing | None = None,
     held: Iterable[VersionManifest] = (),
 ) -> CommonVersion:
     """Return the last version that the current stored versions have in common with a log.
 
     If nothing changed, it reads only the newest manifest, its list of commits and its commit. If the log is another
     one, it reads some more.
-    in_force: the current stored versions, ascending. listing: of the log, to its end; it may be older than `in_force`.
+    versions: all stored ones. listing: of the log, to its end; it may be older than `versions`; None: list the log.
     held:     manifests that are read already.
-    Errors: CorruptLogError.
+    Errors: DeltaTableNotFoundError, CorruptLogError.
     """
+    in_force = versions.current()
+    if listing is None:
+        listing = log.builder.list_versions(in_force[-1].version if in_force else 0)
     if in_force and listing.first > in_force[-1].version:
         listing = log.builder.list_versions(0)
     if in_force and not _reaches(listing, in_force[-1].version):
@@ -103,12 +107,14 @@ def find_common_version(
         held={name_of(manifest): manifest for manifest in held},
     )
     relation, version = comparison.result()
+    latest = -1 if listing.latest_version is None else listing.latest_version
     return CommonVersion(
         relation=relation,
         version=version,
         table_id=comparison.table_id(version),
         in_force=tuple(name.version for name in in_force),
-        latest_in_log=-1 if listing.latest_version is None else listing.latest_version,
+        latest_in_log=latest,
+        lost=versions.lost_after(latest) if latest == version else VersionRanges(),
     )
 
 

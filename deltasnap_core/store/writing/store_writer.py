@@ -92,7 +92,7 @@ class StoreWriter:
         useful = {*wanted, *(version - 1 for version in wanted)}
         held = self._read([name for name in in_force if name.version in useful])
         if common is None or common.in_force != tuple(name.version for name in in_force):
-            common = find_common_version(self.stored, in_force, log, listing, held)
+            common = find_common_version(self.stored, versions, log, listing, held)
         manifests = self._whole(held, common, listing)
         missing = [version for version in wanted if version not in manifests]
         generation, loaded = self._generation(versions, common, listing, missing)

@@ -23,6 +23,7 @@ from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
+from tests.core.store.manifests import store_versions, stored_table
 
 if TYPE_CHECKING:
     from tests.flaky_s3 import FlakyS3
@@ -150,6 +151,22 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
     assert ticks.tick() == [("0", str(last))]
     assert ticks.partitions == [str(version) for version in range(last + 1)]
     assert ticks.tick() == "No new commit of events."
+
+
+def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> None:
+    table = TableSettings(name="events", path=str(tmp_path / "t"))
+    write(tmp_path / "t", 0, 4)
+    store_versions(stored_table(tmp_path / "store"), TableLog.for_path(table.path), range(5))
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    sensor, instance = new_commits_sensor(settings, table, [idle_job]), dg.DagsterInstance.ephemeral()
+    first = sensor(dg.build_sensor_context(instance=instance))
+    assert isinstance(first, dg.SensorResult)
+    for version in (3, 4):
+        (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").unlink()
+    sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))
+    (page,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
+    assert page.asset_observation is not None
+    assert "Versions 3 to 4 are gone from the log" in str(page.asset_observation.metadata["health"].value)
 
 
 def test_missing_table_fails_the_tick(tmp_path: Path) -> None:

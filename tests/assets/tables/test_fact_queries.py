@@ -10,7 +10,7 @@ import pytest
 
 from deltasnap_assets.tables import fact_queries
 from deltasnap_assets.tables.fact_queries import FactQueries
-from deltasnap_core import FileBreakdown
+from deltasnap_core import FileBreakdown, Protocol
 from deltasnap_core.rules.file_breakdown import FileGroup
 
 FOUND = FileBreakdown.of([FileGroup.of_file("a", 5, ()), FileGroup.of_tombstone(1000, 7)])
@@ -42,6 +42,19 @@ class Versions:
 @pytest.fixture
 def versions() -> Versions:
     return Versions()
+
+
+@pytest.mark.parametrize(("features", "expected"), [(None, False), (("deletionVectors",), True), (("x",), False)])
+def test_tombstones_of_a_table_with_deletion_vectors_are_matched_with_live_files(
+    versions: Versions, features: tuple[str, ...] | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol = Protocol(min_reader_version=3, min_writer_version=7, reader_features=features)
+    monkeypatch.setattr(Versions, "states", lambda *_: {3: SimpleNamespace(metadata=None, protocol=protocol)})
+    found: list[bool] = []
+    monkeypatch.setattr(fact_queries, "tombstone_facts", lambda *_, has_vectors, **__: found.append(has_vectors))
+    versions.is_counted.set()
+    facts_of(versions).tombstones("t", 3)
+    assert found == [expected]
 
 
 def facts_of(versions: Any) -> FactQueries:

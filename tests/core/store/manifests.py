@@ -75,4 +75,4 @@ def store_versions(
 def compared(stored: StoredTable, store: LogStore, listing: LogListing | None = None) -> CommonVersion:
     """Return the last stored version that matches a log."""
     log = table_log(store)
-    return find_common_version(stored, stored.stored_versions().current(), log, listing or log.builder.list_versions(0))
+    return find_common_version(stored, stored.stored_versions(), log, listing or log.builder.list_versions(0))
