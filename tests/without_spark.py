@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from deltasnap_core import DeltaLog, SnapshotOptions, TableLog
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import NoSession
@@ -11,10 +9,10 @@ from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.snapshot.table_context import TableContext
 
 
-def log_without_spark(table: TableLog, *, clock: Callable[[], int]) -> DeltaLog:
+def log_without_spark(table: TableLog) -> DeltaLog:
     """Return the log of a table without a Spark session."""
     sessions = NoSession()
     context = TableContext(
         engine=ReplayEngine(sessions), log=table, files=SparkFiles.of(None, sessions), options=SnapshotOptions()
     )
-    return DeltaLog(context, clock=clock)
+    return DeltaLog(context)

@@ -69,6 +69,13 @@ class NonFileActions:
             return self
         return self.advanced(action for version in sorted(by_version) for action in by_version[version])
 
+    def without_transactions(self, dropped: Mapping[str, SetTransaction]) -> NonFileActions:
+        """Return the state without certain transactions (by application id): these objects, not equal ones."""
+        if not dropped:
+            return self
+        kept = {name: txn for name, txn in self.transactions.items() if dropped.get(name) is not txn}
+        return replace(self, transactions=kept)
+
     def without_expired_transactions(self, timestamp_ms: int) -> NonFileActions:
         """Return the state without the transactions that have expired at a time (ms since the epoch).
 

@@ -57,7 +57,7 @@ class TableLog:
         self.builder = LogSegmentBuilder(store=store, log_path=log_path)
         self.loader = LogLoader(store=store, builder=self.builder)
         self.history = DeltaHistoryManager(store, log_path)
-        self._clock = clock
+        self.clock = clock
 
     @classmethod
     def for_path(
@@ -225,7 +225,7 @@ class TableLog:
         return metadata.id
 
     def _version_log(self, segment: LogSegment, *, is_catalog_queried: bool) -> VersionLog:
-        return VersionLog(self.loader, segment, now_ms=self._clock(), is_catalog_queried=is_catalog_queried)
+        return VersionLog(self.loader, segment, now_ms=self.clock(), is_catalog_queried=is_catalog_queried)
 
 
 def milliseconds(timestamp: datetime | int | None) -> int:

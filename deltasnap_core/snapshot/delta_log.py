@@ -57,11 +57,9 @@ class DeltaLog:
     _all: ClassVar[WeakValueDictionary[tuple[Any, ...], DeltaLog]] = WeakValueDictionary()
     _registry_lock = Lock()
 
-    def __init__(self, context: TableContext, *, clock: Clock = system_clock, staleness_limit_ms: int = 0) -> None:
+    def __init__(self, context: TableContext, *, staleness_limit_ms: int = 0) -> None:
         self._context = context
-        self._management = SnapshotManagement(
-            SnapshotLoader(context=context, clock=clock), staleness_limit_ms=staleness_limit_ms
-        )
+        self._management = SnapshotManagement(SnapshotLoader(context=context), staleness_limit_ms=staleness_limit_ms)
         self.history = context.log.history
 
     @classmethod
@@ -100,8 +98,7 @@ class DeltaLog:
             log = cls._all.get(key)
             if log is None:
                 log = cls(
-                    _context(sessions, url, storage_options, options, store),
-                    clock=clock or system_clock,
+                    _context(sessions, url, storage_options, options, store, clock or system_clock),
                     staleness_limit_ms=staleness_limit_ms,
                 )
                 cls._all[key] = log
@@ -337,10 +334,11 @@ def _context(
     storage_options: Mapping[str, Any] | None,
     options: SnapshotOptions,
     store: LogStore | None,
+    clock: Clock,
 ) -> TableContext:
     return TableContext(
         engine=ReplayEngine(sessions, options.engine),
-        log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER)),
+        log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER), clock=clock),
         files=SparkFiles.of(storage_options, sessions),
         options=options,
     )

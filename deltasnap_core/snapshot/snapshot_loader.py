@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.table_log import Clock
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, redacted
@@ -21,7 +20,6 @@ class SnapshotLoader:
     """Creates the snapshots of one table."""
 
     context: TableContext
-    clock: Clock
 
     def load(
         self,
@@ -46,7 +44,7 @@ class SnapshotLoader:
         log = VersionLog(
             self.context.log.loader,
             segment,
-            now_ms=self.clock(),
+            now_ms=self.context.log.clock(),
             known=None if predecessor is None else predecessor.log.best_known,
             checksum=checksum,
             validate_state=self.context.options.validate_state is not False,

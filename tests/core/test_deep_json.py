@@ -61,8 +61,8 @@ def write(folder: Path, place: str, deep: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_each_query_returns_a_result_or_is_rejected(tmp_path: Path, place: str, depth: int) -> None:
     write(tmp_path, place, "[" * depth + "]" * depth)
-    table = TableLog.for_path(tmp_path)
-    snapshot = log_without_spark(table, clock=FixedClock()).get_snapshot_at(0)
+    table = TableLog.for_path(tmp_path, clock=FixedClock())
+    snapshot = log_without_spark(table).get_snapshot_at(0)
     refused = []
     for ask in (
         lambda: table.latest().metadata,
@@ -84,7 +84,7 @@ def test_each_query_returns_a_result_or_is_rejected(tmp_path: Path, place: str, 
 def test_checksum_with_deep_statistics_is_compared(depth: int, tmp_path: Path) -> None:
     deep = "[" * depth + "]" * depth
     write(tmp_path, "none", "")
-    state: SnapshotState = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock()).snapshot.computed_state
+    state: SnapshotState = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).snapshot.computed_state
     said = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
     checksum = VersionChecksum.parse(json.dumps({**said, "allFiles": [add("a", stats=deep)["add"]]}).encode())
     files = [AddFile.from_json(add("a", stats="{}")["add"])]
@@ -97,7 +97,7 @@ def test_checksum_with_deep_statistics_is_compared(depth: int, tmp_path: Path) -
 )
 def test_broken_schema_raises_an_error_that_names_file_line_and_field(schema: str, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema)], 1: [add("a")]})
-    snapshot = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock()).snapshot
+    snapshot = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).snapshot
     with pytest.raises(CorruptLogError, match=r"metaData\.schemaString") as caught:
         _ = snapshot.schema
     assert caught.value.path.endswith(file_names.commit_file(0))

@@ -93,7 +93,7 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         write(table, made, states)
         log = DeltaLog.for_table(spark, table, clock=FixedClock(), options=IN_SPARK)
         builder = LogSegmentBuilder(store=log.context.log.store, log_path=log.path)
-        loader = SnapshotLoader(context=log.context, clock=FixedClock())
+        loader = SnapshotLoader(context=log.context)
         names = {v: {f.name for f in builder.build(v).checkpoint_provider.files} for v in made.checkpoints}
         for version in [*made.checkpoints, *([-1] if made.first_commit == 0 else [])]:
             others = frozenset(name for other, files in names.items() if other != version for name in files)

@@ -103,7 +103,7 @@ def log_answers(
     store, log_path = WatchedStore(folder, vanishing), join_url(to_url(folder), LOG_FOLDER)
     log = TableLog(store, log_path, clock=lambda: NOW_MS)
     answers = [answer for version in [None, *versions] for answer in _of_a_version(log, version, seconds)]
-    snapshots = log_without_spark(log, clock=lambda: NOW_MS)
+    snapshots = log_without_spark(log)
     answers += [ask("computed state", v, partial(_counts_at, snapshots, v), seconds=seconds) for v in versions]
     answers += [ask("files by the driver", v, partial(_files_at, snapshots, v), seconds=seconds) for v in versions]
     answers += [ask(name, None, partial(read, log), seconds=seconds) for name, read in _OF_THE_LOG.items()]

@@ -15,6 +15,8 @@ from deltasnap_core.log.log_range import (
     commit_timestamps,
     range_actions,
     retention_at,
+    times_of_expiry,
+    without_expired_transactions,
 )
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
@@ -98,8 +100,9 @@ class RangeWriter:
         known = computed_state_of(previous, documents)
         states = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
         timestamps = commit_timestamps(self.logged, states, commits.infos)
+        times = times_of_expiry(timestamps, self.context.log.clock())
         base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
-        retentions = monotonic_retentions(base, {v: retention_at(state, timestamps[v]) for v, state in states.items()})
+        retentions = monotonic_retentions(base, {v: retention_at(state, times[v]) for v, state in states.items()})
         kept, merged = self._sets_to_merge(previous, batch.num_file_actions)
         breakdown = self._breakdown_to_update(previous, batch)
         step = FollowStep(
@@ -107,7 +110,7 @@ class RangeWriter:
             batch=batch,
             merged=merged,
             folder=new_folder(CHANGES, merged[0].first if merged else first, last),
-            non_file={v: state.without_expired_transactions(timestamps[v]) for v, state in states.items()},
+            non_file=without_expired_transactions(states, times),
             retentions=retentions,
             with_groups=breakdown is not None,
         )
@@ -183,10 +186,13 @@ class RangeWriter:
 
         base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
         commits = self._commits_of(log)
-        timestamp = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)[version]
-        retention = retention_at(log.non_file, timestamp)
-        draft = self._manifest(version, timestamp, log.non_file, base.value, retention, computed_by=base.computed_by)
-        in_force = log.non_file.without_expired_transactions(timestamp)
+        timestamps = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)
+        time = times_of_expiry(timestamps, self.context.log.clock())[version]
+        retention = retention_at(log.non_file, time)
+        draft = self._manifest(
+            version, timestamps[version], log.non_file, base.value, retention, computed_by=base.computed_by
+        )
+        in_force = log.non_file.without_expired_transactions(time)
         try:
             with translated(stored_files=self.rows.urls(draft)):
                 counted = self.rows.counted(draft, in_force, retention)

@@ -21,7 +21,7 @@ COUNTS = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1
 
 def differences(table: Path, *, listed: str = "a", **said: Any) -> list[str]:
     """The fields that differ. listed: the path of the live file, canonical."""
-    state = log_without_spark(TableLog.for_path(table), clock=FixedClock()).snapshot.computed_state
+    state = log_without_spark(TableLog.for_path(table, clock=FixedClock())).snapshot.computed_state
     checksum = VersionChecksum.parse(json.dumps({**COUNTS, **said}).encode())
     files = [AddFile.from_json(add(listed)["add"])]
     found = compare_with_log(checksum, state, in_commit_timestamp=None, all_files=files, log_path=LOG_PATH)

@@ -57,7 +57,7 @@ def test_version_falls_back_from_a_checkpoint_with_two_actions_in_a_row(
     tmp_path: Path, blanks: int, other: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = make_table(tmp_path, blanks=blanks, other=other)
-    snapshot = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock()).get_snapshot_at(2)
+    snapshot = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).get_snapshot_at(2)
     with caplog.at_level(logging.WARNING):
         assert (snapshot.computed_state.num_of_files, snapshot.computed_state.num_of_removes) == (21, 0)
     assert f"{file.name} cannot be used for version 2" in caplog.text
@@ -69,7 +69,7 @@ def test_version_falls_back_from_a_checkpoint_with_two_actions_in_a_row(
 def test_error_names_a_damaged_checkpoint_without_fallback(tmp_path: Path, blanks: int, other: str) -> None:
     file = make_table(tmp_path, blanks=blanks, other=other, with_commits=False)
     with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
-        _ = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock()).get_snapshot_at(2).computed_state
+        _ = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).get_snapshot_at(2).computed_state
     assert caught.value.path == file.as_uri()
 
 

@@ -134,6 +134,62 @@ def test_transactions_expire_by_the_time_of_the_commit(spark: SparkSession, tmp_
     assert in_state == found
 
 
+RANGES = [[(0, 4)], [(0, 0), (1, 4)], [(0, 1), (2, 2), (3, 4)], [(v, v) for v in range(5)]]
+
+
+@pytest.mark.parametrize("ranges", RANGES, ids=str)
+def test_expired_transaction_stays_away_however_the_versions_were_divided_into_ranges(
+    spark: SparkSession, tmp_path: Path, ranges: list[tuple[int, int]]
+) -> None:
+    def kept_for(minutes: int | None) -> Action:
+        properties = {} if minutes is None else {"delta.setTransactionRetentionDuration": f"interval {minutes} minutes"}
+        return metadata(configuration=properties)
+
+    def transaction(name: str) -> Action:
+        return {"txn": {"appId": name, "version": 1, "lastUpdated": mtime_of(0)}}
+
+    commits: list[list[Action]] = [
+        [protocol(), kept_for(None), transaction("once"), transaction("again")],
+        [],
+        [kept_for(1)],
+        [kept_for(None), transaction("again")],
+        [kept_for(60)],
+    ]
+    write_log(tmp_path / "events", dict(enumerate(commits)))
+    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    for first, last in ranges:
+        store.write_range("events", log, first, last)
+    found = [sorted(txn.app_id for txn in store.computed_state("events", v).set_transactions) for v in range(5)]
+    assert found == [["again", "once"], ["again", "once"], [], ["again"], ["again"]]
+
+
+@pytest.mark.parametrize("ranges", [[(0, 3)], [(0, 1), (2, 3)], [(2, 3)]], ids=str)
+def test_nothing_expires_before_its_time_because_of_a_commit_dated_in_the_future(
+    spark: SparkSession, tmp_path: Path, ranges: list[tuple[int, int]]
+) -> None:
+    configuration = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.setTransactionRetentionDuration": "interval 1 hour",
+    }
+    now = mtime_of(3)
+    transaction = {"txn": {"appId": "app", "version": 1, "lastUpdated": now - 60_000}}
+    commits: list[list[Action]] = [
+        [{"commitInfo": {"inCommitTimestamp": 5}}, protocol(), metadata(configuration=configuration), add("a")],
+        [{"commitInfo": {"inCommitTimestamp": 6}}, remove("a", deletion_timestamp=now - 60_000), transaction],
+        [{"commitInfo": {"inCommitTimestamp": now * 2}}],
+        [{"commitInfo": {"inCommitTimestamp": now * 2 + 1}}, add("b")],
+    ]
+    write_log(tmp_path / "events", dict(enumerate(commits)))
+    log = DeltaLog.for_table(spark, tmp_path / "events", clock=lambda: now)
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    for first, last in ranges:
+        store.write_range("events", log, first, last)
+    for version in (2, 3):
+        state = store.computed_state("events", version)
+        assert (state.num_of_removes, [txn.app_id for txn in state.set_transactions]) == (1, ["app"])
+        assert store.manifest("events", version).timestamp >= now * 2
+
+
 def test_in_commit_timestamps_apply_from_the_enabling_version(spark: SparkSession, tmp_path: Path) -> None:
     enabled = {
         "delta.enableInCommitTimestamps": "true",

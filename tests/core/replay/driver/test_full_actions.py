@@ -28,7 +28,7 @@ def test_live_files_of_every_version_match_the_oracle(made: RandomLog) -> None:
     read = 0
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), made, states)
-        log = log_without_spark(TableLog.for_path(folder), clock=FixedClock())
+        log = log_without_spark(TableLog.for_path(folder, clock=FixedClock()))
         for version in made.versions:
             snapshot = log.get_snapshot_at(version)
             try:
@@ -49,7 +49,7 @@ def test_path_that_is_not_utf8_is_damage_of_the_checkpoint(tmp_path: Path) -> No
     (file,) = log_folder.glob("*.checkpoint.parquet")
     pq.write_table(pq.read_table(file), file, compression="none", write_statistics=False)
     file.write_bytes(file.read_bytes().replace(b"abcd.parquet", b"ab\xff%.parquet"))
-    log = log_without_spark(TableLog.for_path(tmp_path), clock=FixedClock())
+    log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
     snapshot = log.get_snapshot_at(1)
     with pytest.raises(CorruptLogError, match="Invalid UTF8"):
         live_adds(log.context.log.store, snapshot.log.replayable, log.path)

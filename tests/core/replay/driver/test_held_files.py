@@ -36,7 +36,7 @@ PROPERTY = settings(
 
 
 def log_at(path: Path, clock: FixedClock | None = None) -> DeltaLog:
-    return log_without_spark(TableLog.for_path(path), clock=clock or FixedClock())
+    return log_without_spark(TableLog.for_path(path, clock=clock or FixedClock()))
 
 
 @pytest.fixture
