@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from deltasnap_core.store.fleet.fleet_reader import LastLooks
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
     from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
-    from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus
+    from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableLevel, TableStatus
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -249,6 +249,7 @@ _MODULES = {
         "TableProblem",
     ),
     "store.fleet.table_level": (
+        "CLOCK_SKEW_MS",
         "TableStatus",
         "TableLevel",
     ),
@@ -265,6 +266,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AGES_DAYS",
     "ALL_FILES_SCHEMA",
+    "CLOCK_SKEW_MS",
     "FLEET_SCHEMA",
     "LOG_FOLDER",
     "SPARK_FAILURES",

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, TableCheck, Verdict, not_evaluated
 from deltasnap_assets.quantities import span_text
+from deltasnap_core import CLOCK_SKEW_MS
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
 
 _HOUR_MS = 3_600_000
-_CLOCK_SKEW_MS = 5 * 60 * 1000
 _MAX_HOURS = 1_000_000  # a century: Dagster's freshness policies have a limit too
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
@@ -50,7 +50,7 @@ class FreshTable(TableCheck[FreshTableLimits]):
         times = sorted(commit_times_ms)
         if not times:
             return not_evaluated("the log has no commit, so the time of the last commit is unknown.")
-        if times[-1] > now_ms + _CLOCK_SKEW_MS:
+        if times[-1] > now_ms + CLOCK_SKEW_MS:
             return Verdict(
                 passed=False,
                 description=f"The time of the last commit is {span_text(times[-1] - now_ms)} in the future.",

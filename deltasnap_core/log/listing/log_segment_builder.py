@@ -99,12 +99,7 @@ class LogSegmentBuilder:
         return search.segment(version) or search.raise_not_found(version)
 
     def update(
-        self,
-        previous: LogSegment,
-        *,
-        keep_checkpoint: bool = False,
-        catalog: CatalogCommits = NO_CATALOG,
-        exclude_checkpoints: frozenset[str] = frozenset(),
+        self, previous: LogSegment, *, keep_checkpoint: bool = False, catalog: CatalogCommits = NO_CATALOG
     ) -> LogSegment:
         """Return the latest segment, from one listing that starts at the checkpoint of an earlier segment.
 
@@ -113,13 +108,13 @@ class LogSegmentBuilder:
         keep_checkpoint: keep the known checkpoint while it exists, so that its loaded data stays valid.
         Errors: as `build`. Delta's `getUpdatedLogSegment`.
         """
-        search = _Search(self, catalog, exclude_checkpoints)
+        search = _Search(self, catalog, frozenset())
         known = previous.checkpoint_provider
         if segment := search.segment(first=max(known.version, 0), prefer=known if keep_checkpoint else None):
             return segment
         path = redacted(self.log_path)
         _log.warning("The checkpoint of version %d of %s is gone", known.version, path)
-        return self.build(hint=self.read_hint(), catalog=catalog, exclude_checkpoints=exclude_checkpoints)
+        return self.build(hint=self.read_hint(), catalog=catalog)
 
     def list_versions(self, first: int, last: int | None = None) -> LogListing:
         """Return a listing from which every version from first to last (None: the latest) can be built.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
+from deltasnap_core.protocol.json_fields import texts
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.rules.sql_text import timestamp_sql
 
@@ -65,13 +65,5 @@ def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataF
 def _row(commit: DeltaHistory) -> dict[str, Any]:
     values = {**commit.known_to_json(), "timestamp": commit.timestamp}
     for column in ("operationParameters", "job", "notebook", "operationMetrics", "tags"):
-        values[column] = _texts(values.get(column))
+        values[column] = None if values.get(column) is None else texts(values[column])
     return {name: values.get(name) for name in HISTORY.names}
-
-
-def _texts(values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
-    if values is None:
-        return None
-    return {
-        key: value if value is None or isinstance(value, str) else json.dumps(value) for key, value in values.items()
-    }

@@ -13,7 +13,8 @@ MAX_LOOK_AGE_MS = 24 * 60 * 60 * 1000
 """An older look does not show the current condition."""
 MAX_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
 """The same for an examination of the log, which is due every day."""
-_CLOCK_SKEW_MS = 5 * 60 * 1000
+CLOCK_SKEW_MS = 5 * 60 * 1000
+"""By how much the clocks of two machines may differ."""
 
 _HOUR_MS = 60 * 60 * 1000
 _DAYS_FROM = 7 * 24  # below, days are too coarse to show by how much an age exceeds the limit
@@ -97,7 +98,7 @@ def _why_outdated(look: LastLook, now_ms: int) -> str:
     age = now_ms - look.looked_at_ms
     if age > MAX_LOOK_AGE_MS:
         return f"deltasnap last read the log of this table {_age_text(age)} ago."
-    if age < -_CLOCK_SKEW_MS:
+    if age < -CLOCK_SKEW_MS:
         return f"The time of the last look at this table is {_age_text(-age)} in the future: a clock was wrong."
     if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MAX_EXAMINATION_AGE_MS:
         return f"deltasnap last checked the log of this table for damage {_age_text(now_ms - look.examined_at_ms)} ago."
@@ -119,7 +120,7 @@ def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableSt
 
 
 def _freshness(rule: StaleRule, age_ms: int) -> TableStatus:
-    if age_ms < -_CLOCK_SKEW_MS:
+    if age_ms < -CLOCK_SKEW_MS:
         return TableStatus(
             level=TableLevel.WARNED,
             reason=f"The time of the last commit is {_age_text(-age_ms)} in the future.",
