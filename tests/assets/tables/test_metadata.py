@@ -12,6 +12,7 @@ from deltasnap_assets.tables.pages.metadata import (
     computed_state_metadata,
     log_segment_metadata,
     operation_metadata,
+    protocol_metadata,
     sample_metadata,
     time_value,
 )
@@ -182,6 +183,26 @@ def test_odd_commit_becomes_metadata_that_can_be_stored(case: str) -> None:
 def column(**changes: object) -> str:
     field = {"name": "a", "type": "long", "nullable": True, "metadata": {}, **changes}
     return json.dumps({"type": "struct", "fields": [field]})
+
+
+def test_features_of_a_protocol_are_listed_once_in_order() -> None:
+    found = protocol_metadata(
+        Protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=("v2Checkpoint", "deletionVectors"),
+            writer_features=("v2Checkpoint", "deletionVectors", "appendOnly", "invariants", "domainMetadata"),
+        )
+    )
+    assert plain(found) == {
+        "min_reader_version": "3",
+        "min_writer_version": "7",
+        "table_features": "appendOnly, deletionVectors, domainMetadata, invariants, v2Checkpoint",
+    }
+    assert plain(protocol_metadata(Protocol(min_reader_version=1, min_writer_version=2))).keys() == {
+        "min_reader_version",
+        "min_writer_version",
+    }
 
 
 ODD_SCHEMAS = {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -65,6 +66,14 @@ def test_text_of_a_log_is_escaped_in_a_chart() -> None:
     (label, text) = texts(bars_picture("bytes", [Bar(label=evil[:16], value=1, text="a & b")]))
     assert label == "</text><script>&"
     assert text == "a & b"
+
+
+def test_lengths_of_bars_are_proportional_to_their_values() -> None:
+    bars = [Bar(label=str(value), value=value, text="") for value in (0, 20, 100, 50)]
+    lengths = [int(length) for length in re.findall(r"h(\d+)v13h-\1z", unquote(bars_picture("bytes", bars)))]
+    longest = max(lengths)
+    assert longest > 0
+    assert lengths == [0, longest / 5, longest, longest / 2]
 
 
 def test_as_many_bars_are_shown_as_fit() -> None:

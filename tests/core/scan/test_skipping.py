@@ -306,6 +306,7 @@ def test_constant_is_never_sql_of_the_caller() -> None:
         ("nope = 1", 0, "no column nope"),
         ("id = 1 and\n s.z > 2", 12, "no column s.z"),
         ("id = ", 3, "missing"),
+        ("id = 1 or\n\n(id = ", 15, "missing"),
         ("sum(id) > 1", 4, "aggregate"),
         ("id in (select 1)", None, "query"),
         ("row_number() over (order by id) = 1", None, "window"),
