@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from threading import Barrier, Thread
+from collections.abc import Callable
+from threading import Barrier, Event, Thread
 
 import pytest
 
@@ -77,3 +78,47 @@ def test_every_value_can_be_forgotten() -> None:
     assert (thing.more, thing.value) == (2, 1)
     forget_all(thing)
     assert (thing.more, thing.value) == (3, 2)
+
+
+class Slow:
+    """Its value is the source when the computation began. The computation waits for `go_on`."""
+
+    def __init__(self) -> None:
+        self.source = 1
+        self.began, self.go_on = Event(), Event()
+
+    @once
+    def value(self) -> int:
+        found = self.source
+        self.began.set()
+        assert self.go_on.wait(10)
+        return found
+
+
+def running(thing: Slow) -> Thread:
+    """A thread that has begun to compute the value of 1."""
+    thread = Thread(target=lambda: thing.value)
+    thread.start()
+    assert thing.began.wait(10)
+    thing.source = 2
+    return thread
+
+
+@pytest.mark.parametrize("forget", [forget_all, Slow.value.forget], ids=["all", "one"])
+def test_value_that_is_forgotten_during_its_computation_is_computed_again(forget: Callable[[Slow], None]) -> None:
+    thing = Slow()
+    thread = running(thing)
+    forget(thing)
+    thing.go_on.set()
+    thread.join()
+    assert not Slow.value.is_computed(thing)
+    assert thing.value == 2
+
+
+def test_value_that_is_replaced_during_its_computation_stays() -> None:
+    thing = Slow()
+    thread = running(thing)
+    Slow.value.replace(thing, 7)
+    thing.go_on.set()
+    thread.join()
+    assert thing.value == 7

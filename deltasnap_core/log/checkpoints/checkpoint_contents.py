@@ -22,7 +22,7 @@ from deltasnap_core.log.checkpoints.checkpoint_rules import (
     leaves_of_groups,
 )
 from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, null_counts
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, decode_line, lines_with, read_lines
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
@@ -142,14 +142,9 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
     if not groups:
         return []
     rows: list[dict[str, Any]] = []
-    try:
-        with _opened(store, part) as parquet:
-            for group in groups:
-                rows += _values(parquet.read_row_group(group, columns=[column]), column)
-    except UNREADABLE as error:
-        raise CorruptLogError(
-            path=part.file.path, reason=f"column {column} could not be read: {one_line(error)}"
-        ) from error
+    with _opened(store, part, f"column {column} could not be read") as parquet:
+        for group in groups:
+            rows += _values(parquet.read_row_group(group, columns=[column]), column)
     return [row for row in rows if row.get(witness) is not None]
 
 
@@ -162,17 +157,12 @@ def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[s
     if not wanted:
         return []
     found: list[tuple[str, dict[str, Any]]] = []
-    try:
-        with _opened(store, part) as parquet:
-            for group, leaves in wanted:
-                columns = [column for column in NON_FILE_COLUMNS if column in leaves]
-                rows = parquet.read_row_group(group, columns=[*columns, *leaves.values()])
-                check_rows(part.file.path, rows, leaves)
-                found += [(column, value) for column in columns for value in _values(rows, column)]
-    except UNREADABLE as error:
-        raise CorruptLogError(
-            path=part.file.path, reason=f"its actions could not be read: {one_line(error)}"
-        ) from error
+    with _opened(store, part, "its actions could not be read") as parquet:
+        for group, leaves in wanted:
+            columns = [column for column in NON_FILE_COLUMNS if column in leaves]
+            rows = parquet.read_row_group(group, columns=[*columns, *leaves.values()])
+            check_rows(part.file.path, rows, leaves)
+            found += [(column, value) for column in columns for value in _values(rows, column)]
     return [(column, value) for column, value in found if value.get(NON_FILE_COLUMNS[column]) is not None]
 
 
@@ -182,8 +172,13 @@ def _values(rows: pa.Table, column: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _opened(store: LogStore, part: CheckpointFile) -> Iterator[pq.ParquetFile]:
-    with store.open(part.file.path) as stream:
+def _opened(store: LogStore, part: CheckpointFile, problem: str) -> Iterator[pq.ParquetFile]:
+    """Open a part. problem: what damage found within the block means. Errors: CorruptLogError; StorageError."""
+    path = part.file.path
+    with (
+        damage_as(lambda error: CorruptLogError(path=path, reason=f"{problem}: {one_line(error)}")),
+        store.open(path) as stream,
+    ):
         yield verified_parquet(stream, part.metadata)
 
 
@@ -201,14 +196,16 @@ def _open_all(store: LogStore, files: Iterable[FileStatus]) -> tuple[CheckpointF
 
 
 def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
-    try:
-        with store.open(file.path) as stream:
-            parquet = pq.ParquetFile(stream)
-            metadata, schema = checked(parquet.metadata, stream.seek(0, SEEK_END)), parquet.schema_arrow
-    except FileNotFoundError as error:
-        raise CorruptLogError(path=file.path, reason="expected a file of the checkpoint, found none") from error
-    except UNREADABLE as error:
-        raise CorruptLogError(path=file.path, reason=f"expected Parquet: {one_line(error)}") from error
+    def corrupt(error: Exception) -> CorruptLogError:
+        is_missing = isinstance(error, FileNotFoundError)
+        reason = (
+            "expected a file of the checkpoint, found none" if is_missing else f"expected Parquet: {one_line(error)}"
+        )
+        return CorruptLogError(path=file.path, reason=reason)
+
+    with damage_as(corrupt), store.open(file.path) as stream:
+        parquet = pq.ParquetFile(stream)
+        metadata, schema = checked(parquet.metadata, stream.seek(0, SEEK_END)), parquet.schema_arrow
     check_columns(file.path, schema)
     check_footer(file.path, metadata, schema)
     add = schema.field("add").type if "add" in schema.names else None

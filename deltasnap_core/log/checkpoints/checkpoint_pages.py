@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.storage.log_store import LogStore
 
 _BATCH_BYTES = 32 << 20
@@ -31,12 +31,11 @@ def read_every_page(store: LogStore, contents: CheckpointContents) -> None:
 
 
 def _read(store: LogStore, part: CheckpointFile) -> None:
-    try:
-        with store.open(part.file.path) as stream:
-            read_pages(stream, part.metadata)
-    except UNREADABLE as error:
-        reason = f"its pages could not be read: {one_line(error)}"
-        raise CorruptLogError(path=part.file.path, reason=reason) from error
+    def corrupt(error: Exception) -> CorruptLogError:
+        return CorruptLogError(path=part.file.path, reason=f"its pages could not be read: {one_line(error)}")
+
+    with damage_as(corrupt), store.open(part.file.path) as stream:
+        read_pages(stream, part.metadata)
 
 
 def read_pages(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> None:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltasnap_core.errors import StorageError
+
 UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 """The errors of reading damaged Parquet. ValueError: invalid UTF-8; ArithmeticError: invalid dates; TypeError: invalid
 map keys.
 """
+
+
+@contextmanager
+def damage_as(error_of: Callable[[Exception], Exception], *also: type[Exception]) -> Iterator[None]:
+    """Raise the result of `error_of` for damaged Parquet, and for the errors `also`.
+
+    A StorageError passes: a request that failed says nothing about the file.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except (*UNREADABLE, *also) as error:
+        raise error_of(error) from error
 
 
 def verified_parquet(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:

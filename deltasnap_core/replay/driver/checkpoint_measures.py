@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.replay.driver.checkpoint_shares import (
     BATCH_ROWS,
@@ -59,8 +60,6 @@ def _gathered(measures: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def _measures(store: LogStore, share: Share, *, use_threads: bool) -> Iterator[pa.Table]:
     for actions in share.batches(store, use_threads=use_threads):
-        try:
+        with damage_as(partial(unreadable, share.part.file.path)):
             rows = measures_of(actions)
-        except UNREADABLE as error:
-            raise unreadable(share.part.file.path, error) from error
         yield rows.filter(rows["path"].is_valid()) if rows["path"].null_count else rows

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.storage.log_store import LogStore
 
 BATCH_ROWS = 1 << 16
@@ -51,16 +52,13 @@ class Share:
         size = sum(group.total_byte_size for group in groups)
         row_bytes = max(size / max(self.num_rows, 1), 1)
         batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
-        try:
-            with store.open(path) as stream:
-                parquet = verified_parquet(stream, metadata)
-                for batch in parquet.iter_batches(
-                    batch_rows, row_groups=list(self.row_groups), columns=list(self.columns), use_threads=use_threads
-                ):
-                    _check_paths(batch)
-                    yield pa.Table.from_batches([batch])
-        except UNREADABLE as error:
-            raise unreadable(path, error) from error
+        with damage_as(partial(unreadable, path)), store.open(path) as stream:
+            parquet = verified_parquet(stream, metadata)
+            for batch in parquet.iter_batches(
+                batch_rows, row_groups=list(self.row_groups), columns=list(self.columns), use_threads=use_threads
+            ):
+                _check_paths(batch)
+                yield pa.Table.from_batches([batch])
 
 
 def _check_paths(batch: pa.RecordBatch) -> None:

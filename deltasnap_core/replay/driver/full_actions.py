@@ -6,6 +6,7 @@ Raises UnusualError for actions in a form that Arrow may read differently from S
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.log.commits.action_lines import lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
@@ -39,10 +40,8 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     parts = _plain_parts(log)
 
     def read(share: Share, use_threads: bool) -> list[pa.Table]:
-        try:
+        with damage_as(partial(unreadable, share.part.file.path)):
             return [full_actions(batch) for batch in share.batches(store, use_threads=use_threads)]
-        except UNREADABLE as error:
-            raise unreadable(share.part.file.path, error) from error
 
     columns = [*(f"add.{field.name}" for field in ADDS), "remove.path"]
     shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptStoreError, one_line
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.action_lines import MEASURED_LINES
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
@@ -147,13 +147,13 @@ class DriverRows:
     def _read(self, file: StoreFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Return the result of `made`, called with some columns of a file."""
         path = join_url(self.folder, file.path)
-        try:
-            with self.storage.open(path) as stream:
-                known = pq.read_metadata(BytesIO(read_footer(stream, file.size, file.footer)))
-                return made(verified_parquet(stream, known).read(columns=list(columns)))
-        except (*UNREADABLE, KeyError) as error:
-            reason = f"file actions could not be read: {one_line(error)}"
-            raise CorruptStoreError(path=path, reason=reason) from error
+
+        def corrupt(error: Exception) -> CorruptStoreError:
+            return CorruptStoreError(path=path, reason=f"file actions could not be read: {one_line(error)}")
+
+        with damage_as(corrupt, KeyError), self.storage.open(path) as stream:
+            known = pq.read_metadata(BytesIO(read_footer(stream, file.size, file.footer)))
+            return made(verified_parquet(stream, known).read(columns=list(columns)))
 
 
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptStoreError
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
 from deltasnap_core.replay.spark.parquet_writing import write_parquet
@@ -102,10 +103,8 @@ class ParquetFiles:
 
     def _data_file(self, status: FileStatus) -> StoreFile:
         footer = self._footer(status.path, status.size)
-        try:
+        with damage_as(partial(_corrupt, status.path, "expected the Parquet just written")):
             rows = pq.read_metadata(BytesIO(footer)).num_rows
-        except UNREADABLE as error:
-            raise CorruptStoreError(path=status.path, reason=f"expected the Parquet just written: {error}") from error
         path = status.path.removeprefix(join_url(self.folder, ""))
         return StoreFile(path=path, size=status.size, rows=rows, footer=footer_digest(footer))
 
@@ -114,8 +113,9 @@ class ParquetFiles:
             self._footer(join_url(self.folder, file.path), file.size, file.footer)
 
     def _footer(self, path: str, size: int, written: str | None = None) -> bytes:
-        try:
-            with self.storage.open(path) as stream:
-                return read_footer(stream, size, written)
-        except UNREADABLE as error:
-            raise CorruptStoreError(path=path, reason=f"its footer could not be read: {error}") from error
+        with damage_as(partial(_corrupt, path, "its footer could not be read")), self.storage.open(path) as stream:
+            return read_footer(stream, size, written)
+
+
+def _corrupt(path: str, problem: str, error: Exception) -> CorruptStoreError:
+    return CorruptStoreError(path=path, reason=f"{problem}: {error}")

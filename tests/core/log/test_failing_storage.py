@@ -1,0 +1,82 @@
+"""A storage that fails while a checkpoint is read: the request failed, the checkpoint is not damaged."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from deltasnap_core import FsspecLogStore, StorageError, TableLog
+from deltasnap_core.log.condition.table_condition import FaultKind
+from deltasnap_core.storage.storage_errors import translated_stream
+from deltasnap_core.storage.urls import to_url
+from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
+from tests.without_spark import log_without_spark
+
+
+class FailingStream(io.BytesIO):
+    def read(self, *_: int | None) -> bytes:
+        raise TimeoutError("503 Slow Down")
+
+
+class FailingStore(FsspecLogStore):
+    """Files of checkpoints can be opened a number of times. Then opening or reading them fails."""
+
+    def __init__(self, sound: int, fails_to: str) -> None:
+        super().__init__()
+        self.sound, self.fails_to, self.failed = sound, fails_to, 0
+
+    def open(self, path: str) -> BinaryIO:
+        if ".checkpoint." in path or "_sidecars" in path:
+            self.sound -= 1
+            if self.sound < 0:
+                self.failed += 1
+                if self.fails_to == "open":
+                    raise StorageError(path=path, reason="503 Slow Down")
+                return translated_stream(path, FailingStream(super().open(path).read()))
+        return super().open(path)
+
+
+def log_of(tmp_path: Path, store: FailingStore, style: CheckpointStyle) -> TableLog:
+    first = [protocol(), metadata()]
+    log = write_log(tmp_path, {v: [*(first if v == 0 else []), add(f"f{v}")] for v in range(4)})
+    write_checkpoint(log, 2, style, [*first, *(add(f"f{v}") for v in range(3))])
+    return TableLog(store, f"{to_url(tmp_path)}/_delta_log")
+
+
+@pytest.mark.parametrize("fails_to", ["open", "read"])
+@pytest.mark.parametrize("style", [style for style in STYLES if "json" not in style])
+def test_failed_request_for_a_checkpoint_is_a_storage_error(
+    tmp_path: Path, style: CheckpointStyle, fails_to: str
+) -> None:
+    for sound in range(20):
+        store = FailingStore(sound, fails_to)
+        log = log_of(tmp_path, store, style)
+        try:
+            _ = log_without_spark(log).snapshot.computed_state
+        except StorageError as error:
+            assert "503 Slow Down" in str(error)  # noqa: PT017  it need not fail
+            assert store.failed
+        else:
+            break
+    assert not store.failed
+    assert sound > 2  # footers, then actions
+
+
+@pytest.mark.parametrize("fails_to", ["open", "read"])
+@pytest.mark.parametrize("style", ["classic", "multipart"])
+def test_condition_reports_a_failed_request_and_no_damage(
+    tmp_path: Path, style: CheckpointStyle, fails_to: str
+) -> None:
+    for sound in range(20):
+        store = FailingStore(sound, fails_to)
+        condition = log_of(tmp_path, store, style).condition()
+        if not store.failed:
+            break
+        assert {fault.kind for fault in condition.faults} == {FaultKind.STORAGE_FAILED}
+        assert condition.mark == "error"
+    assert condition.faults == ()
+    assert sound > 2
