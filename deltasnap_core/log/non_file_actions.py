@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,8 +44,10 @@ class NonFileActions:
         actions += [("domainMetadata", domain) for domain in self.domains.values()]
         yield from ({name: action.to_json()} for name, action in actions if action is not None)
 
-    def advanced(self, actions: Iterable[Any]) -> NonFileActions:
+    def advanced(self, actions: Sequence[Any]) -> NonFileActions:
         """Return the state after further actions, given in log order. Delta's `InMemoryLogReplay.append`."""
+        if not actions:
+            return self
         protocol, metadata = self.protocol, self.metadata
         transactions, domains = dict(self.transactions), dict(self.domains)
         for action in actions:
@@ -65,9 +67,7 @@ class NonFileActions:
     def advanced_by(self, batch: CommitBatch) -> NonFileActions:
         """Return the state after further commits. Errors: CorruptLogError naming file and line."""
         by_version = non_file_actions_by_version(batch)
-        if not by_version:
-            return self
-        return self.advanced(action for version in sorted(by_version) for action in by_version[version])
+        return self.advanced([action for version in sorted(by_version) for action in by_version[version]])
 
     def without_transactions(self, dropped: Mapping[str, SetTransaction]) -> NonFileActions:
         """Return the state without certain transactions (by application id): these objects, not equal ones."""

@@ -146,7 +146,7 @@ class TableLog:
         """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
 
         listing:     of the whole log; None: list the log.
-        first:       the first version whose commit is read; None: read the commits that the latest version needs.
+        first:       the first version to check; None: the latest. Everything that it and later versions need is read.
         sound_until: the commits up to this version are known to be sound, for example because the versions are stored.
                      They are not read.
         read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.

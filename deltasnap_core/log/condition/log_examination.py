@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from deltasnap_core.errors import (
     CorruptLogError,
@@ -51,8 +53,7 @@ from deltasnap_core.storage.urls import join_url
 
 _COMMITS_AT_ONCE = 64
 # A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
-_ANY_PROTOCOL = Protocol(min_reader_version=1, min_writer_version=1)
-_ANY_METADATA = Metadata(id="")
+_SOUND = NonFileActions(protocol=Protocol(min_reader_version=1, min_writer_version=1), metadata=Metadata(id=""))
 _DENIED = re.compile(
     r"(?i)permission denied|access ?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|\b40[13]\b|credential"
     r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|authentication"
@@ -71,7 +72,7 @@ def examine_log(
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
 
     listing:     of the whole log; None: list it here.
-    first:       the first version whose commit is read; None: read the commits that the latest version needs.
+    first:       the first version to check; None: the latest. Everything that it and the later versions need is read.
     sound_until: the commits up to this version are known to be sound and are not read.
     read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     """
@@ -141,6 +142,15 @@ class _Blame:
         return VersionRanges(((self.start, self.start if self.end is None else self.end),))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KnownState:
+    """The non-file actions at a version. last: the last version of its run of readable versions."""
+
+    version: int
+    actions: NonFileActions
+    last: int
+
+
 @dataclass(slots=True)
 class _Commits:
     """The commits that were read. broken: by version, the reason why a commit is not usable."""
@@ -167,20 +177,21 @@ class _Examination:
         self._read_pages = read_pages
         self._broken: dict[CheckpointProvider, DeltaSnapError] = {}
         self._sound: CheckpointProvider | None = None
-        self._base = NonFileActions()
+        self._states: dict[int, NonFileActions] = {}  # of the sound checkpoints that were read
         self._names: list[str] = []
 
     def condition(self, first: int | None, sound_until: int) -> TableCondition:
-        self._read_checkpoints()
+        self._sound = self._newest_sound(self._latest)
         start = -1 if self._sound is None else self._sound.version
-        wanted = start + 1 if first is None else min(first, start + 1)
-        commits = self._read_commits(max(wanted, sound_until + 1))
-        loadable, blames = self._walk(commits.broken)
+        first = start + 1 if first is None else first
+        if sound_until + 1 < first <= start:
+            before = self._newest_sound(first)
+            first = 0 if before is None else before.version + 1
+        commits = self._read_commits(max(min(first, start + 1), sound_until + 1))
+        loadable, blames = self._walk(commits.broken, first)
         readable = VersionRanges.of(loadable)
-        unusable = [
-            *self._protocol_faults(commits, start, sound_until, readable),
-            *self._timestamp_faults(commits, start, sound_until, readable),
-        ]
+        states = [*self._known_states(commits, sound_until, readable)]
+        unusable = [*self._protocol_faults(states), *self._timestamp_faults(commits, states)]
         ambiguous = self._ambiguous_commits(commits)
         lost = joined(fault.versions for fault in unusable)
         faults = [*self._commit_faults(blames), *unusable, *self._empty_commits(commits), *ambiguous]
@@ -195,31 +206,47 @@ class _Examination:
             checkpoints_read=tuple(self._names),
             pages_read=self._read_pages,
         )
-        return found.with_schema_of(self._newest_metadata(commits, start, sound_until, readable))
+        metadata = states[-1].actions.metadata if states else None
+        return found.with_schema_of(None if metadata is _SOUND.metadata else metadata)
 
-    def _newest_metadata(
-        self, commits: _Commits, start: int, sound_until: int, readable: VersionRanges
-    ) -> Metadata | None:
-        """Return the metadata of the newest readable version; None: unknown, or it has none."""
-        state = self._base if start >= sound_until else NonFileActions()
-        for version in sorted(v for v in commits.actions if v > max(start, sound_until) and v in readable):
-            state = state.advanced(commits.actions[version])
-        return state.metadata
+    def _newest_sound(self, version: int) -> CheckpointProvider | None:
+        """Return the newest sound checkpoint up to a version. Reads checkpoints, newest first, until one is sound."""
+        found = (each for each in self._listing.checkpoints if each.version <= version)
+        return next((each for each in found if self._is_sound(each)), None)
 
-    def _read_checkpoints(self) -> None:
-        """Read checkpoints, newest first, until one is sound."""
-        for provider in self._listing.checkpoints:
-            self._names += [file.name for file in provider.files]
-            try:
-                contents = open_checkpoint(self._store, provider, self._builder.log_path)
-                self._base = load_non_file_actions(self._store, contents, EMPTY_BATCH)
-                if self._read_pages:
-                    read_every_page(self._store, contents)
-            except (CorruptLogError, StorageError) as error:
-                self._broken[provider] = error
-            else:
-                self._sound = provider
-                return
+    def _is_sound(self, provider: CheckpointProvider) -> bool:
+        """Read a checkpoint, and return whether it is sound. Only of the newest one, every page is read."""
+        if provider in self._broken or provider.version in self._states:
+            return provider not in self._broken
+        self._names += [file.name for file in provider.files]
+        try:
+            contents = open_checkpoint(self._store, provider, self._builder.log_path)
+            state = load_non_file_actions(self._store, contents, EMPTY_BATCH)
+            if self._read_pages and not self._states:
+                read_every_page(self._store, contents)
+        except (CorruptLogError, StorageError) as error:
+            self._broken[provider] = error
+            return False
+        self._states[provider.version] = state
+        return True
+
+    def _known_states(self, commits: _Commits, sound_until: int, readable: VersionRanges) -> Iterator[_KnownState]:
+        """Yield the states of readable versions, ascending: at known checkpoints and at commits with non-file actions.
+
+        A run of versions begins at a checkpoint, at version 0, or after the versions that are known to be sound.
+        """
+        known = sorted({*self._states, *commits.actions})
+        for first, last in readable.runs:
+            state = _SOUND if first <= sound_until else NonFileActions() if first == 0 else None
+            for version in known[bisect_left(known, max(first, sound_until)) : bisect_right(known, last)]:
+                if version > sound_until and state is not None and version in commits.actions:
+                    state = state.advanced(commits.actions[version])
+                lacks_action = state is None or state.protocol is None or state.metadata is None
+                if version in self._states or (lacks_action and self._is_start(version)):
+                    state = self._states[version]
+                if state is None or (version == sound_until and state is _SOUND):
+                    continue
+                yield _KnownState(version=version, actions=state, last=last)
 
     def _read_commits(self, first: int) -> _Commits:
         found = _Commits()
@@ -240,15 +267,19 @@ class _Examination:
             except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
                 found.broken[commit_version(commit.path)] = error
 
-    def _walk(self, broken: Mapping[int, DeltaSnapError]) -> tuple[list[int], list[_Blame]]:
-        """Return the loadable versions, ascending, and why the others are not loadable."""
-        # A storage failure is not damage: a load does not fall back to an older checkpoint.
-        refused = {p.version: e for p, e in self._broken.items() if isinstance(e, StorageError)}
+    def _walk(self, broken: Mapping[int, DeltaSnapError], first: int) -> tuple[list[int], list[_Blame]]:
+        """Return the loadable versions, ascending, and why the others are not loadable.
+
+        first: the first version to check. A later checkpoint is read if a run of versions begins with it.
+        """
         starts = {p.version for p in self._listing.checkpoints if p not in self._broken}
         commits, loadable = self._listing.commits, list[int]()
         blames, blamed = list[_Blame](), list[_Blame]()
         previous = -1
         for version in sorted({*commits, *(p.version for p in self._listing.checkpoints)}):
+            needs_start = blamed or version > previous + 1 or version not in commits or version in broken
+            if version in starts and needs_start and version >= first and not self._is_start(version):
+                starts.remove(version)
             if version > previous + 1 and (version not in starts or loadable):
                 blamed.append(_Blame(start=previous + 1, missing=(previous + 1, version - 1)))
             if version in starts:
@@ -262,8 +293,8 @@ class _Examination:
                 blamed.append(_Blame(start=version, missing=(version, version)))
             elif version in broken:
                 blamed.append(_Blame(start=version, error=broken[version]))
-            if version in refused:
-                blamed.append(_Blame(start=version, error=refused[version]))
+            if (refused := self._refused(version)) is not None:
+                blamed.append(_Blame(start=version, error=refused))
             if not blamed:
                 loadable.append(version)
             previous = version
@@ -272,6 +303,15 @@ class _Examination:
         if self._broken and not loadable:  # the cleanup assumed that the checkpoint is sound
             blamed = [blame for blame in blamed if blame.missing is None or blame.start > 0]
         return loadable, [*blames, *blamed]
+
+    def _is_start(self, version: int) -> bool:
+        """Return whether a version has a sound checkpoint."""
+        return any(self._is_sound(each) for each in self._listing.checkpoints if each.version == version)
+
+    def _refused(self, version: int) -> StorageError | None:
+        """Return why a checkpoint could not be read. This is no damage: a load does not fall back to an older one."""
+        found = (error for provider, error in self._broken.items() if provider.version == version)
+        return next((error for error in found if isinstance(error, StorageError)), None)
 
     def _commit_faults(self, blames: Iterable[_Blame]) -> Iterator[Fault]:
         for blame in blames:
@@ -307,9 +347,9 @@ class _Examination:
                 yield self._checkpoint_fault(unusable.version, unusable.files[0].path, unusable.reason, lost)
 
     def _checkpoint_fault(self, version: int, path: str, reason: str, lost: VersionRanges) -> Fault:
-        is_lost = version in lost or (not lost and not self._has_start(version))
-        if is_lost or not self._has_start(version):
-            return corrupt_checkpoint(version, path, reason, None, VersionRanges(((version, self._latest),)))
+        if version in lost or not self._has_start(version):
+            end = min((known for known in self._states if known > version), default=self._latest + 1) - 1
+            return corrupt_checkpoint(version, path, reason, None, VersionRanges(((version, max(version, end)),)))
         start = None if self._sound is None or self._sound.version > version else self._sound.version
         count = sum(1 for commit in self._listing.commits if commit > (-1 if start is None else start))
         commits = "1 commit" if count == 1 else f"{count:,} commits"
@@ -321,44 +361,36 @@ class _Examination:
         """Return whether a replay of the version can start from an older sound checkpoint or from commit 0."""
         return 0 in self._listing.commits or (self._sound is not None and self._sound.version <= version)
 
-    def _protocol_faults(
-        self, commits: _Commits, start: int, sound_until: int, loadable: VersionRanges
-    ) -> Iterator[Fault]:
+    def _protocol_faults(self, states: Iterable[_KnownState]) -> Iterator[Fault]:
         """Yield the faults of versions that have all files but are not readable, by protocol or missing action."""
-        state, problem = self._base, self._problem_of(self._base, start) if start >= 0 else None
-        if sound_until > start:  # the commits in between were not read: check only the later ones
-            commits = _Commits(actions={v: a for v, a in commits.actions.items() if _has_protocol(a)})
-            start, problem = sound_until, None
-            state = state.advanced([_ANY_PROTOCOL, _ANY_METADATA])
-        since: int | None = start if problem is not None else None
-        ends = [run for run in loadable.runs if run[1] >= start]
-        if not ends:
-            return
-        last = ends[-1][1]
-        for version in sorted(v for v in commits.actions if v > start and v in loadable):
-            state = state.advanced(commits.actions[version])
-            found = self._problem_of(state, version)
-            if _same(found, problem):
-                continue
-            if problem is not None and since is not None:
-                yield _fault_of(problem, VersionRanges(((since, version - 1),)))
-            problem, since = found, version
-        if problem is not None and since is not None:
-            yield _fault_of(problem, VersionRanges(((since, last),)))
+        for last, run in groupby(states, key=lambda state: state.last):
+            problem: Fault | UnsupportedProtocolError | None = None
+            since, checked = last, None
+            for state in run:
+                if state.actions is checked:
+                    continue
+                checked = state.actions
+                found = self._problem_of(state.actions, state.version)
+                if _same(found, problem):
+                    continue
+                if problem is not None:
+                    yield _fault_of(problem, VersionRanges(((since, state.version - 1),)))
+                problem, since = found, state.version
+            if problem is not None:
+                yield _fault_of(problem, VersionRanges(((since, last),)))
 
-    def _timestamp_faults(
-        self, commits: _Commits, start: int, sound_until: int, loadable: VersionRanges
-    ) -> Iterator[Fault]:
+    def _timestamp_faults(self, commits: _Commits, states: Iterable[_KnownState]) -> Iterator[Fault]:
         """Yield the faults of commits without the in-commit timestamp that the properties in force require."""
-        state = self._base if start >= sound_until else NonFileActions()
         errors: dict[int, CorruptLogError] = {}
-        for version in sorted(v for v in commits.actions if v > max(start, sound_until) and v in loadable):
-            state = state.advanced(commits.actions[version])
-            if state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration):
+        for state in states:
+            metadata = state.actions.metadata
+            if state.version not in commits.infos or metadata is None:
+                continue
+            if in_commit_timestamps_enabled(metadata.configuration):
                 try:
-                    in_commit_timestamp(self._listing.commits[version], commits.infos[version])
+                    in_commit_timestamp(self._listing.commits[state.version], commits.infos[state.version])
                 except CorruptLogError as error:
-                    errors[version] = error
+                    errors[state.version] = error
         for first, last in VersionRanges.of([*errors]).runs:
             found = errors[first]
             yield corrupt_commit(first, found.path, found.line, found.reason, VersionRanges(((first, last),)))
@@ -404,10 +436,6 @@ def _actions_of(
     infos = batch.commit_infos()
     found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
     return found | non_file_actions_by_version(batch), infos
-
-
-def _has_protocol(actions: Iterable[object]) -> bool:
-    return any(isinstance(action, Protocol) for action in actions)
 
 
 def _same(one: Fault | UnsupportedProtocolError | None, other: Fault | UnsupportedProtocolError | None) -> bool:
