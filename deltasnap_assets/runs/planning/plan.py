@@ -177,12 +177,12 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
 
     Versions that are done are left out. If the table was dropped and created again, all its partitions are dropped
     first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
-    It also holds for versions that the store lost to a fork which a run found. Pruned versions stay done.
+    It also holds for versions that the store lost, for example to a fork which a run found. Pruned versions stay done.
     """
     is_recreated = known.generation is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     kept = () if is_recreated else tuple(v for v in known.versions if fork is None or v <= fork)
-    done = frozenset[int]() if is_recreated else known.done - _lost_to_a_fork(known.done, stored)
+    done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
     chosen = missing[: table.max_versions_per_run]
     add = tuple(sorted(set(chosen).difference(kept)))
@@ -217,12 +217,18 @@ def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
     return status.latest if max(known.versions, default=-1) > status.latest else None
 
 
-def _lost_to_a_fork(done: frozenset[int], stored: Stored | None) -> frozenset[int]:
-    """Return the versions that are materialized but not stored, after the first stored one. Pruned ones are older."""
-    if stored is None or not stored.versions:
+def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
+    """Return the versions that are materialized but not stored, except pruned ones.
+
+    Pruned versions are older than the first stored one, and their partitions are removed. Pruning leaves at least one
+    version: an empty store was lost, moved or replaced.
+    """
+    if stored is None:
         return frozenset()
+    if not stored.versions:
+        return known.done.intersection(known.versions)
     earliest = min(stored.versions)
-    return frozenset(version for version in done if version > earliest and version not in stored.versions)
+    return frozenset(version for version in known.done if version > earliest and version not in stored.versions)
 
 
 def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version: int, table_id: str) -> dict[str, str]:

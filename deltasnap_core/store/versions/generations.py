@@ -44,7 +44,8 @@ class LogRelation(Enum):
 class CommonVersion:
     """The last version that the store and the log have in common.
 
-    version:       the last stored version that is also in the log; None: there is none.
+    version:       the last stored version that is also in the log; None: there is none. If the log was rolled back to
+                   before the first stored version, the last version of the log.
     table_id:      the stored table id at that version; None: there is no such version.
     in_force:      the current stored versions, ascending.
     latest_in_log: the last version of the log.
@@ -114,7 +115,7 @@ def find_common_version(
         table_id=comparison.table_id(version),
         in_force=tuple(name.version for name in in_force),
         latest_in_log=latest,
-        lost=versions.lost_after(latest) if latest == version else VersionRanges(),
+        lost=versions.lost_after(latest) if latest in (version, versions.fork_point) else VersionRanges(),
     )
 
 
@@ -166,6 +167,8 @@ class _Comparison:
             return LogRelation.ROLLED_BACK if is_shorter else LogRelation.SAME, kept
         if same is None and not is_shorter and self._is_cleaned_up():
             return LogRelation.SAME, self.in_force[-1].version
+        if same is None and self.in_force[0].version > latest and self._has_same_table_id():
+            return LogRelation.ROLLED_BACK, latest
         version = None if same is None else self._last_same()
         return (LogRelation.RECREATED if version is None else LogRelation.FORKED), version
 
@@ -236,6 +239,10 @@ class _Comparison:
             earliest = min((file.modification_time for file in self.listing.commits.values()), default=None)
             if earliest is not None and earliest < manifest.timestamp:
                 return False
+        return self._has_same_table_id()
+
+    def _has_same_table_id(self) -> bool:
+        for manifest in self._manifests([self.in_force[-1]]):
             try:
                 return self.log.latest().metadata.id == manifest.table_id
             except (ActionNotFoundError, CorruptLogError):

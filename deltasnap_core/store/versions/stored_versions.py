@@ -73,14 +73,24 @@ class StoredVersions:
     def lost_after(self, version: int) -> VersionRanges:
         """Return the versions after `version` that were stored when the table was last written to.
 
-        A fork without its own versions marks a log that was rolled back and not written on.
+        A fork without versions after its fork point marks a log that was rolled back and not written on.
         """
-        written = {name.generation for name in self.manifests}
+        written = {
+            name.generation
+            for name in self.manifests
+            if (fork := fork_of(name.generation)) is None or name.version > fork.version
+        }
         newest = self.current_generation
         while newest is not None and newest not in written:
             newest = next((parent for parent, _ in self.ancestry(newest)[1:]), None)
         names = () if newest is None else self.lineage(newest)
         return VersionRanges.of(name.version for name in names if name.version > version)
+
+    @property
+    def fork_point(self) -> int | None:
+        """The last version that the newest generation shares with its parent; None: it has no parent."""
+        fork = None if self.current_generation is None else fork_of(self.current_generation)
+        return None if fork is None else fork.version
 
     def next_generation(self, table_id: str) -> str:
         """Return the name of a new generation that shares nothing with the stored ones."""

@@ -19,6 +19,7 @@ from deltasnap_assets.runs.planning.plan import (
     ASSET_NAMES,
     Known,
     Plan,
+    Stored,
     delta_log_key,
     known_of,
     plan,
@@ -28,7 +29,7 @@ from deltasnap_assets.runs.planning.plan import (
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
-from deltasnap_core import LogStatus
+from deltasnap_core import CommonVersion, LogRelation, LogStatus
 from tests.builders import add, metadata, protocol, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,6 +56,22 @@ def test_first_poll_requests_the_oldest_versions_up_to_the_limit() -> None:
 def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), generation="g")
     assert requested(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
+
+
+def stored(*versions: int) -> Stored:
+    relation = LogRelation.SAME if versions else LogRelation.NEW
+    common = CommonVersion(relation=relation, version=max(versions, default=None), in_force=versions, latest_in_log=5)
+    return Stored(common=common, versions=frozenset(versions))
+
+
+def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones() -> None:
+    # The versions 0 and 1 were pruned: their partitions are gone.
+    known = Known(versions=(2, 3, 4, 5), done=frozenset(range(6)), generation="g")
+    assert requested(plan(table(), status(0, 5), known, stored())) == ((), ((2, 5),))
+    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5))) == ((), ((4, 4),))
+    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((), ())
+    assert requested(plan(table(), status(0, 5), known, stored(4, 5))) == ((), ())
+    assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
 
 
 def test_plan_without_new_versions_is_empty() -> None:

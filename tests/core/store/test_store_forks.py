@@ -27,7 +27,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.store_reader import StoreReader
 from deltasnap_core.store.versions.generations import LogRelation
-from tests.builders import CountingLogStore, mtime_of, write_log
+from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version
 
@@ -146,6 +146,37 @@ def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
     assert small.common_version("events", TableLog.for_path(table)).relation is LogRelation.SAME
     small.begin_fork("events", common)
     assert small.versions("events") == list(range(5))
+
+
+@pytest.mark.parametrize("stored_again", [False, True], ids=["nothing written", "latest written"])
+def test_log_rolled_back_to_before_the_first_stored_version_has_lost_versions_until_it_is_written_on(
+    spark: SparkSession, table: Path, store: SnapshotStore, stored_again: bool
+) -> None:
+    store.write_range("events", log_of(spark, table), 3, 6)
+    restore(table, 1)
+    common = store.common_version("events", TableLog.for_path(table))
+    assert (common.relation, common.version, common.lost.text()) == (LogRelation.ROLLED_BACK, 1, "3 to 6")
+    store.begin_fork("events", common)
+    assert store.versions("events") == []
+    if stored_again:
+        store.write_range("events", log_of(spark, table), 1, 1)
+        assert store.versions("events") == [1]
+    assert store.common_version("events", TableLog.for_path(table)).lost.text() == "3 to 6"
+    restore(table, 3, after=1)
+    assert not store.common_version("events", TableLog.for_path(table)).lost
+    store.write_range("events", log_of(spark, table), 3, 3)
+    assert files_of(store, 3) == expected_files(3, after=1)
+    assert not store.common_version("events", TableLog.for_path(table)).lost
+
+
+def test_another_table_with_fewer_versions_is_no_rollback(
+    spark: SparkSession, table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(spark, table), 3, 6)
+    shutil.rmtree(table)
+    write_log(table, {0: [protocol(), metadata(table_id="another")]})
+    common = store.common_version("events", TableLog.for_path(table))
+    assert (common.relation, common.version, common.lost.text()) == (LogRelation.RECREATED, None, "")
 
 
 class SwappedLogStore:
