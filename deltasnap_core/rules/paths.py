@@ -15,6 +15,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltasnap_core.rules.sql_text import string_sql
+
 _FILE_URL = "file:///"
 _HEX_PAIR = "[0-9A-Fa-f]{2}"
 _HEX_BYTES = re.compile(_HEX_PAIR.encode())
@@ -22,9 +24,9 @@ _HEX_BYTES = re.compile(_HEX_PAIR.encode())
 
 def canonical_path_sql(raw: str, log_path: str) -> str:
     """Return SQL for the canonical form of a path. raw: SQL."""
-    root = _file_system_of(log_path).replace("\\", "\\\\").replace("'", "\\'")
+    root = string_sql(_file_system_of(log_path))
     return (
-        f"case when startswith({raw}, '/') then concat('{root}', {raw})"
+        f"case when startswith({raw}, '/') then concat({root}, {raw})"
         f" when startswith({raw}, '{_FILE_URL}') then concat('file:', substring({raw}, {len(_FILE_URL)}))"
         f" else {raw} end"
     )

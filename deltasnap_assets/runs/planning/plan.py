@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -122,23 +122,37 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     partitions = version_partitions(table_name).name or ""
     versions = _versions(instance.get_dynamic_partitions(partitions))
     identity = _known_identity(instance, table_name)
-    began_after = int(identity.get(BEGAN_AFTER_TAG, 0)) or None
-    forks = forks_of_text(identity.get(_FORKS))
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
-
-    def materialized_after(event: int | None) -> frozenset[int]:
-        found = [instance.get_materialized_partitions(asset, after_cursor=event) for asset in assets]
-        return frozenset(_versions(set.intersection(*found)))
-
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
     return Known(
         versions=versions,
-        done=materialized_since(forks, began_after, materialized_after),
+        done=_materialized(instance, assets, identity),
         generation=identity.get(_GENERATION),
-        began_after=began_after,
-        forks=forks,
+        began_after=_began_after(identity),
+        forks=forks_of_text(identity.get(_FORKS)),
         last_materialization=max((record.storage_id for record in latest), default=None),
     )
+
+
+def materialized_versions(instance: dg.DagsterInstance, asset_key: dg.AssetKey) -> frozenset[int]:
+    """Return the versions of the current table and log for which one of its assets is materialized."""
+    return _materialized(instance, [asset_key], _known_identity(instance, asset_key.path[0]))
+
+
+def _materialized(
+    instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey], identity: Mapping[str, str]
+) -> frozenset[int]:
+    """Return the versions for which all assets are materialized since the table was created and its log forked."""
+
+    def after(event: int | None) -> frozenset[int]:
+        found = [instance.get_materialized_partitions(asset, after_cursor=event) for asset in assets]
+        return frozenset(_versions(set.intersection(*found)))
+
+    return materialized_since(forks_of_text(identity.get(_FORKS)), _began_after(identity), after)
+
+
+def _began_after(identity: Mapping[str, str]) -> int | None:
+    return int(identity.get(BEGAN_AFTER_TAG, 0)) or None
 
 
 def look(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
-from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, delta_log_key
+from deltasnap_assets.runs.planning.plan import materialized_versions
 
 Entries = Mapping[str, dg.MetadataValue]
 
@@ -25,11 +25,9 @@ def newest_again(
     table_name, newest = asset_key.path[0], max(recorded)
     partitions = instance.get_dynamic_partitions(version_partitions(table_name).name or "")
     if any(version > newest for version in known_versions(partitions)):
-        began_after = _generation_began_after(instance, table_name)
-        materialized = instance.get_materialized_partitions(asset_key, after_cursor=began_after)
-        highest = known_versions(materialized.intersection(partitions))[-1:]
-        if highest and highest[0] > newest:
-            return _as_before(instance, asset_key, highest[0])
+        materialized = materialized_versions(instance, asset_key).intersection(known_versions(partitions))
+        if max(materialized, default=newest) > newest:
+            return _as_before(instance, asset_key, max(materialized))
     if len(recorded) == 1:
         return None
     description = "The newest version of this run, recorded again."
@@ -46,12 +44,4 @@ def _as_before(instance: dg.DagsterInstance, asset_key: dg.AssetKey, version: in
             return dg.AssetMaterialization(
                 asset_key, partition=key_of(version), metadata=before.metadata, description=description
             )
-    return None
-
-
-def _generation_began_after(instance: dg.DagsterInstance, table_name: str) -> int | None:
-    """Return the id of the last event before the table was dropped and created again; None: it never was."""
-    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
-        if (observation := record.event_log_entry.asset_observation) is not None:
-            return int(observation.tags.get(BEGAN_AFTER_TAG, 0)) or None
     return None

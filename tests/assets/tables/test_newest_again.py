@@ -5,8 +5,11 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, delta_log_key
+from deltasnap_assets.runs.planning.forks import Fork
+from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, Plan, _observation, delta_log_key, prepare
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.newest_again import newest_again
+from deltasnap_core import LogStatus
 
 FILES = dg.AssetKey(["events", "all_files"])
 
@@ -58,3 +61,18 @@ def test_versions_of_a_dropped_table_do_not_count(instance: dg.DagsterInstance) 
         dg.AssetObservation(delta_log_key("events"), tags={BEGAN_AFTER_TAG: str(last.storage_id)})
     )
     assert again(instance, 0) is None
+
+
+def test_versions_of_a_log_before_its_fork_do_not_count(instance: dg.DagsterInstance) -> None:
+    store(instance, 0, 3, 9)
+    (last,) = instance.fetch_materializations(FILES, limit=1).records
+    status = LogStatus(generation="g", latest=9, versions=(0, 3, 9))
+    forked = Plan(
+        observation=_observation(
+            TableSettings(name="events", path="/t"), status, None, (Fork(version=0, after_event=last.storage_id),)
+        ),
+        ranges=((3, 3), (9, 9)),
+    )
+    prepare(instance, "events", forked)  # the runs, not the plan, will record an observation
+    store(instance, 3)
+    assert again(instance, 3) is None
