@@ -120,7 +120,3 @@ def test_imports_follow_the_drawn_arrows() -> None:
 def test_solid_arrows_form_no_cycle() -> None:
     solid = set(SOLID.findall(TEXT))
     assert [first for first, _ in solid if first in reachable(first, solid)] == []
-
-
-def test_document_can_be_read_in_ten_minutes() -> None:
-    assert TEXT.count("\n") < 260

@@ -66,11 +66,11 @@ class RunSnapshots:
         return self._versions.store
 
     def table(self, name: str) -> TableSettings:
-        """The settings of a table."""
+        """Return the settings of a table."""
         return self._settings.table(name)
 
     def log(self, table: TableSettings) -> DeltaLog:
-        """The log of a table."""
+        """Return the log of a table."""
         options = SnapshotOptions(engine=self._settings.spark.engine)
         return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 

@@ -1,4 +1,4 @@
-"""Chooses the engine for each question, Spark or the driver, with a reason. This module has all limits.
+"""Chooses the engine for each question, Spark or the driver, with a reason. It has the limits of the driver.
 
 **Spark reconstructs**: it materializes versions from a checkpoint or from version 0, and everything large. **The driver
 follows**: it applies a few commits, which it reads anyway, to a known version. **The driver answers interactive

@@ -51,7 +51,10 @@ class LogCursor:
         return cursor
 
     def is_at(self, commit: FileStatus | None) -> bool:
-        """Return whether a commit file has the size and time that the cursor stores; False if either is missing."""
+        """Return whether a commit file has the size and time in the cursor.
+
+        False if there is no file, or if the cursor has neither.
+        """
         return commit is not None and (commit.size, commit.modification_time) == (self.size, self.modification_time)
 
 

@@ -1,4 +1,4 @@
-"""The names of the files in `_delta_log`. The only place that parses or builds them.
+"""The names of the files in `_delta_log`. The single authority on them: parses and builds them.
 
 Source: PROTOCOL.md, File Types.
 """

@@ -27,7 +27,7 @@ def newest_file_actions(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.
 
     In: rows with commit_version and line_number; each pair of the two is unique.
 
-    If one commit has an add and a remove of one key, the add wins, as in `newest_file_actions`.
+    If one commit has an add and a remove of one key, the add wins, as in `replay/spark/state_reconstruction.py`.
     Source: PROTOCOL.md, Action Reconciliation.
     """
     if not commits.num_rows:

@@ -1,4 +1,4 @@
-"""The only place that builds or parses names in a snapshot store.
+"""The single authority on the names in a snapshot store: builds and parses them.
 
 The files below the root, for a table `events`:
 
