@@ -12,6 +12,7 @@ from deltasnap_core.errors import (
     CorruptLogError,
     DeltaSnapError,
     DeltaTableNotFoundError,
+    NoFilesystemError,
     StorageError,
     UnsupportedProtocolError,
     one_line,
@@ -98,6 +99,8 @@ def storage_fault(error: StorageError, versions: VersionRanges | None = None) ->
     else:
         kind, text = FaultKind.STORAGE_FAILED, f"The storage failed at {path}: {reason}"
         advice = "Try again later. If it fails again, check the path, storage_options and the network."
+    if isinstance(error, NoFilesystemError):
+        advice = "Correct the scheme of the path, or install the package of the filesystem."
     text = text if text.endswith(".") else f"{text}."
     return Fault(kind=kind, text=text, advice=advice, file=path, reason=reason, versions=versions or VersionRanges())
 
@@ -111,11 +114,21 @@ def _no_table(store: LogStore, table: str) -> Fault:
     elif _is_folder(store, table):
         found = f"the folder has no {LOG_FOLDER}"
         advice = "Correct the path, or create the table."
+    elif _is_file(store, table):
+        found, advice = "the path names a file", "Use the folder of a table."
     else:
-        found, advice = "there is no such folder", "Correct the path. If the table was dropped, remove it here too."
+        found = "there is no such folder"
+        advice = "Correct the path. If the table was dropped, remove it from the configuration."
     return Fault(
         kind=FaultKind.NO_TABLE, text=f"No Delta table at {redacted(table)}: {found}.", advice=advice, reason=found
     )
+
+
+def _is_file(store: LogStore, path: str) -> bool:
+    try:
+        return store.status(path) is not None
+    except StorageError:
+        return False
 
 
 def _is_folder(store: LogStore, path: str) -> bool:

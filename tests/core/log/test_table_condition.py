@@ -392,8 +392,9 @@ def _empty_log(table: Path) -> Path:
         (_drop_log, "the folder has no _delta_log"),
         (_empty_log, "neither a commit nor a checkpoint"),
         (lambda table: table / "_delta_log", "names a log folder"),
+        (lambda table: table / "_delta_log" / commit_file(0), "names a file"),
     ],
-    ids=["dropped", "no log", "empty log", "log folder"],
+    ids=["dropped", "no log", "empty log", "log folder", "file"],
 )
 def test_condition_of_a_path_without_a_table_has_a_reason(
     tmp_path: Path, broken: Callable[[Path], Path], reason: str
@@ -428,6 +429,12 @@ def test_condition_distinguishes_denied_access_from_failed_storage(
     assert reason in fault.text
     assert "secret@" not in fault.text
     assert fault.advice
+
+
+def test_condition_of_an_unknown_scheme_does_not_advise_to_try_again() -> None:
+    (fault,) = TableLog.for_path("foo://lake/t").condition().faults
+    assert fault.kind == FaultKind.STORAGE_FAILED
+    assert fault.advice == "Correct the scheme of the path, or install the package of the filesystem."
 
 
 def test_condition_as_json_is_plain(tmp_path: Path) -> None:
