@@ -54,7 +54,7 @@ def _parsed_sql(stats: str) -> str:
     # Spark ignores what follows a JSON value. So the text is put in an object, and its last field must be found.
     options = ", ".join(f"'{name}', '{value}'" for name, value in _STRICT.items())
     schema = "stats struct<numRecords: string>, end string, invalid string"
-    parsed = f"""from_json(concat('{{"stats":', {stats}, ',"end":1}}'), '{schema}', map({options}))"""
+    parsed = f"""from_json(concat('{{"stats":', {stats}, ',"end":"1"}}'), '{schema}', map({options}))"""
     number = "j.stats.numRecords"
     is_valid = f"j.invalid is null and j.end = '1' and {number} rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
     return f"transform(array({parsed}), j -> if({is_valid}, try_cast({number} as bigint), null))[0]"
