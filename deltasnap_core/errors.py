@@ -32,7 +32,7 @@ Wrong arguments raise ValueError. Except for predicates, that is not a DeltaSnap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from deltasnap_core.ranges import VersionRanges
@@ -377,8 +377,9 @@ def _marked(text: str, position: int | None) -> str:
 
 def _time_text(timestamp_ms: int) -> str:
     try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # far outside the calendar: manipulated modification times
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)  # exact, unlike a float
+        return time.isoformat(timespec="milliseconds")
+    except OverflowError:  # far outside the calendar: manipulated modification times
         return f"{timestamp_ms} ms since the epoch"
 
 

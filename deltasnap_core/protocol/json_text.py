@@ -22,16 +22,21 @@ def decode_json(text: str | bytes, **hooks: Any) -> Any:
     """
     if isinstance(text, bytes):
         text = text.decode()
-    if nesting(text) > MAX_NESTING:
-        raise ValueError(f"nested deeper than {MAX_NESTING} levels")
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant, **hooks)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    value = parse_json(text, **hooks)
     if _SURROGATE.search(text):
         # UnicodeEncodeError is a ValueError, and states the position of the lone surrogate.
         json.dumps(value, ensure_ascii=False, default=str).encode()
     return value
+
+
+def parse_json(text: str, **hooks: Any) -> Any:
+    """Return the value of a JSON text, as `decode_json`, but accept lone surrogates."""
+    if nesting(text) > MAX_NESTING:
+        raise ValueError(f"nested deeper than {MAX_NESTING} levels")
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, **hooks)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def nesting(text: str) -> int:

@@ -1,8 +1,9 @@
 """The number of rows from the statistics of a file, before deletion vectors. In SQL and in Arrow.
 
 Most writers put `numRecords` first. Then the number is extracted from the text, at a tenth of the cost of a JSON
-parser. Other texts are parsed. A number written as a string is accepted. The result is null for invalid JSON, or
-without a 64-bit integer.
+parser. Other texts are parsed. A number written as a string is accepted. Of a key that occurs twice, the last value
+counts. The result is null for invalid JSON, or without a 64-bit integer. Spark's parser has limits for the nesting and
+for the length of a name: beyond them, the result is null on both engines.
 Source: PROTOCOL.md, Per-file Statistics.
 """
 
@@ -15,31 +16,55 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.protocol.json_fields import is_json_kind
-from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.protocol.json_text import MAX_NESTING, parse_json
 from deltasnap_core.rules.json_lines import parse_texts
+from deltasnap_core.rules.sql_text import string_sql
 
 _KEY = '{"numRecords":'
-_FIRST = r'^\{"numRecords":(?P<number>[+-]?[0-9]{1,18})[,}]'
-_NUMBER_AS_TEXT = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
+_NUMBER = "-?(?:0|[1-9][0-9]{0,17})"
+_FIRST = rf'^\{{"numRecords":(?P<number>{_NUMBER})(?:,|\}}$)'
+_NUMBER_AS_TEXT = r"\s*[+-]?[0-9]{1,19}\s*"
+_IS_NUMBER = re.compile(_NUMBER_AS_TEXT, re.ASCII)
 _NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
+
+_MAX_NAME = 50_000
+"""The maximum length of a name in UTF-16. Spark's parser has no option for it."""
+
+_STRICT = {
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    "columnNameOfCorruptRecord": "invalid",
+    "maxNestingDepth": str(MAX_NESTING + 1),  # one level is the object around the text
+    "maxNumLen": str(2**31 - 1),
+    "maxStringLen": str(2**31 - 1),
+}
 
 
 def num_records_sql(stats: str) -> str:
     """Return SQL for the number of records, a bigint, from statistics as JSON; null: not stated."""
     is_first = f"startswith({stats}, '{_KEY}') and contains({stats}, ',')"
     # `substring` of the whole text would first count all of its characters.
-    first = f"try_cast(substring(substring_index({stats}, ',', 1), {len(_KEY) + 1}) as bigint)"
-    parsed = f"try_cast(get_json_object({stats}, '$.numRecords') as bigint)"
-    return f"coalesce(case when {is_first} then {first} end, {parsed})"
+    first = f"substring(substring_index({stats}, ',', 1), {len(_KEY) + 1})"
+    first_number = f"if({first} rlike {string_sql(f'^{_NUMBER}$')}, try_cast({first} as bigint), null)"
+    return f"coalesce(case when {is_first} then {first_number} end, {_parsed_sql(stats)})"
+
+
+def _parsed_sql(stats: str) -> str:
+    """Return SQL for the number in any text. The lambda is needed so that the JSON is parsed only once."""
+    # Spark ignores what follows a JSON value. So the text is put in an object, and its last field must be found.
+    options = ", ".join(f"'{name}', '{value}'" for name, value in _STRICT.items())
+    schema = "stats struct<numRecords: string>, end string, invalid string"
+    parsed = f"""from_json(concat('{{"stats":', {stats}, ',"end":"1"}}'), '{schema}', map({options}))"""
+    number = "j.stats.numRecords"
+    is_valid = f"j.invalid is null and j.end = '1' and {number} rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
+    return f"transform(array({parsed}), j -> if({is_valid}, try_cast({number} as bigint), null))[0]"
 
 
 def num_records(stats: pa.StringArray) -> pa.Array:
     """Return the numbers of records (int64) from statistics as JSON; null: not stated."""
     if stats.null_count == len(stats):
         return pa.nulls(len(stats), pa.int64())
-    number = pc.struct_field(pc.extract_regex(stats, _FIRST), "number")
-    # Arrow does not parse numbers with a plus sign.
-    found = pc.ascii_ltrim(number, "+").cast(pa.int64())
+    found = pc.struct_field(pc.extract_regex(stats, _FIRST), "number").cast(pa.int64())
     others = pc.and_(stats.is_valid(), found.is_null())
     if not pc.any(others).as_py():
         return found
@@ -47,7 +72,8 @@ def num_records(stats: pa.StringArray) -> pa.Array:
 
 
 def _parsed(stats: pa.StringArray) -> pa.Array:
-    regular = parse_texts(stats, _NUM_RECORDS)
+    may_have_long_name = pc.max(pc.binary_length(stats)).as_py() > _MAX_NAME
+    regular = None if may_have_long_name else parse_texts(stats, _NUM_RECORDS)
     if regular is not None:
         return regular["numRecords"].combine_chunks()
     if len(stats) > 1:  # split in halves, so that one irregular text does not slow down the others
@@ -58,10 +84,16 @@ def _parsed(stats: pa.StringArray) -> pa.Array:
 
 def _number_in(stats: str) -> int | None:
     try:
-        values: Any = decode_json(stats)
+        # Numbers stay texts: Python limits their digits, and the text decides whether it is a number of records.
+        values: Any = parse_json(stats, parse_int=str, parse_float=str, object_pairs_hook=_with_short_names)
     except ValueError:
         return None
-    number = values.get("numRecords") if isinstance(values, dict) else None
-    if isinstance(number, str) and _NUMBER_AS_TEXT.fullmatch(number):
-        number = int(number)
+    text = values.get("numRecords") if isinstance(values, dict) else None
+    number = int(text) if isinstance(text, str) and _IS_NUMBER.fullmatch(text) else None
     return number if is_json_kind(number, int) else None
+
+
+def _with_short_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if any(len(name.encode("utf-16-le", "surrogatepass")) > 2 * _MAX_NAME for name, _ in pairs):
+        raise ValueError(f"a name of more than {_MAX_NAME} characters")
+    return dict(pairs)

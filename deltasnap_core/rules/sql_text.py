@@ -20,6 +20,11 @@ def later_sql(ms: str, added_ms: int) -> str:
     return f"coalesce(try_add({ms}, {added_ms}L), {_LONGEST}L)"
 
 
+def exact_sum_sql(number: str) -> str:
+    """Return SQL for the sum of a bigint as decimal, 0 for no rows: a sum of sizes may exceed 64 bits. number: SQL."""
+    return f"coalesce(sum(cast({number} as decimal(38, 0))), 0)"
+
+
 def quoted(name: str) -> str:
     """Return a name as quoted SQL."""
     return f"`{name.replace('`', '``')}`"

@@ -15,6 +15,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
+from deltasnap_core.rules.sql_text import exact_sum_sql
 from deltasnap_core.rules.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -122,17 +123,17 @@ class FileChanges:
         )
         by_path = came.unionAll(went).groupBy("path_key").agg(
             F.expr("count_if(came)").alias("added_files"),
-            F.expr("sum(if(came, size, 0))").alias("added_bytes"),
+            F.expr(exact_sum_sql("if(came, size, 0)")).alias("added_bytes"),
             F.expr("count_if(not came)").alias("removed_files"),
-            F.expr("sum(if(came, 0, size))").alias("removed_bytes"),
+            F.expr(exact_sum_sql("if(came, 0, size)")).alias("removed_bytes"),
             F.expr("count_if(came and not dataChange)").alias("rearranged_files"),
         )  # fmt: skip
         sums = ("added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files")
         both = "count_if(added_files > 0 and removed_files > 0) as files_with_other_vector"
-        counted = by_path.selectExpr(*(f"coalesce(sum({name}), 0) as {name}" for name in sums), both)
+        counted = by_path.selectExpr(*(f"{exact_sum_sql(name)} as {name}" for name in sums), both)
         with translated(*self._read_files):
             (row,) = counted.collect()
-        return ChangeSummary(**row.asDict())
+        return ChangeSummary(**{name: int(number) for name, number in row.asDict().items()})  # of decimals
 
     def scan_added(self, where: str | None = None, columns: Sequence[str] | None = None) -> Scan:
         """Return a scan of the added files, as Snapshot.scan.

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, is_about_files
-from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.sql_text import exact_sum_sql, string_sql
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 
 
@@ -85,13 +85,14 @@ def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | No
     kept = "in_partitions and in_statistics"
     (row,) = tested.agg(
         F.count(F.lit(1)).alias("files"),
-        F.expr("coalesce(sum(size), 0)").alias("bytes_in_files"),
+        F.expr(exact_sum_sql("size")).alias("bytes_in_files"),
         F.expr("count_if(in_partitions)").alias("files_after_partitions"),
-        F.expr("coalesce(sum(if(in_partitions, size, 0)), 0)").alias("bytes_after_partitions"),
+        F.expr(exact_sum_sql("if(in_partitions, size, 0)")).alias("bytes_after_partitions"),
         F.expr(f"count_if({kept})").alias("files_after_statistics"),
-        F.expr(f"coalesce(sum(if({kept}, size, 0)), 0)").alias("bytes_after_statistics"),
+        F.expr(exact_sum_sql(f"if({kept}, size, 0)")).alias("bytes_after_statistics"),
     ).collect()
-    found = ScanReport(**row.asDict(), used=skipping.used, unused=skipping.unused)
+    numbers = {name: int(number) for name, number in row.asDict().items()}  # of decimals
+    found = ScanReport(**numbers, used=skipping.used, unused=skipping.unused)
     if totals is None:
         return found
     if skipping.partitions is None:

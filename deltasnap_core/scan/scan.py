@@ -24,6 +24,9 @@ from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 
 T = TypeVar("T")
 
+_MOST_ROWS = 2**31 - 1
+"""The highest limit that Spark accepts."""
+
 
 @safe_repr
 class Scan:
@@ -83,8 +86,11 @@ class Scan:
         """Return `count` rows, in memory; fewer if there are no more. They have no order.
 
         Without a predicate, Spark reads at most `count` files, without deletion vectors, if these have enough rows.
-        Errors: as `to_df`, for the files that are read.
+        Errors: ValueError for a negative count; as `to_df`, for the files that are read.
         """
+        if count < 0:
+            raise ValueError(f"Expected 0 rows or more, found {count}")
+        count = min(count, _MOST_ROWS)
         totals = self._all_files.totals()
         if self.where is None and (totals is None or totals[0] > count):
             some = self._look_up(lambda files: files.where("deletionVector is null").limit(count))

@@ -16,6 +16,7 @@ from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import Clock, TableLog, milliseconds, system_clock
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
@@ -176,12 +177,14 @@ class DeltaLog:
 
         See SnapshotManagement.update_after_commit.
         """
+        check_versions(committed_version)
         return self._management.update_after_commit(committed_version, new_checksum, pre_commit_segment)
 
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
         """Return a segment of the version just committed, or of a later one. See SnapshotManagement."""
+        check_versions(committed_version)
         return self._management.get_log_segment_after_commit(committed_version, pre_commit_segment)
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
@@ -309,6 +312,7 @@ class DeltaLog:
         a file that VACUUM removed.
         Source: PROTOCOL.md, Reader Requirements for AddCDCFile.
         """
+        check_versions(first, last)
 
         def before() -> DataFrame:
             return self.get_snapshot_at(first - 1).all_files
@@ -318,6 +322,7 @@ class DeltaLog:
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first, with the columns of `history_frame.HISTORY`."""
+        check_versions(*(version for version in (start, end) if version is not None))
         return history_frame(
             self._context.session("the history as a DataFrame"),
             self.history.get_history(limit=limit, start=start, end=end),

@@ -28,9 +28,10 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_core.errors import StorageError
+from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import TableLog, system_clock
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
@@ -280,6 +281,7 @@ class SnapshotStore:
         The commits between them are those of the log if it still has the version `to_version`, otherwise those of the
         stored versions.
         """
+        check_versions(from_version, to_version)
         before, after = (self._reader.version(table, version) for version in (from_version, to_version))
         scanned = self._reader.scanned(after, options)
         first, last = sorted((from_version, to_version))
@@ -312,6 +314,7 @@ class SnapshotStore:
         a change data feed is a delete and an insert, unless `key` pairs them.
         Additional errors: those of `scan`.
         """
+        check_versions(first, last)
         if first > last:
             raise ValueError(f"Expected first <= last, found {first} and {last}")
         wanted = ChangeOptions(key=key, net=net, where=where, columns=columns)
@@ -334,6 +337,7 @@ class SnapshotStore:
         since: None: all rows of `last`, as inserts of this version; equal to `last`: no rows.
         Errors: ValueError if `last` is before `since`; those of `row_changes`.
         """
+        check_versions(last, *(() if since is None else (since,)))
         if since is not None and since > last:
             raise ValueError(f"Expected since <= last, found {since} and {last}")
         changes = self._reader.row_changes_since(table, since, last, options or ScanOptions())
@@ -346,7 +350,9 @@ class SnapshotStore:
         otherwise those of the stored versions. `entries` goes back to the first version of the stored changes.
         """
         if version is None:
-            version = max(self.versions(table), default=-1)
+            version = max(self.versions(table), default=None)
+        if version is None:
+            raise StoredVersionNotFoundError(store=self.root, table=table, version=None)
         found = self._reader.version(table, version)
         table_facts = self._reader.scanned(found, options)
         return MetadataTables(table_facts, StoredSource(table=table_facts, version=found, now_ms=system_clock()))
@@ -391,7 +397,8 @@ class SnapshotStore:
         replaced during the run; StoreChangedError if another run replaced or pruned versions that this one builds on;
         CorruptStoreError. On an error, the stored versions are not changed.
         """
-        if not 0 <= first <= last:
+        check_versions(first, last)
+        if first > last:
             raise ValueError(f"expected versions 0 <= first <= last, found {first} and {last}")
         return self.write_versions(
             table,
@@ -414,8 +421,9 @@ class SnapshotStore:
         common: CommonVersion | None = None,
     ) -> StoredRange:
         """Store some versions of a log, perhaps with gaps, as `write_range`."""
-        if not versions or min(versions) < 0:
-            raise ValueError(f"expected versions of 0 or more, found {versions}")
+        if not versions:
+            raise ValueError("expected at least one version, found none")
+        check_versions(*versions)
         if materialize_as not in ("view", "table"):
             raise ValueError(f"expected materialize_as to be 'view' or 'table', found {materialize_as!r}")
         stored = self._reader.table(table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.spark.spark_files import SparkFiles
@@ -53,15 +54,17 @@ class StoreReader:
         versions: Collection[int] | None = None,
         in_force: Mapping[int, ManifestName] | None = None,
     ) -> dict[int, VersionManifest]:
-        """Return manifests by version, as `SnapshotStore.manifests`."""
+        """Return manifests by version, as `SnapshotStore.manifests`. Errors: ValueError for what is no version."""
+        if not isinstance(versions, range | None):
+            check_versions(*versions)
         found = self.table(table).manifests_in_force(versions, in_force)
         return {manifest.version: manifest for manifest in found}
 
     def manifests_of(self, table: str, versions: Collection[Version]) -> list[VersionManifest]:
         """Return the manifests of versions, as given. Lists the store only for versions given by number."""
-        numbers = [version for version in versions if isinstance(version, int)]
+        numbers = [version for version in versions if not isinstance(version, VersionManifest)]
         read = self.manifests(table, numbers) if numbers else {}
-        return [read[version] if isinstance(version, int) else version for version in versions]
+        return [version if isinstance(version, VersionManifest) else read[version] for version in versions]
 
     def version(self, table: str, version: Version) -> StoredVersion:
         """Return a version after checking that all its files exist.

@@ -67,6 +67,8 @@ def test_not_found_errors_list_available_versions() -> None:
     far = TimestampNotFoundError(path="p", timestamp_ms=2**62, earliest_ms=0, latest_ms=1_500)
     assert f"{2**62} ms since the epoch" in str(far)
     assert "1970-01-01T00:00:00.000+00:00 to 1970-01-01T00:00:01.500+00:00" in str(far)
+    last = TimestampNotFoundError(path="p", timestamp_ms=253_402_300_799_999)
+    assert "9999-12-31T23:59:59.999+00:00" in str(last)
 
 
 def test_unsupported_protocol_names_features_or_reader_version() -> None:

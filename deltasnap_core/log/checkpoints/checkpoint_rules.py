@@ -100,11 +100,19 @@ def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
     Row groups with only file actions have an empty entry: the reader of file actions checks those.
     """
     counts = {column: each for column, each in _counts(metadata).items() if each is not None}
+    of_small = {column: null_counts(metadata, f"{column}.dataChange") for column in counts}
+
+    def leaf(column: str, group: int) -> str:
+        """Return a leaf that is set for each action of a column. Avoids `path`, which is large."""
+        count, small = counts[column][group], of_small[column]
+        is_small_set = small is not None and count[1] is not None and count == small[group]
+        return f"{column}.dataChange" if is_small_set else f"{column}.{_WITNESSES[column]}"
+
     found: list[dict[str, str]] = []
     for group in range(metadata.num_row_groups):
         held = [column for column, each in counts.items() if each[group][0] != each[group][1]]
         is_of_files = {"add", "remove"}.issuperset(held)
-        found.append({} if is_of_files else {column: _leaf(metadata, column, group) for column in held})
+        found.append({} if is_of_files else {column: leaf(column, group) for column in held})
     return found
 
 
@@ -120,13 +128,6 @@ def _holds(rows: pa.Table, leaf: str) -> NDArray[np.bool_]:
     column, field = leaf.split(".")
     held: NDArray[np.bool_] = pc.struct_field(rows[column].combine_chunks(), field).is_valid().to_numpy(False)
     return held
-
-
-def _leaf(metadata: pq.FileMetaData, column: str, group: int) -> str:
-    """Return a leaf of a column that is set for each of its actions. Avoids `path`, which is large."""
-    witness, small = f"{column}.{_WITNESSES[column]}", f"{column}.dataChange"
-    counts, others = null_counts(metadata, witness), null_counts(metadata, small)
-    return small if counts and others and counts[group][1] is not None and counts[group] == others[group] else witness
 
 
 def _counts(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int | None]] | None]:

@@ -14,6 +14,7 @@ from deltasnap_core.log.commits.commit_batch import commit_info
 from deltasnap_core.log.commits.commit_reader import pieces
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.rules.json_lines import BLANK
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 # A larger commit is read in pieces: commitInfo is usually the first action, and the rest may be gigabytes.
@@ -21,6 +22,7 @@ _SMALL_BYTES = 1 << 20
 _FILES_AT_ONCE = 256
 _HEAD_BYTES = 64 << 10
 _HEAD_LINES = 8
+_WHITE_SPACE = BLANK.encode()
 
 
 def read_commit_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, CommitInfo | None]]:
@@ -77,12 +79,15 @@ def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int 
     # The action is usually in the first lines. Parsing them one by one is cheap, and the other lines need no check.
     head = stream.read(_HEAD_BYTES)
     lines = head.split(b"\n")
-    whole = lines if len(head) < _HEAD_BYTES else lines[:-1]
+    is_whole_file = len(head) < _HEAD_BYTES
+    whole = lines if is_whole_file else lines[:-1]
     for number, line in enumerate(whole[:_HEAD_LINES], start=1):
-        if line.strip(b" \t\r"):
+        if line.strip(_WHITE_SPACE):
             actions = known_action(commit.path, number, decode_utf8(commit.path, number, line))
             if name in actions:
                 return number, actions[name]
+    if is_whole_file and not any(line.strip(_WHITE_SPACE) for line in lines[_HEAD_LINES:]):
+        return None, None
     stream.seek(0)
     for table in _tables(commit, stream):
         found = lines_with(table, name).slice(0, 1).to_pylist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
@@ -48,11 +48,16 @@ class LogListing:
     checksums: Mapping[int, FileStatus]
     first: int = 0
     unusable_checkpoints: tuple[UnusableCheckpoint, ...] = ()
+    _versions: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The versions of the commits, for searches."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_versions", tuple(self.commits))
 
     @property
     def latest_version(self) -> int | None:
         """The latest version that has a commit or a checkpoint; None: there is neither."""
-        return max([*self.commits, *(checkpoint.version for checkpoint in self.checkpoints)], default=None)
+        return max([*self._versions[-1:], *(checkpoint.version for checkpoint in self.checkpoints)], default=None)
 
     def has_version(self, version: int) -> bool:
         """Whether there is a commit or a checkpoint of the version."""
@@ -60,8 +65,8 @@ class LogListing:
 
     def commits_between(self, first: int, last: int) -> tuple[FileStatus, ...]:
         """Return the existing commits of the versions first to last, ascending."""
-        versions = tuple(self.commits)
-        return tuple(self.commits[v] for v in versions[bisect_left(versions, first) : bisect_right(versions, last)])
+        found = self._versions[bisect_left(self._versions, first) : bisect_right(self._versions, last)]
+        return tuple(self.commits[version] for version in found)
 
     def best_checkpoint(self, version: int) -> CheckpointProvider | EmptyCheckpointProvider:
         """Return the checkpoint to replay a version from: the newest up to that version, the best of its version."""

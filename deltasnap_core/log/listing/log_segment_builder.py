@@ -88,7 +88,8 @@ class LogSegmentBuilder:
         existing versions), VersionGapError (naming the missing commits), StorageError.
         Delta's `getLogSegmentForVersion`, `getSnapshotAtInit`.
         """
-        _check_version(version)
+        if version is not None:
+            check_versions(version)
         search = _Search(self, catalog, exclude_checkpoints)
         start = _start_of_listing(version, None if exclude_checkpoints else hint)
         if segment := search.segment(version, first=start):
@@ -123,7 +124,7 @@ class LogSegmentBuilder:
         checkpoint.
         Errors: DeltaTableNotFoundError if there is neither a commit nor a checkpoint; StorageError.
         """
-        _check_version(first)
+        check_versions(first)
         search = _Search(self, NO_CATALOG, frozenset())
         start = _start_of_listing(first, None)
         listing = search.list(start, last)
@@ -201,10 +202,11 @@ class _Search:
             raise DeltaTableNotFoundError(path=table_path(self._builder.log_path)) from error
 
 
-def _check_version(version: int | None) -> None:
-    given: object = version
-    if version is not None and not (isinstance(given, Integral) and version >= 0):
-        raise ValueError(f"Expected a version of 0 or more, found {version!r}")
+def check_versions(*versions: object) -> None:
+    """Raise ValueError unless each argument is a version: an integer of 0 or more."""
+    for version in versions:
+        if not (isinstance(version, Integral) and int(version) >= 0):
+            raise ValueError(f"Expected a version of 0 or more, found {version!r}")
 
 
 def _start_of_listing(version: int | None, hint: LastCheckpointInfo | None) -> int:

@@ -17,9 +17,10 @@ def check_unchanged(listed: LogListing, now: LogListing, checkpoint_files: Itera
     checkpoint_files: the files of the checkpoints that were read.
     Errors: LogChangedError naming the first file that changed.
     """
+    earliest = min(now.commits, default=-1)
     for version, commit in listed.commits.items():
         found = now.commits.get(version)
-        is_cleaned_up = found is None and version < min(now.commits, default=-1)
+        is_cleaned_up = found is None and version < earliest
         if found != commit and not is_cleaned_up:
             raise _changed(listed, commit, found)
     in_checkpoints = {file.path: file for checkpoint in now.checkpoints for file in checkpoint.files}

@@ -28,6 +28,7 @@ _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _NAMES = {sql: name for name, sql in SQL_TYPES.items()}
 _EXACT_DIGITS = 15
 _LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
+_LAST_DAY_SET_BACK = "1900-01-01 00:00:00Z"  # after Rarotonga's
 _NO_VALUES = ("boolean", "binary", "collated")
 _DECIMAL = re.compile(r"decimal\((\d{1,2})(?:,(\d{1,2}))?\)")
 _DATED = ("date", "timestamp", "timestamp_ntz")
@@ -233,13 +234,22 @@ def _with_seconds(bound: str, minute: str) -> str:
     return f"if({is_old}, try_add({bound}, interval '{minute}' minute), {bound})"
 
 
+def _with_earlier_dates(bound: str | None, sign: str) -> str:
+    """Return a bound of times, moved so far that its date is a bound of the dates.
+
+    If clocks are set back over midnight, a later time has an earlier date. Zones that crossed the date line before
+    1900, such as Alaska's in 1867, were set back by a day.
+    """
+    hours = f"if({bound} < timestamp_ltz'{_LAST_DAY_SET_BACK}', interval '{sign}25' hour, interval '{sign}3' hour)"
+    return f"try_add({bound}, {hours})"
+
+
 def _cast(bounds: Bounds, target: str) -> Bounds | None:
     if not _keeps_order(bounds.data_type, target) or bounds.slack:
         return None
     lower, upper = bounds.lower, bounds.upper
     if bounds.data_type == "timestamp" and not bounds.is_value:
-        # If clocks are set back over midnight, a later time has an earlier date.
-        lower, upper = f"try_add({lower}, interval '-3' hour)", f"try_add({upper}, interval '3' hour)"
+        lower, upper = _with_earlier_dates(lower, "-"), _with_earlier_dates(upper, "")
     sql = [None if bound is None else f"try_cast({bound} as {sql_type(target)})" for bound in (lower, upper)]
     return replace(bounds, data_type=target, lower=sql[0], upper=sql[1])
 

@@ -124,7 +124,7 @@ class MetadataTables:
 
         partition (struct of the typed partition columns), files (long), bytes (long), records (long, of the files that
         state it, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
-        (timestamp: the newest modification time of its files).
+        (timestamp: the newest modification time of its files). A sum beyond 64 bits is null.
         """
         return (
             self._source.files()
@@ -296,9 +296,9 @@ class MetadataTables:
 _NULL_VERSIONS = ("cast(null as bigint) as added_version", "cast(null as bigint) as removed_version")
 _PARTITION_TOTALS = (
     "count(1) as files",
-    "sum(size) as bytes",
-    "sum(records) as records",
-    "sum(deleted) as deleted_records",
+    "try_sum(size) as bytes",
+    "try_sum(records) as records",
+    "try_sum(deleted) as deleted_records",
     "min(size) as smallest_file",
     "max(size) as largest_file",
     f"{timestamp_sql('max(modificationTime)')} as last_change",

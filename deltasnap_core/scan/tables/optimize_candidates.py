@@ -160,9 +160,9 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     )
 
 
-def _has_many_deletes(deleted: int, records: int | None) -> bool:
-    """Return whether a file has enough deleted rows to be eligible. records: rows of the file; None: unknown."""
-    return records is None or (records != 0 and deleted / records > MAX_DELETED_RATIO)
+def _has_many_deletes(deleted: int | None, records: int | None) -> bool:
+    """Return whether a file has enough deleted rows to be eligible. None: not stated."""
+    return records is None or (records != 0 and (deleted or 0) / records > MAX_DELETED_RATIO)
 
 
 def _has_many_deletes_sql() -> str:

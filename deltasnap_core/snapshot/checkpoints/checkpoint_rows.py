@@ -14,6 +14,7 @@ from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import writes_stats_as_json, writes_stats_as_struct
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.replay.spark.schemas import STATE
+from deltasnap_core.rules.sql_text import exact_sum_sql
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
 
 _ADD = (
@@ -94,7 +95,7 @@ class CheckpointColumns:
         return [
             F.count("add.path").alias("files"),
             F.count("remove.path").alias("tombstones"),
-            F.expr(f"coalesce(sum(cast({of_row} as decimal(38, 0))), 0)").alias("total"),
+            F.expr(exact_sum_sql(of_row)).alias("total"),
             F.expr(f"coalesce(bit_xor({of_row}), 0)").alias("mixed"),
         ]
 

@@ -208,13 +208,13 @@ class _Comparison:
             return True
         # If the table was copied without times, the times of all commits differ: then compare only the sizes.
         is_copied = own.modification_time != listed[manifest.version].modification_time
-        touched = []
+        touched: set[int] = set()
         for version, commit in self._deltas(manifest).items():
             found = listed.get(version, commit)
             if found.size != commit.size:
                 return False
             if found.modification_time != commit.modification_time and not is_copied:
-                touched.append(version)
+                touched.add(version)
         names = [name for name in self.in_force if name.version in touched]
         known = {found.version: found for found in self._manifests(names)}
         return all(v in known and is_version_of(known[v], self.log.store, self.listing) for v in touched)

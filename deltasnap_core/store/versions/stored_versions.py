@@ -52,10 +52,13 @@ class StoredVersions:
 
         Its own versions take precedence over its parent's.
         """
+        by_generation: dict[str, list[ManifestName]] = {}
+        for name in self.manifests:
+            by_generation.setdefault(name.generation, []).append(name)
         in_force: dict[int, ManifestName] = {}
         for ancestor, limit in self.ancestry(generation):
-            for name in self.manifests:
-                if name.generation == ancestor and (limit is None or name.version <= limit):
+            for name in by_generation.get(ancestor, ()):
+                if limit is None or name.version <= limit:
                     in_force.setdefault(name.version, name)
         return tuple(in_force[version] for version in sorted(in_force))
 

@@ -118,15 +118,15 @@ class RangeWriter:
         followed = self._followed(step)
         sets = (*kept, followed.value.changes)
         shared, identity = VersionDocuments(previous, documents), previous.identity
-        manifests = []
+        manifests, file_actions = [], {commit.version: commit.file_actions for commit in batch.commits}
         for version in versions_of(base, followed.value.deltas, retentions):
             number = version.version
             draft = self._manifest(number, timestamps[number], states[number], previous.base, version.retention, sets)
             segment = self.logged.segments[number]
             complete = commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
             identity = complete.identity
-            changes, computed_by = _version_changes(version), _computed_by(followed.computed_by, batch, number)
-            manifests.append(replace(complete, version_changes=changes, computed_by=computed_by))
+            computed_by = _computed_by(followed.computed_by, number, file_actions.get(number, 0))
+            manifests.append(replace(complete, version_changes=_version_changes(version), computed_by=computed_by))
         with translated(stored_files=self.rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
@@ -264,9 +264,8 @@ def _version_changes(version: RangeVersion) -> VersionChanges:
     )
 
 
-def _computed_by(of_range: str, batch: CommitBatch, version: int) -> str:
+def _computed_by(of_range: str, version: int, actions: int) -> str:
     """Return how one version of a range was computed. For the driver, this states the number of its actions."""
     if not of_range.startswith("driver"):
         return of_range
-    actions = sum(commit.file_actions for commit in batch.commits if commit.version == version)
     return f"driver: {actions:,} actions applied to version {version - 1}"

@@ -15,6 +15,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.commits import commit_scan
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -400,3 +401,17 @@ def test_damaged_commit_does_not_hide_other_commits(broken: int) -> None:
     others = [range(broken), range(broken + 1, 5)]
     found = [entry.version for each in others if each for entry in manager.get_history(start=each[0], end=each[-1])]
     assert sorted(found) == [version for version in range(5) if version != broken]
+
+
+@pytest.mark.parametrize("lines", [1, 8])
+def test_history_of_small_commits_without_commit_info_parses_only_their_lines(
+    monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    manager = manager_of(*[(*[add(f"{n}") for n in range(lines)],) for _ in range(3)])
+    monkeypatch.setattr(commit_scan, "_tables", lambda *_: pytest.fail("parsed a whole commit"))
+    assert [entry.version for entry in manager.get_history()] == [2, 1, 0]
+
+
+def test_history_finds_a_commit_info_after_the_first_lines() -> None:
+    (entry,) = manager_of((*[add(f"{n}") for n in range(8)], commit_info("WRITE"))).get_history()
+    assert entry.operation == "WRITE"

@@ -56,3 +56,10 @@ def test_known_checkpoint_beyond_a_log_that_was_rolled_back_is_not_kept() -> Non
     store.delete(*commits(9, 10), *checkpoint(10))
     found = builder.update(known, keep_checkpoint=True)
     assert (found.version, found.checkpoint_provider.version) == (8, 5)
+
+
+def test_commits_between_versions_exclude_gaps() -> None:
+    listing = list_log(MemoryLogStore(commits(0, 3), commits(6, 8)), LOG_PATH)
+    assert listing.commits_between(2, 6) == (*commits(2, 3), *commits(6, 6))
+    assert listing.commits_between(4, 5) == ()
+    assert listing.latest_version == 8

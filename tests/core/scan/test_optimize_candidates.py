@@ -53,7 +53,7 @@ def without_partition(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "partition"}
 
 
-def with_deletes(path: str, *, size: int, deleted: int, records: int | None) -> Any:
+def with_deletes(path: str, *, size: int, deleted: int | None, records: int | None) -> Any:
     vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": deleted}
     stats = {} if records is None else {"stats": json.dumps({"numRecords": records})}
     return add(path, size=size, deletionVector=vector, **stats)
@@ -195,3 +195,9 @@ def test_path_is_quoted(spark: SparkSession, tmp_path: Path) -> None:
     path = table(tmp_path / "a`b c", [add("1"), add("2")])
     (found,) = candidates(spark, path)
     assert found["statement"] == f"OPTIMIZE delta.`{tmp_path}/a``b c`"
+
+
+def test_deletion_vector_without_cardinality_deletes_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [with_deletes(path, size=size, deleted=None, records=10) for path, size in (("a", 1), ("b", 2), ("c", 500))]
+    (found,) = candidates(spark, table(tmp_path / "t", adds))
+    assert (found["files_with_deletes"], found["rewritten_files"]) == (0, 2)

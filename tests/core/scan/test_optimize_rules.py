@@ -107,3 +107,10 @@ def test_statement_has_the_value_of_the_log(kind: str) -> None:
 
 def test_binary_value_has_no_statement() -> None:
     assert [each.statement for each in candidates(file(1), file(1), kind="binary")] == [None]
+
+
+def test_deletion_vector_without_cardinality_deletes_no_rows() -> None:
+    vectors = [{**file(TARGET * 2, records=10), "deletionVector": {"cardinality": None}} for _ in range(2)]
+    assert candidates(*vectors) == ()
+    (found,) = candidates(*({**each, "size": 1} for each in vectors))
+    assert found.files_with_deletes == 0

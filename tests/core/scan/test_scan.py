@@ -625,3 +625,40 @@ def test_changes_with_a_damaged_checkpoint_come_from_the_commits(spark: SparkSes
     changes = DeltaLog.for_table(spark, tmp_path).file_changes(0, 1)
     assert [row.path for row in changes.added.collect()] == ["b"]
     assert changes.scan_added("id > 0").report.files == 1
+
+
+def test_sums_of_sizes_beyond_64_bits_are_exact(spark: SparkSession, tmp_path: Path) -> None:
+    huge = [add(path, size=2**62, stats=stats(1, 2)) for path in ("a", "b")]
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: huge})
+    log = DeltaLog.for_table(spark, tmp_path)
+    report = log.snapshot.scan("id = 1").report
+    assert (report.bytes_in_files, report.bytes_after_statistics) == (2**63, 2**63)
+    there, back = log.file_changes(0, 1).summary, log.file_changes(1, 0).summary
+    assert (there.added_bytes, there.removed_bytes) == (2**63, 0)
+    assert (back.added_bytes, back.removed_bytes) == (0, 2**63)
+    (partition,) = log.snapshot.tables.partitions.collect()
+    assert (partition.files, partition.bytes, partition.records) == (2, None, 4)
+
+
+def test_number_of_rows_to_take_is_checked(spark: SparkSession, tmp_path: Path) -> None:
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1, 2))]).scan()
+    with pytest.raises(ValueError, match="Expected 0 rows or more, found -1"):
+        scan.take(-1)
+    assert scan.take(10**12).num_rows == 2
+
+
+def test_clocks_set_back_by_a_day_hide_no_date(spark: SparkSession, tmp_path: Path) -> None:
+    times = [datetime(1867, 10, 18, 23, tzinfo=UTC), datetime(1867, 10, 19, 4, tzinfo=UTC)]
+    first, last = ({"at": time.isoformat().replace("+00:00", ".000Z")} for time in times)
+    text = json.dumps({"numRecords": 2, "minValues": first, "maxValues": last, "nullCount": {"at": 0}})
+    adds = [file(tmp_path, "a", pa.table({"at": pa.array(times, pa.timestamp("us", "UTC"))}), stats=text)]
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp")))
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "America/Juneau")
+        rows = snapshot.scan().to_df().orderBy("at").selectExpr("cast(cast(at as date) as string)").collect()
+        assert [row[0] for row in rows] == ["1867-10-19", "1867-10-18"]
+        for where in ("cast(at as date) = date'1867-10-19'", "cast(at as date) > date'1867-10-18'"):
+            assert snapshot.scan(where).report.files_after_statistics == 1
+            assert snapshot.scan(where).to_df().count() == snapshot.scan().to_df().where(where).count()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

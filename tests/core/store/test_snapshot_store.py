@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -228,7 +229,7 @@ def test_small_values_do_not_need_spark(stored: SnapshotStore) -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (3, 2)])
 def test_invalid_range_is_rejected(stored: SnapshotStore, log: DeltaLog, first: int, last: int) -> None:
-    with pytest.raises(ValueError, match="expected versions"):
+    with pytest.raises(ValueError, match=r"(?i)expected (a version|versions)"):
         stored.write_range("events", log, first, last)
 
 
@@ -374,3 +375,28 @@ def test_range_stores_a_version_in_few_bytes(copied: SnapshotStore, stored: Snap
     usage: Any = stored.usage("events")
     assert (usage.num_versions, usage.num_generations, usage.num_unreferenced_files) == (LATEST + 1, 1, 0)
     assert usage.size_in_bytes / usage.num_versions < 64 * 1024
+
+
+@pytest.mark.parametrize("version", [None, "0", 1.5, -1])
+def test_version_that_is_no_version_is_a_value_error(stored: SnapshotStore, log: DeltaLog, version: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: stored.manifest("events", version),
+        lambda: stored.computed_state("events", version),
+        lambda: stored.log_segment("events", version),
+        lambda: stored.state("events", version),
+        lambda: stored.all_files("events", version),
+        lambda: stored.file_breakdown("events", version),
+        lambda: stored.scan("events", version),
+        lambda: stored.file_changes("events", version, 1),
+        lambda: stored.row_changes("events", version, 1),
+        lambda: stored.row_changes_since("events", 0, version),
+        lambda: stored.optimize_candidates("events", version),
+        lambda: stored.write_range("events", log, version, 1),
+        lambda: stored.write_versions("events", log, [version]),
+        lambda: log.row_changes(version, 1),
+        lambda: log.row_changes(0, version),
+        lambda: log.update_after_commit(version),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="Expected a version of 0 or more"):
+            call()
